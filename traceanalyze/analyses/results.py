@@ -1,0 +1,225 @@
+"""What the analyses of one rank return. Times are int64 ns; arrays over steps are aligned with `Steps`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.trace import Trace
+    from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
+
+
+@dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """A number the profile cannot give, and why; shown as "not measured: reason", never as 0."""
+
+    reason: str
+    """Key of the reason's text, see `locales/en.py`, `reasons`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The analysed windows `[start, end)`, one row a step (definitions §3). One row named "whole trace" without markers."""
+
+    name: tuple[str, ...]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    host_start: NDArray[np.int64]
+    host_end: NDArray[np.int64]
+    owned: NDArray[np.int64]
+    """Device events launched inside the step."""
+    complete: NDArray[np.bool_]
+    """Counts in the means; False for a step with < 80 % of the median's device events."""
+    between_steps: int
+    """Time between markers that belongs to no step."""
+    lead_in: int
+    """How far the first window starts after its marker because the device still ran earlier work (E0 - h1)."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def time(self) -> NDArray[np.int64]:
+        """Step times."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Exclusive parts of each step on one device, and the totals beside them (definitions §4).
+
+    compute + comm_exposed + mem_exposed + idle = step time, exactly.
+    """
+
+    device: int
+    compute: NDArray[np.int64]
+    comm_exposed: NDArray[np.int64]
+    mem_exposed: NDArray[np.int64]
+    idle: NDArray[np.int64]
+    comm_total: NDArray[np.int64]
+    mem_total: NDArray[np.int64]
+    busy: NDArray[np.int64]
+    compute_dur: NDArray[np.int64]
+    """Sum of durations (may exceed wall time); same for the next two."""
+    comm_dur: NDArray[np.int64]
+    mem_dur: NDArray[np.int64]
+
+    @property
+    def comm_overlapped(self) -> NDArray[np.int64]:
+        """Communication hidden behind compute."""
+        return self.comm_total - self.comm_exposed
+
+    @property
+    def mem_overlapped(self) -> NDArray[np.int64]:
+        """Copies and fills hidden behind compute or communication."""
+        return self.mem_total - self.mem_exposed
+
+
+@dataclass(frozen=True, slots=True)
+class IdleCauses:
+    """Idle time of the headline device by step and cause: (steps, len(Cause)) ns; rows sum to `Partition.idle`."""
+
+    by_step: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """One idle interval (part of one step), with what ended it."""
+
+    start: int
+    length: int
+    step: int
+    """Row of `Steps`."""
+    causes: tuple[tuple[Cause, int], ...]
+    """Largest first; sums to `length`."""
+    next_event: str | None
+    """Name of the device event that ended it."""
+    next_op: str | None
+    frame: str | None
+    """Innermost user Python frame on the launching thread during the gap, if stacks were recorded."""
+    trigger: str
+    """`sync-drained`, `launched late`, `queued`, `no launch record` or `no next event`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncSite:
+    """Sync points of one place: (operator, Python frame, call), summed over the analysed windows (definitions §7)."""
+
+    op: str | None
+    frame: str | None
+    call: str
+    kind: SyncKind
+    count: int
+    blocked: int
+    idle_caused: int | None
+    """None: terminal (the trace ends with it) or not measurable."""
+    data_dependent: bool
+    """The operator needs a value from the device (item, nonzero …)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchClass:
+    """Host cost of one kind of runtime call."""
+
+    name: str
+    kind: str
+    """launch, copy, alloc, sync, other"""
+    count: int
+    duration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """How work reached the device (definitions §6)."""
+
+    linked: int
+    unlinked: int
+    unlinked_time: int
+    late: int
+    """Device events that ended a gap and were launched after it began."""
+    negative_latency: int
+    """Device events that start before their launch call (clock error)."""
+    delay_p50: int | None
+    delay_p90: int | None
+    queue_depth_p50: float | None
+    queue_depth_p90: float | None
+    idle_queue_empty: float | None
+    """Share of idle time in which nothing was queued."""
+    queue_full: int
+    calls: tuple[LaunchClass, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostSplit:
+    """Host-only report: the step thread's span by what it did (ns per step, rows sum to the step)."""
+
+    data_loading: NDArray[np.int64]
+    sync: NDArray[np.int64]
+    peer_wait: NDArray[np.int64]
+    api: NDArray[np.int64]
+    host_op: NDArray[np.int64]
+    untraced: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelClass:
+    """One row of the classification table: which rule made this device event compute, comm or mem."""
+
+    name: str
+    klass: str
+    rule: str
+    count: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A data-quality check that had something to say (definitions §14)."""
+
+    id: str
+    """Q01 … Q13"""
+    level: Level
+    message: str
+    """Key of the text, see `locales/en.py`, `checks`."""
+    values: tuple[tuple[str, int | float | str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSpan:
+    """First to last device event of one device: comparable with other tools."""
+
+    device: int
+    start: int
+    end: int
+    partition: Partition
+    """One-row arrays."""
+    counts: tuple[int, int, int, int]
+    """Compute kernels, communication kernels, copies, fills."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankAnalysis:
+    """Everything this version says about one rank."""
+
+    trace: Trace
+    mode: Mode
+    steps: Steps
+    device: int | None
+    """Headline device: the one with the largest busy time."""
+    partitions: tuple[Partition, ...]
+    """One a device, headline first."""
+    spans: tuple[DeviceSpan, ...]
+    """One a device, headline first."""
+    idle: IdleCauses | NotMeasured
+    gaps: tuple[Gap, ...] | NotMeasured
+    """Longest first, capped."""
+    syncs: tuple[SyncSite, ...] | NotMeasured
+    """Costliest first."""
+    launches: Launches | NotMeasured
+    host: HostSplit | NotMeasured
+    classification: tuple[KernelClass, ...]
+    checks: tuple[Check, ...]

@@ -1,0 +1,135 @@
+"""One rank's recording as a handful of tables, whatever profiler wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.columns import Sparse, Strings
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Things with a duration, in file order.
+
+    `ts` and `dur` are int64 ns (`dur` ≥ 0, time relative to `Trace.base_ns`); `name` and `cat` are int32 codes into
+    `Trace.strings` (the profiler's own category, unclassified); `track` is an int32 index into `Trace.tracks`.
+    `fields` are the arguments that only some events have, by canonical name (see `readers/kineto.py`):
+    correlation, external_id, device, stream, bytes, sequence, fwd_thread, shapes, dtypes, stack, module, …
+    """
+
+    ts: NDArray[np.int64]
+    dur: NDArray[np.int64]
+    name: NDArray[np.int32]
+    cat: NDArray[np.int32]
+    track: NDArray[np.int32]
+    fields: Mapping[str, Sparse]
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+
+@dataclass(frozen=True, slots=True)
+class Instants:
+    """Things without a duration (allocator records, marks), in file order; columns as in `Events`."""
+
+    ts: NDArray[np.int64]
+    name: NDArray[np.int32]
+    cat: NDArray[np.int32]
+    track: NDArray[np.int32]
+    fields: Mapping[str, Sparse]
+
+
+@dataclass(frozen=True, slots=True)
+class Flows:
+    """Arrows between events, in file order: `phase` is the letter s, t or f; equal `id` and `cat` belong together."""
+
+    ts: NDArray[np.int64]
+    track: NDArray[np.int32]
+    cat: NDArray[np.int32]
+    id: NDArray[np.int64]
+    phase: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """An accelerator as the profile describes it; None where it does not say."""
+
+    id: int
+    name: str
+    memory_bytes: int | None = None
+    compute_units: int | None = None
+    capability: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a trace came from and who made it."""
+
+    path: str
+    format: str = "kineto"
+    size_bytes: int = 0
+    """Size of the file as stored."""
+    text_bytes: int = 0
+    """Size of the JSON text scanned."""
+    compressed: bool = False
+    host: str | None = None
+    pid: int | None = None
+    rank: int | None = None
+    rank_source: str = ""
+    """What `rank` was taken from: distributedInfo, file name, order, or empty when unknown."""
+    world_size: int | None = None
+    backend: str | None = None
+    trace_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """What reading had to leave out. `counts` and their meaning: `readers/scan/result.py`, `REASONS`."""
+
+    counts: Mapping[str, int]
+    phases: Mapping[str, int]
+    fault: int | None = None
+    truncated: bool = False
+    stream_fault: str | None = None
+    """What was wrong with the compressed stream, e.g. that it ends early."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One rank's recording. Time is int64 ns; absolute time is `base_ns` + t."""
+
+    origin: Origin
+    read: ReadReport
+    strings: Strings
+    tracks: NDArray[np.int32]
+    """(n, 2) string codes: the text of the process id and of the thread id of each track."""
+    events: Events
+    instants: Instants
+    flows: Flows
+    base_ns: int = 0
+    resolution_ns: int = 1
+    """1000 when every timestamp is a whole microsecond (torch ≤ 2.2), else 1."""
+    devices: tuple[Device, ...] = ()
+    process_names: Mapping[str, str] = field(default_factory=dict)
+    """Process id text → name (plus its labels in brackets)."""
+    thread_names: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(process id text, thread id text) → name."""
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Process group name → ranks, from distributedInfo."""
+    options: Mapping[str, bool] = field(default_factory=dict)
+    """Profiler options the file states: record_shapes, with_stack, profile_memory, with_modules, with_flops."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions the file states: schema, cuda_runtime, cuda_driver, cupti, hip_runtime, roctracer, torch …"""
+
+    def track_text(self, track: int) -> tuple[str, str]:
+        """Process id and thread id of a track, as written in the file."""
+        pid, tid = self.tracks[track]
+        return self.strings.text(int(pid)), self.strings.text(int(tid))

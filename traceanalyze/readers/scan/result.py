@@ -1,0 +1,152 @@
+"""What a scan returns: the columns of a Chrome trace, before any profiler meaning is given to them.
+
+Both scanners (the native one and its pure-Python twin) return a `Scan`; everything above them sees nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.columns import Sparse, Strings
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_VALUE_BYTES",
+    "REASONS",
+    "EventColumns",
+    "Field",
+    "FlowColumns",
+    "InstantColumns",
+    "Kind",
+    "Metadata",
+    "Scan",
+    "Sparse",
+    "Strings",
+]
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Kind(IntEnum):
+    """How the value of an `args` member is read."""
+
+    INT = 0
+    """Decimal integer, bare or quoted, in [-2^63, 2^64); values from 2^63 on wrap to negative (so 2^64-1 is -1)."""
+    REAL = 1
+    """Finite decimal number, bare or quoted, as float64."""
+    TEXT = 2
+    """Decoded string, or the JSON text as written of anything else (lists of shapes, for example); a code into `strings`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A member of `args` worth keeping: column name, how to read it, and the keys it goes by in the file."""
+
+    name: str
+    kind: Kind
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventColumns:
+    """Complete events (`"ph": "X"`) in file order. `ts` and `dur` are int64 ns as written (`dur` ≥ 0);
+    `name` and `cat` are int32 codes into `strings`, `track` is an int32 index into the track table."""
+
+    ts: NDArray[np.int64]
+    dur: NDArray[np.int64]
+    name: NDArray[np.int32]
+    cat: NDArray[np.int32]
+    track: NDArray[np.int32]
+    fields: Mapping[str, Sparse]
+
+
+@dataclass(frozen=True, slots=True)
+class InstantColumns:
+    """Instant events (`"ph": "i"` or `"I"`) in file order."""
+
+    ts: NDArray[np.int64]
+    name: NDArray[np.int32]
+    cat: NDArray[np.int32]
+    track: NDArray[np.int32]
+    fields: Mapping[str, Sparse]
+
+
+@dataclass(frozen=True, slots=True)
+class FlowColumns:
+    """Flow events (`s`, `t`, `f`) in file order. `id` is the int64 written, or INT64_MIN + string code for any other
+    text; `phase` (uint8) is the letter."""
+
+    ts: NDArray[np.int64]
+    track: NDArray[np.int32]
+    cat: NDArray[np.int32]
+    id: NDArray[np.int64]
+    phase: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """A metadata event (`"ph": "M"`): texts as written, `args` as the JSON text of the object (b"" if absent)."""
+
+    name: bytes
+    pid: bytes
+    tid: bytes
+    args: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Everything one pass over the text found, and everything it had to leave out.
+
+    `tracks` is an (n, 2) int32 array of string codes: the text of `pid` and of `tid`.
+    `header` holds the JSON text of the root's members other than `traceEvents`.
+    `phases` counts the events accepted, by `ph`. `counts` holds what was skipped, by reason (see `REASONS`).
+    `fault` is the byte offset of the first malformed place, None when there is none.
+    """
+
+    strings: Strings
+    tracks: NDArray[np.int32]
+    events: EventColumns
+    instants: InstantColumns
+    flows: FlowColumns
+    metadata: Sequence[Metadata]
+    header: Mapping[bytes, bytes]
+    phases: Mapping[str, int]
+    counts: Mapping[str, int]
+    fault: int | None
+    root: str
+    """`object`, `list`, or `none` when the text does not begin with `{` or `[` (nothing is read then)."""
+    truncated: bool
+    """The text ended before the root was closed."""
+    size: int
+    """Bytes of JSON text scanned."""
+    fractional: bool = field(default=False)
+    """Some `ts` or `dur` of an event is not a whole number of microseconds: the clock is finer than 1 µs."""
+
+
+REASONS = {
+    "malformed": "places where the text broke the JSON grammar; reading went on at the next event",
+    "skipped_bytes": "bytes passed over to reach the next event",
+    "trailing_bytes": "bytes after the end of the JSON document",
+    "not_object": "members of the event list that are not objects",
+    "no_phase": 'events without a "ph" string',
+    "no_ts": "events without a timestamp",
+    "bad_ts": "events whose timestamp is not a finite number that fits",
+    "no_dur": "complete events without a duration",
+    "bad_dur": "complete events whose duration is not a finite number that fits",
+    "negative_dur": "complete events with a negative duration",
+    "no_pid": "complete events without a process id (kept)",
+    "bad_value": "argument values that are not of the kind their column holds (dropped, the event is kept)",
+}
+"""Why something was left out: key of `Scan.counts` and its meaning."""
+
+MAX_VALUE_BYTES = 1 << 26
+"""A single event or header value longer than this (64 MiB) is treated as malformed."""
+
+MAX_DEPTH = 64
+"""Deepest nesting inside an event or a header value; the event itself is level 1."""
