@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class NotMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The analysed windows `[start, end)`, one row a step (definitions §3). One row named "whole trace" without markers."""
+    """The analysed windows `[start, end)`, one row a step (definitions §3); one row, "whole trace", without markers."""
 
     name: tuple[str, ...]
     start: NDArray[np.int64]
@@ -46,6 +47,19 @@ class Steps:
     def time(self) -> NDArray[np.int64]:
         """Step times."""
         return self.end - self.start
+
+    def select(self, chosen: NDArray[np.bool_]) -> Steps:
+        """The chosen rows only."""
+        return replace(
+            self,
+            name=tuple(compress(self.name, chosen.tolist())),
+            start=self.start[chosen],
+            end=self.end[chosen],
+            host_start=self.host_start[chosen],
+            host_end=self.host_end[chosen],
+            owned=self.owned[chosen],
+            complete=self.complete[chosen],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
     from numpy.typing import NDArray
 
     from traceanalyze.model.columns import Sparse, Strings

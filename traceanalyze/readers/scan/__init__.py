@@ -1,1 +1,72 @@
-"""One pass over the text of a Chrome trace into columns: a native scanner and the pure-Python twin that specifies it."""
+"""One pass over the text of a Chrome trace into columns: a native scanner, and the pure-Python twin that specifies it.
+
+The native scanner does the work wherever its library was built; the twin stands in elsewhere, slowly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.readers.scan import twin
+from traceanalyze.readers.scan.result import (
+    MAX_DEPTH,
+    MAX_VALUE_BYTES,
+    REASONS,
+    EventColumns,
+    Field,
+    FlowColumns,
+    InstantColumns,
+    Kind,
+    Metadata,
+    Scan,
+    Sparse,
+    Strings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_VALUE_BYTES",
+    "REASONS",
+    "EventColumns",
+    "Field",
+    "FlowColumns",
+    "InstantColumns",
+    "Kind",
+    "Metadata",
+    "Scan",
+    "Sparse",
+    "Strings",
+    "backend",
+    "scan",
+]
+
+
+def backend() -> str:
+    """Which scanner `scan` uses: "native", or "python" for the slow twin."""
+    from traceanalyze.readers.scan import native
+
+    return "native" if native.available() else "python"
+
+
+def scan(
+    readinto: Callable[[memoryview], int],
+    *,
+    event_fields: Sequence[Field],
+    instant_fields: Sequence[Field],
+    max_value_bytes: int = MAX_VALUE_BYTES,
+) -> Scan:
+    """Read the text of a Chrome trace into columns, with the fastest scanner there is.
+
+    Args:
+        readinto: Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto`.
+        event_fields: Members of `args` to keep of complete events.
+        instant_fields: Members of `args` to keep of instant events.
+        max_value_bytes: Longest event or header value to accept.
+    """
+    from traceanalyze.readers.scan import native
+
+    run = native.scan if native.available() else twin.scan
+    return run(readinto, event_fields=event_fields, instant_fields=instant_fields, max_value_bytes=max_value_bytes)

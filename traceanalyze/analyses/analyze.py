@@ -1,0 +1,122 @@
+"""All analyses of one rank, in the order they depend on each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses import idle
+from traceanalyze.analyses.classification import classification
+from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.gap_table import gap_table
+from traceanalyze.analyses.host_only import host_split
+from traceanalyze.analyses.launches import launches
+from traceanalyze.analyses.partition import device_span, partition
+from traceanalyze.analyses.quality import quality
+from traceanalyze.analyses.results import (
+    Gap,
+    HostSplit,
+    IdleCauses,
+    Launches,
+    NotMeasured,
+    RankAnalysis,
+    SyncSite,
+)
+from traceanalyze.analyses.syncs import idle_caused, sync_sites
+from traceanalyze.model.vocabulary import Mode, SyncKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.trace import Trace
+
+
+def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
+    """Where one rank's step time went.
+
+    Args:
+        trace: a trace as a reader returns it.
+        options: user's classification rules and selections.
+
+    Returns:
+        Tables and checks; what the profile cannot give is `NotMeasured` with its reason.
+    """
+    context = Context(trace, options or Options())
+    if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
+        return _without_device(context)
+    steps = context.steps
+    causes, gaps, syncs = _idle(context)
+    launched = _launches(context)
+    return RankAnalysis(
+        trace=trace,
+        mode=context.mode,
+        steps=steps,
+        device=context.devices[0],
+        partitions=tuple(partition(context.device, d, steps.start, steps.end) for d in context.devices),
+        spans=tuple(device_span(context.device, d) for d in context.devices),
+        idle=causes,
+        gaps=gaps,
+        syncs=syncs,
+        launches=launched,
+        host=_host(context),
+        classification=classification(trace, context.device),
+        checks=quality(context, launched),
+    )
+
+
+def _without_device(context: Context) -> RankAnalysis:
+    missing = NotMeasured("no_device_events")
+    return RankAnalysis(
+        trace=context.trace,
+        mode=context.mode,
+        steps=context.steps,
+        device=None,
+        partitions=(),
+        spans=(),
+        idle=missing,
+        gaps=missing,
+        syncs=missing,
+        launches=missing,
+        host=_host(context),
+        classification=(),
+        checks=quality(context, missing),
+    )
+
+
+def _host(context: Context) -> HostSplit | NotMeasured:
+    if context.step_track < 0:
+        return NotMeasured("no_host_events")
+    return host_split(context.states(context.step_track, True), context.steps.start, context.steps.end)
+
+
+def _launches(context: Context) -> Launches | NotMeasured:
+    if len(context.calls) == 0:
+        return NotMeasured("no_api")
+    return launches(context.trace, context.device, context.link, context.calls, context.gaps, context.is_sync)
+
+
+def _idle(
+    context: Context,
+) -> tuple[IdleCauses, tuple[Gap, ...], tuple[SyncSite, ...] | NotMeasured]:
+    """Causes by step, the gap table and the sync sites, which all need the same pieces of idle time."""
+    steps = context.steps
+    cut, step = idle.clipped(context.pieces, steps.start, steps.end)
+    causes = IdleCauses(idle.by_step(cut, step, len(steps)))
+    if len(context.calls) == 0:
+        return causes, gap_table(context, np.zeros(len(context.gaps), np.bool_)), NotMeasured("no_api")
+    inside = (context.calls.start < steps.end.max()) & (context.calls.end > steps.start.min())
+    sync = np.flatnonzero(context.is_sync & inside)
+    cost, drained = idle_caused(sync, context.calls, context.gaps, cut)
+    return causes, gap_table(context, drained), _sites(context, sync, cost)
+
+
+def _sites(context: Context, sync: NDArray[np.int64], cost: NDArray[np.int64]) -> tuple[SyncSite, ...]:
+    kinds = np.where(
+        context.blocking[sync] & (context.calls.sync[sync] == SyncKind.NONE),
+        SyncKind.BLOCKING_IN_EFFECT,
+        context.calls.sync[sync],
+    ).astype(np.uint8)
+    linked = context.link >= 0
+    last_launch = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
+    return sync_sites(context.trace, sync, context.calls, kinds, cost, last_launch, context.locate)

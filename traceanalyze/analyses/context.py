@@ -1,0 +1,245 @@
+"""Derived tables of one trace, each computed once, when first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses import idle as idle_analysis
+from traceanalyze.analyses.device_events import DeviceEvents, device_events
+from traceanalyze.analyses.frames import Frames, user_frame_of_stack
+from traceanalyze.analyses.host_events import ApiCalls, ByTrack, api_calls, by_track, is_sync_call
+from traceanalyze.analyses.host_state import API_CAUSE, States, layered
+from traceanalyze.analyses.links import launch_links
+from traceanalyze.analyses.nesting import Nest, innermost_at, nest
+from traceanalyze.analyses.partition import device_order
+from traceanalyze.analyses.steps import Markers, find_markers, step_windows, whole_window
+from traceanalyze.analyses.syncs import blocking_copies
+from traceanalyze.model.classify import ClassifyOptions, event_kind, is_annotation_op, is_data_loading, is_peer_wait
+from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.results import Steps
+    from traceanalyze.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user may choose for the analyses of one trace."""
+
+    classify: ClassifyOptions = field(default_factory=ClassifyOptions)
+    steps: Callable[[Steps], NDArray[np.bool_]] | None = None
+    """Which steps to analyse; all when None."""
+    max_gaps: int = 1000
+    """Rows kept in the gap table, longest first."""
+
+
+class Context:
+    """One trace and everything derived from it."""
+
+    def __init__(self, trace: Trace, options: Options) -> None:
+        self.trace = trace
+        self.options = options
+        self._states: dict[tuple[int, bool], States] = {}
+        self._op_nests: dict[int, Nest] = {}
+
+    @cached_property
+    def kind(self) -> NDArray[np.uint8]:
+        """`EventKind` of every event."""
+        trace, classify = self.trace, self.options.classify
+        kind = trace.strings.lookup(trace.events.cat, lambda text: event_kind(text, classify)).astype(np.uint8)
+        ops = np.flatnonzero(kind == EventKind.HOST_OP)
+        renamed = trace.strings.lookup(trace.events.name[ops], is_annotation_op).astype(np.bool_)
+        kind[ops[renamed]] = EventKind.ANNOTATION
+        return kind
+
+    @cached_property
+    def device(self) -> DeviceEvents:
+        """Device events."""
+        return device_events(self.trace, self.kind, self.options.classify)
+
+    @cached_property
+    def calls(self) -> ApiCalls:
+        """Runtime calls."""
+        return api_calls(self.trace, self.kind)
+
+    @cached_property
+    def link(self) -> NDArray[np.int64]:
+        """Position in `calls` of each device event's launch, or -1."""
+        return launch_links(self.trace, self.device, self.calls)
+
+    @cached_property
+    def launch_start(self) -> NDArray[np.int64]:
+        """Launch time of each device event (0 where unlinked)."""
+        return self._at_link(self.calls.start)
+
+    @cached_property
+    def launch_end(self) -> NDArray[np.int64]:
+        """Return of the launch call of each device event (0 where unlinked)."""
+        return self._at_link(self.calls.end)
+
+    def _at_link(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        out = np.zeros(len(self.device), np.int64)
+        linked = self.link >= 0
+        out[linked] = values[self.link[linked]]
+        return out
+
+    @cached_property
+    def markers(self) -> Markers | None:
+        """Step markers, None when there are none."""
+        return find_markers(self.trace, self.kind, self.options.classify)
+
+    @cached_property
+    def mode(self) -> Mode:
+        """What the windows are."""
+        if len(self.device):
+            return Mode.STEPS if self.markers is not None else Mode.WHOLE_TRACE
+        return Mode.HOST_ONLY if len(self.host_rows) or len(self.calls) else Mode.EMPTY
+
+    @cached_property
+    def all_steps(self) -> Steps:
+        """Every window, before any selection."""
+        if self.markers is not None:
+            return step_windows(self.markers, self.device, self.launch_start, self.link >= 0)
+        if len(self.device):
+            return whole_window(int(self.device.start.min()), int(self.device.end.max()), owned=len(self.device))
+        if self.mode == Mode.EMPTY:
+            return whole_window(0, 0, owned=0)
+        rows = np.concatenate((self.host_rows, self.calls.row))
+        start = self.trace.events.ts[rows]
+        return whole_window(int(start.min()), int((start + self.trace.events.dur[rows]).max()), owned=0)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The windows to analyse."""
+        chosen = self.options.steps(self.all_steps) if self.options.steps else None
+        return self.all_steps if chosen is None else self.all_steps.select(chosen)
+
+    @cached_property
+    def devices(self) -> list[int]:
+        """Devices by busy time inside the windows, the headline device first."""
+        return device_order(self.device, self.steps.start, self.steps.end)
+
+    @cached_property
+    def host_rows(self) -> NDArray[np.int64]:
+        """Operators and annotations."""
+        return np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION))
+
+    @cached_property
+    def ops(self) -> ByTrack:
+        """Operators by thread."""
+        return by_track(self.trace, np.flatnonzero(self.kind == EventKind.HOST_OP))
+
+    @cached_property
+    def _ranges(self) -> tuple[ByTrack, ByTrack]:
+        """Data-loading and peer-wait ranges by thread."""
+        rows, names = self.host_rows, self.trace.events.name[self.host_rows]
+        classify = self.options.classify
+        data = self.trace.strings.lookup(names, lambda text: is_data_loading(text, classify)).astype(np.bool_)
+        peer = self.trace.strings.lookup(names, is_peer_wait).astype(np.bool_)
+        return by_track(self.trace, rows[data]), by_track(self.trace, rows[peer])
+
+    @cached_property
+    def data_loading_seen(self) -> bool:
+        """Whether the trace has any data-loading range."""
+        return len(self._ranges[0].rows) > 0
+
+    @cached_property
+    def blocking(self) -> NDArray[np.bool_]:
+        """Asynchronous copy calls that block in effect."""
+        return blocking_copies(self.trace, self.calls, self.device, self.link)
+
+    @cached_property
+    def is_sync(self) -> NDArray[np.bool_]:
+        """Runtime calls that count as sync points."""
+        return is_sync_call(self.calls, self.blocking)
+
+    @cached_property
+    def threads(self) -> list[int]:
+        """Launching threads, most launches first."""
+        track, count = np.unique(self.calls.track[self.link[self.link >= 0]], return_counts=True)
+        return [int(t) for t in track[np.lexsort((track, -count))]]
+
+    @cached_property
+    def step_track(self) -> int:
+        """Thread of the step markers; without markers the thread that launches most, or has most host events."""
+        if self.markers is not None and self.markers.track >= 0:
+            return self.markers.track
+        if self.threads:
+            return self.threads[0]
+        rows = self.host_rows if len(self.host_rows) else self.calls.row
+        if len(rows) == 0:
+            return -1
+        return int(np.bincount(self.trace.events.track[rows]).argmax())
+
+    def states(self, track: int, with_data: bool) -> States:
+        """What a host thread is doing at each instant; its data loading too only if `with_data`."""
+        if (track, with_data) not in self._states:
+            data, peer = self._ranges
+            calls, sync = self.calls, self.is_sync
+            mine = (calls.track == track) & calls.outermost
+            layers = [(Cause.SYNC, self._call_set(mine & sync)), (Cause.PEER_WAIT, self._row_set(peer.of(track)))]
+            if with_data:
+                layers.insert(0, (Cause.DATA_LOADING, self._row_set(data.of(track))))
+            layers.extend(
+                (API_CAUSE[klass], self._call_set(mine & ~sync & (calls.klass == klass)))
+                for klass in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
+            )
+            layers.append((Cause.HOST_OP, self._row_set(self.ops.of(track))))
+            self._states[track, with_data] = layered(layers)
+        return self._states[track, with_data]
+
+    def _call_set(self, member: NDArray[np.bool_]) -> intervals.Intervals:
+        return intervals.merge(self.calls.start[member], self.calls.end[member])
+
+    def _row_set(self, rows: NDArray[np.int64]) -> intervals.Intervals:
+        start = self.trace.events.ts[rows]
+        return intervals.merge(start, start + self.trace.events.dur[rows])
+
+    @cached_property
+    def gaps(self) -> idle_analysis.Gaps:
+        """Gaps of the headline device inside the analysed range."""
+        start, end = int(self.steps.start.min()), int(self.steps.end.max())
+        return idle_analysis.find_gaps(self.device, self.link, self.calls, device=self.devices[0], start=start, end=end)
+
+    @cached_property
+    def pieces(self) -> idle_analysis.Pieces:
+        """Causes of the gaps of the headline device."""
+        return idle_analysis.explain(self.gaps, self.calls.track, self.threads, self.step_track, self.states)
+
+    @cached_property
+    def frames(self) -> Frames:
+        """User Python frames."""
+        return Frames(self.trace, self.kind)
+
+    def ops_at(self, track: int, t: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Row of the innermost operator of a thread at each instant, -1 for none."""
+        if track not in self._op_nests:
+            rows = self.ops.of(track)
+            start = self.trace.events.ts[rows]
+            self._op_nests[track] = nest(rows, start, start + self.trace.events.dur[rows])
+        nested = self._op_nests[track]
+        at = innermost_at(nested, t)
+        return np.where(at >= 0, nested.row[at], -1) if len(nested.row) else np.full(len(t), -1, np.int64)
+
+    def locate(self, track: int, t: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str | None], list[str | None]]:
+        """Innermost operator (row, name) and user frame of a thread at each instant."""
+        rows = self.ops_at(track, t)
+        events, strings = self.trace.events, self.trace.strings
+        names = [strings.text(int(events.name[row])) if row >= 0 else None for row in rows.tolist()]
+        if self.frames.recorded:
+            return rows, names, self.frames.at(track, t)
+        stack = events.fields.get("stack")
+        if stack is None:
+            return rows, names, [None] * len(t)
+        codes = stack.take(np.maximum(rows, 0), -1)
+        known = {c: user_frame_of_stack(strings.text(c)) for c in set(codes.tolist()) if c >= 0}
+        return rows, names, [known.get(c) if row >= 0 else None for c, row in zip(codes.tolist(), rows, strict=True)]

@@ -1,0 +1,113 @@
+"""Runtime calls and the other host events the analyses ask for, by thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.classify import api_class
+from traceanalyze.model.vocabulary import ApiClass, EventKind, SyncKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCalls:
+    """Runtime and driver calls sorted by (track, start, longer first). Times int64 ns."""
+
+    row: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    track: NDArray[np.int32]
+    name: NDArray[np.int32]
+    klass: NDArray[np.uint8]
+    """`ApiClass`"""
+    sync: NDArray[np.uint8]
+    """`SyncKind` by name alone; blocking-in-effect copies are found by `syncs`."""
+    outermost: NDArray[np.bool_]
+    """Not inside another call of its thread (a driver call inside a runtime call counts once)."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
+    """Collect and classify the runtime calls of a trace."""
+    row = np.flatnonzero(kind == EventKind.API)
+    start = trace.events.ts[row]
+    end = start + trace.events.dur[row]
+    track = trace.events.track[row]
+    order = np.lexsort((-end, start, track))
+    row, start, end, track = row[order], start[order], end[order], track[order]
+    name = trace.events.name[row]
+
+    def both_classes(text: str) -> int:
+        klass, sync = api_class(text)
+        return klass * 8 + sync
+
+    coded = trace.strings.lookup(name, both_classes)
+    return ApiCalls(
+        row=row,
+        start=start,
+        end=end,
+        track=track,
+        name=name,
+        klass=(coded // 8).astype(np.uint8),
+        sync=(coded % 8).astype(np.uint8),
+        outermost=_outermost(start, end, track),
+    )
+
+
+def _outermost(start: NDArray[np.int64], end: NDArray[np.int64], track: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether no earlier call of the same track still runs when a call starts."""
+    outer = np.ones(len(start), np.bool_)
+    for first, last in _runs(track):
+        reach = np.maximum.accumulate(end[first:last])
+        outer[first + 1 : last] = start[first + 1 : last] >= reach[:-1]
+    return outer
+
+
+def _runs(key: NDArray[np.int32]) -> list[tuple[int, int]]:
+    """Bounds of the runs of equal values of a sorted array."""
+    if len(key) == 0:
+        return []
+    cuts = np.flatnonzero(key[1:] != key[:-1]) + 1
+    return list(zip([0, *cuts.tolist()], [*cuts.tolist(), len(key)], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ByTrack:
+    """Rows of some events grouped by track, each group in file order."""
+
+    rows: NDArray[np.int64]
+    bounds: dict[int, tuple[int, int]]
+
+    def of(self, track: int) -> NDArray[np.int64]:
+        """Rows on one track."""
+        first, last = self.bounds.get(track, (0, 0))
+        return self.rows[first:last]
+
+
+def by_track(trace: Trace, rows: NDArray[np.int64]) -> ByTrack:
+    """Group event rows by track."""
+    track = trace.events.track[rows]
+    order = np.argsort(track, kind="stable")
+    grouped = track[order]
+    return ByTrack(rows[order], {int(grouped[first]): (first, last) for first, last in _runs(grouped)})
+
+
+def is_sync_call(calls: ApiCalls, blocking: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Calls that count as sync points: explicit, blocking copies, and copies blocking in effect (definitions §7)."""
+    by_name = (calls.sync == SyncKind.EXPLICIT) | (calls.sync == SyncKind.BLOCKING_COPY)
+    counted: NDArray[np.bool_] = (by_name | blocking) & calls.outermost
+    return counted
+
+
+def call_label(klass: int) -> str:
+    """Name of a call's class in reports."""
+    return ApiClass(klass).name.lower()

@@ -1,0 +1,137 @@
+"""Step windows: from the marker's start to the last device event the step launched (definitions §3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.results import Steps
+from traceanalyze.model.classify import ClassifyOptions, is_step_marker
+from traceanalyze.model.vocabulary import EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.device_events import DeviceEvents
+    from traceanalyze.model.trace import Trace
+
+COMPLETE_SHARE = 0.8
+"""A step with fewer device events than this share of the median is incomplete (definitions §3)."""
+_HOST_KINDS = (EventKind.ANNOTATION, EventKind.HOST_OP)
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """Step markers sorted by time, and the thread they are on (-1 when they are device annotations)."""
+
+    name: tuple[str, ...]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    track: int
+
+
+def find_markers(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions) -> Markers | None:
+    """Markers on the thread that has most of them; equal-named nested ones count once, the outer. None without any."""
+    host = np.isin(kind, _HOST_KINDS)
+    if host.any():
+        rows = _named_like_marker(trace, np.flatnonzero(host), options)
+    elif not ((kind == EventKind.API) | (kind == EventKind.PYTHON)).any():
+        # A trace of the device alone: its own annotations are the only steps there are.
+        rows = _named_like_marker(trace, np.flatnonzero(kind == EventKind.DEVICE_ANNOTATION), options)
+    else:
+        return None
+    if len(rows) == 0:
+        return None
+    tracks, counts = np.unique(trace.events.track[rows], return_counts=True)
+    track = int(tracks[np.argmax(counts)])
+    rows = rows[trace.events.track[rows] == track]
+    start, end = trace.events.ts[rows], trace.events.ts[rows] + trace.events.dur[rows]
+    order = np.lexsort((-end, start))
+    rows, start, end = rows[order], start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    outer = np.concatenate(([True], start[1:] >= reach[:-1]))
+    names = tuple(trace.strings.text(int(code)) for code in trace.events.name[rows[outer]])
+    return Markers(names, start[outer], end[outer], track if host.any() else -1)
+
+
+def _named_like_marker(trace: Trace, rows: NDArray[np.int64], options: ClassifyOptions) -> NDArray[np.int64]:
+    hit = trace.strings.lookup(trace.events.name[rows], lambda text: is_step_marker(text, options))
+    return rows[hit.astype(np.bool_)]
+
+
+def step_windows(
+    markers: Markers, device: DeviceEvents, launch_start: NDArray[np.int64], linked: NDArray[np.bool_]
+) -> Steps:
+    """Windows of marked steps. `launch_start` is each device event's launch time (meaningful where `linked`)."""
+    count = len(markers.start)
+    owner = _owners(markers, device, launch_start, linked)
+    owned = np.bincount(owner[owner >= 0], minlength=count)
+    last_end = np.full(count, np.iinfo(np.int64).min)
+    np.maximum.at(last_end, owner[owner >= 0], device.end[owner >= 0])
+    start, end = np.empty(count, np.int64), np.empty(count, np.int64)
+    lead_in = _leftover_end(markers, device, owner)
+    between = 0
+    for i in range(count):
+        begin = int(markers.start[i])
+        previous = lead_in if i == 0 else int(end[i - 1])
+        start[i] = max(begin, previous)
+        end[i] = max(int(markers.end[i]), int(start[i]), int(last_end[i]))
+        between += max(0, begin - previous) if i else 0
+    return Steps(
+        name=markers.name,
+        start=start,
+        end=end,
+        host_start=markers.start,
+        host_end=markers.end,
+        owned=owned,
+        complete=_complete(owned),
+        between_steps=between,
+        lead_in=int(start[0] - markers.start[0]),
+    )
+
+
+def _owners(
+    markers: Markers, device: DeviceEvents, launch_start: NDArray[np.int64], linked: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Step that owns each device event, -1 for none."""
+    if markers.track < 0:
+        launch_start, linked = device.start, np.ones(len(device), np.bool_)
+    owner = np.searchsorted(markers.start, launch_start, "right") - 1
+    outside = (owner == len(markers.start) - 1) & (launch_start > markers.end[-1])
+    owner[outside | ~linked] = -1
+    return owner
+
+
+def _leftover_end(markers: Markers, device: DeviceEvents, owner: NDArray[np.int64]) -> int:
+    """E0: when work launched before recording ended, if that was before the first step's own work began."""
+    first_owned = device.start[owner == 0]
+    begin = int(markers.start[0])
+    if len(first_owned) == 0:
+        return begin
+    before = (owner < 0) & (device.end <= first_owned.min())
+    return max(begin, int(device.end[before].max())) if before.any() else begin
+
+
+def _complete(owned: NDArray[np.int64]) -> NDArray[np.bool_]:
+    if len(owned) < 2:
+        return np.ones(len(owned), np.bool_)
+    reference = np.median(owned) if len(owned) > 2 else owned.max()
+    return owned >= COMPLETE_SHARE * reference
+
+
+def whole_window(start: int, end: int, *, owned: int) -> Steps:
+    """The one pseudo-step of a trace without markers."""
+    edge = np.array([start]), np.array([end])
+    return Steps(
+        name=("whole trace",),
+        start=edge[0],
+        end=edge[1],
+        host_start=edge[0],
+        host_end=edge[1],
+        owned=np.array([owned]),
+        complete=np.ones(1, np.bool_),
+        between_steps=0,
+        lead_in=0,
+    )

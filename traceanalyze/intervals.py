@@ -1,0 +1,115 @@
+"""The algebra of half-open intervals `[start, end)` on int64 nanosecond arrays: everything else is built on it.
+
+A *set* is an `Intervals` that is sorted, disjoint and has no empty member (what `merge` returns); every other function
+takes and returns sets. All are O(n log n) at most and never loop over intervals.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Int64 = NDArray[np.int64]
+
+
+class Intervals(NamedTuple):
+    """Starts and ends of intervals, ns; two arrays of one length."""
+
+    start: Int64
+    end: Int64
+
+
+class Overlaps(NamedTuple):
+    """Pieces common to two sets: their bounds, and which member of the first and of the second each lies in."""
+
+    start: Int64
+    end: Int64
+    first: Int64
+    second: Int64
+
+
+EMPTY = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def merge(start: Int64, end: Int64) -> Intervals:
+    """Union of any intervals as a set: sorted, disjoint, touching ones joined, empty and reversed ones dropped."""
+    positive = end > start
+    if not positive.all():
+        start, end = start[positive], end[positive]
+    if len(start) == 0:
+        return EMPTY
+    if (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    opens = np.concatenate(([True], start[1:] > reach[:-1]))
+    first = np.flatnonzero(opens)
+    last = np.concatenate((first[1:], [len(start)])) - 1
+    return Intervals(start[first], reach[last])
+
+
+def union(*sets: Intervals) -> Intervals:
+    """Time inside any of the sets."""
+    return merge(np.concatenate([s.start for s in sets]), np.concatenate([s.end for s in sets]))
+
+
+def total(a: Intervals) -> int:
+    """Length of a set, ns."""
+    return int((a.end - a.start).sum())
+
+
+def overlaps(a: Intervals, b: Intervals) -> Overlaps:
+    """Every non-empty intersection of a member of `a` with a member of `b`, in time order."""
+    low = np.searchsorted(b.end, a.start, "right")
+    high = np.searchsorted(b.start, a.end, "left")
+    count = np.maximum(high - low, 0)
+    first = np.repeat(np.arange(len(a.start)), count)
+    second = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
+    start = np.maximum(a.start[first], b.start[second])
+    end = np.minimum(a.end[first], b.end[second])
+    return Overlaps(start, end, first, second)
+
+
+def intersect(a: Intervals, b: Intervals) -> Intervals:
+    """Time inside both sets."""
+    pieces = overlaps(a, b)
+    return Intervals(pieces.start, pieces.end)
+
+
+def gaps(a: Intervals, start: int, end: int) -> Intervals:
+    """Time of the window `[start, end)` outside the set."""
+    if end <= start:
+        return EMPTY
+    inside = (a.end > start) & (a.start < end)
+    begins = np.concatenate(([start], a.end[inside]))
+    ends = np.concatenate((a.start[inside], [end]))
+    free = ends > begins
+    return Intervals(begins[free], ends[free])
+
+
+def subtract(a: Intervals, b: Intervals) -> Intervals:
+    """Time inside `a` and not inside `b`."""
+    if len(a.start) == 0:
+        return EMPTY
+    return intersect(a, gaps(b, int(a.start[0]), int(a.end[-1])))
+
+
+def coverage(a: Intervals, start: Int64, end: Int64) -> Int64:
+    """For each window `[start[i], end[i])` (any order, may overlap) the time of it inside the set."""
+    inside: Int64 = np.maximum(_until(a, end) - _until(a, np.minimum(start, end)), 0)
+    return inside
+
+
+def _until(a: Intervals, t: Int64) -> Int64:
+    """Length of the set before each instant."""
+    before = np.concatenate(([0], np.cumsum(a.end - a.start)))
+    index = np.searchsorted(a.start, t, "right")
+    inside = np.zeros(len(t), np.int64)
+    started = index > 0
+    member = index[started] - 1
+    inside[started] = np.maximum(a.end[member] - t[started], 0)
+    return before[index] - inside

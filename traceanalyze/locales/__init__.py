@@ -1,0 +1,47 @@
+"""Texts of the tool by language; a language is one file, and everything in it is keyed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from traceanalyze.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LANGUAGES = ("en",)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Everything a renderer says in one language; placeholders are in braces."""
+
+    tables: Mapping[str, str]
+    """Table key → title."""
+    columns: Mapping[str, str]
+    """Column key → heading, without its unit."""
+    terms: Mapping[str, str]
+    """Words of the tool: parts, causes, classes, kinds."""
+    meanings: Mapping[str, str]
+    """`table.term` → what the term means, one short line."""
+    messages: Mapping[str, str]
+    """Verdicts, notes and phrases of the layout."""
+    checks: Mapping[str, str]
+    """Data-quality checks."""
+    reasons: Mapping[str, str]
+    """Why a number was not measured."""
+    hints: Mapping[str, str]
+    """Reason → what to record so that it is measured."""
+    levels: Mapping[str, str]
+
+
+@lru_cache(maxsize=2)
+def texts(language: str = "en") -> Texts:
+    """The texts of a language."""
+    if language not in LANGUAGES:
+        raise UsageError(f"no texts in '{language}' yet; this version speaks: {', '.join(LANGUAGES)}")
+    module = import_module(f"traceanalyze.locales.{language}")
+    return Texts(**{name: getattr(module, name.upper()) for name in Texts.__slots__})

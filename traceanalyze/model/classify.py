@@ -1,0 +1,210 @@
+"""Names and categories of every vendor mapped to one vocabulary (definitions §2).
+
+The category decides first, the name second; never the presence of a stream, never process or thread ids.
+Everything here works on one text at a time and is applied once a distinct name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, SyncKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifyOptions:
+    """What a user may add to the built-in rules."""
+
+    categories: Mapping[str, EventKind] = field(default_factory=dict)
+    """Category (lower case) → kind, for categories the tool does not know."""
+    comm: re.Pattern[str] | None = None
+    not_comm: re.Pattern[str] | None = None
+    data: re.Pattern[str] | None = None
+    """Annotations or operators that are data loading, beside torch's own loader ranges."""
+    step_marker: re.Pattern[str] | None = None
+
+
+_KINDS = {
+    "kernel": EventKind.KERNEL,
+    "gpu_memcpy": EventKind.MEMCPY,
+    "memcpy": EventKind.MEMCPY,
+    "gpu_memset": EventKind.MEMSET,
+    "memset": EventKind.MEMSET,
+    "gpu_user_annotation": EventKind.DEVICE_ANNOTATION,
+    "cuda_sync": EventKind.DEVICE_CONTROL,
+    "cuda_event": EventKind.DEVICE_CONTROL,
+    "collective_comm": EventKind.DEVICE_CONTROL,
+    "cuda_profiler_range": EventKind.DEVICE_CONTROL,
+    "hardware_counters": EventKind.DEVICE_CONTROL,
+    "cpu_op": EventKind.HOST_OP,
+    "operator": EventKind.HOST_OP,
+    "user_annotation": EventKind.ANNOTATION,
+    "python_function": EventKind.PYTHON,
+    "overhead": EventKind.OVERHEAD,
+    "trace": EventKind.OVERHEAD,
+}
+KIND_NAMES = {
+    "kernel": EventKind.KERNEL,
+    "memcpy": EventKind.MEMCPY,
+    "memset": EventKind.MEMSET,
+    "control": EventKind.DEVICE_CONTROL,
+    "op": EventKind.HOST_OP,
+    "annotation": EventKind.ANNOTATION,
+    "python": EventKind.PYTHON,
+    "api": EventKind.API,
+    "overhead": EventKind.OVERHEAD,
+}
+"""What `--category NAME=class` accepts."""
+
+_ANNOTATION_OPS = re.compile(
+    r"ProfilerStep|Optimizer\.step#|Optimizer\.zero_grad#|enumerate\(DataLoader\)#|enumerate\(DataPipe\)#"
+)
+
+
+def event_kind(category: str, options: ClassifyOptions) -> EventKind:
+    """Kind of an event by its category."""
+    lower = category.lower()
+    if lower in options.categories:
+        return options.categories[lower]
+    if lower in _KINDS:
+        return _KINDS[lower]
+    if lower.endswith("_ccp_events"):
+        return EventKind.KERNEL
+    if lower in {"runtime", "driver"} or lower.endswith(("_runtime", "_driver")):
+        return EventKind.API
+    return EventKind.UNKNOWN
+
+
+def is_annotation_op(name: str) -> bool:
+    """A user annotation that old files store as an operator."""
+    return _ANNOTATION_OPS.match(name) is not None
+
+
+def rocm_copy_kind(name: str) -> EventKind | None:
+    """ROCm runtime kernels that implement copies and fills, else None."""
+    if name.startswith("__amd_rocclr_copyBuffer"):
+        return EventKind.MEMCPY
+    if name.startswith("__amd_rocclr_fillBuffer"):
+        return EventKind.MEMSET
+    return None
+
+
+_STEP = re.compile(r"ProfilerStep#\d+")
+_DATA = re.compile(r"enumerate\(DataLoader\)#.*__next__|enumerate\(DataPipe\)#")
+_PEER = re.compile(
+    r"gloo[:_]|mpi[:_]|c10d::(barrier|monitored_barrier)|.*monitored_barrier|TCPStore|.*store[_:]*wait|c10d::.*Store",
+    re.IGNORECASE,
+)
+
+
+def is_step_marker(name: str, options: ClassifyOptions) -> bool:
+    """A host range that marks a training step."""
+    if options.step_marker is not None:
+        return options.step_marker.search(name) is not None
+    return _STEP.fullmatch(name) is not None
+
+
+def is_data_loading(name: str, options: ClassifyOptions) -> bool:
+    """A host range in which the program waits for its data loader."""
+    return _DATA.match(name) is not None or (options.data is not None and options.data.search(name) is not None)
+
+
+def is_peer_wait(name: str) -> bool:
+    """A collective or rendezvous that runs on the host (gloo, MPI, barrier, store)."""
+    return _PEER.match(name) is not None
+
+
+_FUSED_COMM = re.compile(
+    r"AllGatherMatmul|MatmulReduceScatter|MatmulAllReduce|userbuffers?.*gemm|gemm.*userbuffers?", re.IGNORECASE
+)
+_COMM = re.compile(
+    r"nccl|rccl|hccl|hcom_|msccl|nvshmem"
+    r"|::ep::internode::|::ep::intranode::|::ep::internode_ll::"
+    r"|cross_device_reduce|one_?shot_?all_?reduce|two_?shot_?all_?reduce|multimem_|quick_?reduce|symm_mem"
+    r"|custom_?all_?reduce|userbuffers|allreduce_fusion_kernel",
+    re.IGNORECASE,
+)
+_DEEP_EP = re.compile(r"deep_?ep", re.IGNORECASE)
+_DEEP_EP_COMM = re.compile(r"dispatch|combine|notify", re.IGNORECASE)
+
+
+def kernel_class(name: str, *, has_collective_args: bool, options: ClassifyOptions) -> tuple[DeviceClass, str]:
+    """Compute or communication, and the rule that said so (definitions §2.3, first match)."""
+    if options.comm is not None and options.comm.search(name):
+        return DeviceClass.COMM, "comm-regex"
+    if options.not_comm is not None and options.not_comm.search(name):
+        return DeviceClass.COMPUTE, "not-comm-regex"
+    excluded = "triton" if name.startswith("triton_") else "fused_comm" if _FUSED_COMM.search(name) else None
+    if excluded is not None:
+        return DeviceClass.COMPUTE, excluded
+    if has_collective_args:
+        return DeviceClass.COMM, "collective args"
+    if _is_comm_name(name):
+        return DeviceClass.COMM, "name"
+    return DeviceClass.COMPUTE, "kernel"
+
+
+def _is_comm_name(name: str) -> bool:
+    if _DEEP_EP.search(name):
+        return _DEEP_EP_COMM.search(name) is not None and "layout" not in name.lower()
+    if _COMM.search(name):
+        return True
+    lower = name.lower()
+    return "lamport" in lower and "reduce" in lower
+
+
+_EXPLICIT_SYNC = re.compile(
+    r"(cuda|hip)(Device|Stream|Event|Ctx)Synchronize|cu(Ctx|Stream|Event)Synchronize"
+    r"|hip(Ctx|Stream|Event)Synchronize|aclrtSynchronize(Device|Stream|Event)(WithTimeout)?|SynchronizeStream"
+)
+_BLOCKING_COPY = re.compile(
+    r"(cuda|hip)Memcpy([23]D)?(_v\d+)?|(cuda|hip)Memcpy(To|From)Symbol|hipMemcpyWithStream|cuMemcpy(DtoH|HtoD)(_v\d+)?|aclrtMemcpy"
+)
+_ALLOC = re.compile(
+    r"cuda(Malloc|Free|HostAlloc|FreeHost)|cuMem(Create|Map|Unmap|Release|AddressReserve|AddressFree|SetAccess|Alloc|Free)"
+    r"|hip(Malloc|Free|HostMalloc|HostFree|MemCreate|MemMap|MemUnmap|MemRelease|MemAddressReserve|MemSetAccess)"
+    r"|aclrt(Malloc|Free|MapMem|UnmapMem|ReserveMemAddress)|aclMallocMemInner"
+)
+_IMPLICIT_SYNC = re.compile(r"(cuda|hip)Free(Host)?|cudaHostAlloc|hipHostMalloc|hipHostFree|aclrtFree.*")
+_LAUNCH = re.compile(
+    r".*LaunchKernel|.*LaunchCooperativeKernel|hipModuleLaunchKernel|hipExt.*Launch|.*GraphLaunch"
+    r"|Node@launch|Runtime@KernelLaunch|AscendCL@acl(nn|opExecute)|Hccl@|Enqueue|Dequeue@"
+)
+_COPY = re.compile(r".*Memcpy|.*Memset")
+_ASYNC_COPY = re.compile(r".*Memcpy.*Async")
+
+
+def api_class(name: str) -> tuple[ApiClass, SyncKind]:
+    """What a runtime call does, and whether it is a sync point by its name (definitions §2.4, §7)."""
+    if _EXPLICIT_SYNC.fullmatch(name):
+        return ApiClass.SYNC, SyncKind.EXPLICIT
+    if _BLOCKING_COPY.fullmatch(name):
+        return ApiClass.SYNC, SyncKind.BLOCKING_COPY
+    if _ALLOC.match(name):
+        implicit = _IMPLICIT_SYNC.fullmatch(name) is not None
+        return ApiClass.ALLOC, SyncKind.IMPLICIT if implicit else SyncKind.NONE
+    if _LAUNCH.match(name):
+        return ApiClass.LAUNCH, SyncKind.NONE
+    if _COPY.match(name):
+        return ApiClass.COPY, SyncKind.NONE
+    return ApiClass.OTHER, SyncKind.NONE
+
+
+def is_async_copy(name: str) -> bool:
+    """An asynchronous copy call, which can still block in effect."""
+    return _ASYNC_COPY.match(name) is not None
+
+
+_DATA_DEPENDENT = re.compile(
+    r"aten::(item|_local_scalar_dense|nonzero|nonzero_numpy|masked_select|unique\w*|_unique\w*|is_nonzero|equal|repeat_interleave)"
+)
+
+
+def is_data_dependent(op: str) -> bool:
+    """An operator whose result's shape or Python value depends on device data, so that it must synchronise."""
+    return _DATA_DEPENDENT.fullmatch(op) is not None

@@ -1,0 +1,142 @@
+"""What a file is, by its first bytes: the name only helps to word the answer."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from traceanalyze.errors import InputError
+
+HEAD_BYTES = 1 << 16
+"""How much of the beginning (after unpacking) is looked at."""
+
+
+class Kind(Enum):
+    """What the first bytes say; the value is the sentence for a file that cannot be analysed."""
+
+    TRACE = "a trace"
+    BLANK = "the file holds nothing but white space; record the trace again"
+    EMPTY = "the file is empty; record the trace again (was the profiler stopped before the program ended?)"
+    JSON = 'this is JSON, but not a trace: it has no "traceEvents"; give the file export_chrome_trace wrote'
+    MEMORY_TIMELINE = (
+        "this is a memory timeline (export_memory_timeline), not supported in this version yet; "
+        "give the trace export_chrome_trace wrote"
+    )
+    SNAPSHOT = (
+        "this is a memory snapshot (torch.cuda.memory._dump_snapshot), not supported in this version yet; "
+        "give the trace export_chrome_trace wrote"
+    )
+    PICKLE = "this is a Python pickle, not a trace; give the .json file export_chrome_trace wrote"
+    PERFETTO = "this is a Perfetto protobuf trace, not supported; give the JSON trace the PyTorch profiler wrote"
+    ASCEND_DB = (
+        "this is the database of an Ascend profile, not supported in this version yet; give a PyTorch (Kineto) trace"
+    )
+    ASCEND = "this is the trace of an Ascend profile, not supported in this version yet; give a PyTorch (Kineto) trace"
+    SQLITE = "this is an SQLite database (Nsight Systems?), not supported; give the JSON trace the PyTorch profiler wrote"
+    GZIP = "this was compressed with gzip more than once; unpack it with gunzip first"
+    ZSTD = "this is compressed with zstd, not supported in this version yet; unpack it with `zstd -d` first"
+    XZ = "this is compressed with xz, not supported; unpack it with `xz -d` first"
+    BZIP2 = "this is compressed with bzip2, not supported; unpack it with `bzip2 -d` first"
+    TAR = "this is a tar archive; unpack it first (`tar -xf`) and give the folder"
+    ZIP = "this is a zip archive inside another one; unpack it first"
+    UTF16 = "this is UTF-16 text; convert it first (`iconv -f UTF-16 -t UTF-8`)"
+    HTML = "this is an HTML or XML page, not a trace; give the .json file export_chrome_trace wrote"
+    TABLE = "this is a table (CSV), not a trace; give the .json file export_chrome_trace wrote"
+    TEXT = "this is text, but not a trace; give the .json file export_chrome_trace wrote"
+    BINARY = "this is binary data of an unknown kind, not a trace; give the .json file export_chrome_trace wrote"
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+_MAGIC = (
+    (GZIP_MAGIC, Kind.GZIP),
+    (b"\x28\xb5\x2f\xfd", Kind.ZSTD),
+    (b"\xfd7zXZ\0", Kind.XZ),
+    (b"BZh", Kind.BZIP2),
+    (b"PK\x03\x04", Kind.ZIP),
+    (b"PK\x05\x06", Kind.ZIP),
+    (b"\xff\xfe", Kind.UTF16),
+    (b"\xfe\xff", Kind.UTF16),
+)
+_SQLITE = b"SQLite format 3\0"
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\n\r"
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_SNAPSHOT_KEYS = (b"segments", b"device_traces")
+_TAR = (257, b"ustar")
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MARKUP = re.compile(rb"<[!?A-Za-z]")
+_TABLE = re.compile(rb"[^\n,;\t]*[,;\t][^\n]*\n")
+_TRACE_KEYS = re.compile(
+    rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|traceName|schemaVersion)"'
+)
+_EVENTS = re.compile(rb'\[[\s,]*(?:\{|\]|$)')
+_NUMBER_LISTS = re.compile(rb"\[\s*\[\s*-?[0-9.eE+]+\s*[,\]]")
+
+
+def sniff(head: bytes, name: str = "") -> Kind:
+    """Kind of the file that begins with `head` (unpacked, `HEAD_BYTES` of it or the whole file).
+
+    Args:
+        head: The first bytes.
+        name: File name; it only tells the databases of vendors apart.
+    """
+    if not head:
+        return Kind.EMPTY
+    for magic, kind in _MAGIC:
+        if head.startswith(magic):
+            return kind
+    text = head.removeprefix(_BOM).lstrip(_BLANK)
+    if not text:
+        return Kind.BLANK
+    if text[:1] in {b"{", b"["} and not _is_protobuf(head):
+        return _json_kind(text)
+    return _other_kind(head, text, name)
+
+
+def _json_kind(text: bytes) -> Kind:
+    if text[:1] == b"{":
+        # An object may state its events behind any amount of other members, so a long one stays a possible trace.
+        return Kind.TRACE if _TRACE_KEYS.search(text) else Kind.JSON
+    if _NUMBER_LISTS.match(text):
+        return Kind.MEMORY_TIMELINE
+    return Kind.TRACE if _EVENTS.match(text) else Kind.JSON
+
+
+def _other_kind(head: bytes, text: bytes, name: str) -> Kind:
+    if head.startswith(_SQLITE):
+        return Kind.ASCEND_DB if "ascend" in name.lower() or b"STRING_IDS" in head else Kind.SQLITE
+    if _PICKLE.match(head):
+        return Kind.SNAPSHOT if any(key in head for key in _SNAPSHOT_KEYS) else Kind.PICKLE
+    if _is_protobuf(head):
+        return Kind.PERFETTO
+    if head[_TAR[0] :].startswith(_TAR[1]):
+        return Kind.TAR
+    if _CONTROL.search(head):
+        return Kind.BINARY
+    if _MARKUP.match(text):
+        return Kind.HTML
+    return Kind.TABLE if _TABLE.match(text) else Kind.TEXT
+
+
+def _is_protobuf(head: bytes) -> bool:
+    """Is it a sequence of length-delimited packets with field number 1, as a Perfetto trace is?
+
+    Its first byte is a line feed in ASCII, so text is told apart by its lack of control characters.
+    """
+    pos = packets = 0
+    while head[pos : pos + 1] == b"\n":
+        length = shift = 0
+        while pos + 1 < len(head) and shift < 35:
+            pos += 1
+            length |= (head[pos] & 0x7F) << shift
+            shift += 7
+            if head[pos] < 0x80:
+                break
+        pos += 1 + length
+        packets += 1
+    return packets > 0 and pos >= len(head) and _CONTROL.search(head) is not None
+
+
+def explain(kind: Kind, name: str) -> InputError:
+    """The error for a file that is not a trace."""
+    return InputError(f"{name}: {kind.value}")

@@ -1,0 +1,137 @@
+"""Gzip to text, forgiving: what can be read is given, what is wrong is written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceanalyze.readers.detect import GZIP_MAGIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_LONGEST_PIECE = 1 << 14
+_SHORTEST_PIECE = 1 << 8
+_HCRC, _EXTRA, _NAME, _COMMENT = 2, 4, 8, 16
+
+
+@dataclass(slots=True)
+class Inflation:
+    """How it went; complete when the text has been read to its end."""
+
+    text_bytes: int = 0
+    fault: str | None = None
+    trailing_bytes: int = 0
+    """Bytes after the last gzip member that are not zero padding."""
+
+
+class _Input:
+    """The compressed bytes, with as many of them at hand as were asked for."""
+
+    def __init__(self, read: Callable[[], bytes]) -> None:
+        self._read = read
+        self._data = memoryview(b"")
+        self.taken = 0
+
+    def peek(self, count: int) -> bytes:
+        """The next `count` bytes, fewer at the end."""
+        while len(self._data) < count and (block := self._read()):
+            self._data = memoryview(bytes(self._data) + block)
+        return bytes(self._data[:count])
+
+    def take(self, count: int) -> memoryview:
+        """Some bytes, `count` at most; none at the end only."""
+        if not self._data:
+            self._data = memoryview(self._read())
+        piece = self._data[:count]
+        self._data = self._data[count:]
+        self.taken += len(piece)
+        return piece
+
+    def give_back(self, unused: bytes) -> None:
+        """Put the end of the last piece back."""
+        self._data = memoryview(unused + bytes(self._data))
+        self.taken -= len(unused)
+
+
+def inflate(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
+    """Text of all members of a gzip file, block by block.
+
+    A file that ends early or is damaged gives its text up to there; how it went is in `report`. After damage the last
+    piece handed to the decompressor is lost, which is never more than an eighth of what was read before it or 256
+    bytes. Zero padding after a member is fine; anything else there is only counted.
+
+    Args:
+        read: Gives the next compressed bytes, none at the end.
+        report: Filled while reading.
+    """
+    source = _Input(read)
+    while source.peek(2) == GZIP_MAGIC:
+        if not _skip_header(source):
+            report.fault = _ends_early(report)
+            return
+        yield from _member(source, report)
+        if report.fault:
+            return
+        while source.peek(1) == b"\0":
+            source.take(1)
+    while piece := source.take(_LONGEST_PIECE):
+        report.trailing_bytes += len(piece)
+
+
+def _member(source: _Input, report: Inflation) -> Iterator[bytes]:
+    from isal import isal_zlib
+
+    body = isal_zlib.decompressobj(-isal_zlib.MAX_WBITS)
+    checksum = length = 0
+    while not body.eof:
+        piece = source.take(min(_LONGEST_PIECE, max(_SHORTEST_PIECE, source.taken // 8)))
+        if not piece:
+            report.fault = _ends_early(report)
+            return
+        try:
+            text = body.decompress(piece)
+        except isal_zlib.IsalError:
+            report.fault = f"the gzip stream is damaged after {report.text_bytes:,} bytes of text"
+            return
+        checksum = isal_zlib.crc32(text, checksum)
+        length += len(text)
+        report.text_bytes += len(text)
+        yield text
+    source.give_back(body.unused_data)
+    trailer = source.peek(8)
+    source.take(8)
+    if len(trailer) < 8:
+        report.fault = _ends_early(report)
+    elif trailer != checksum.to_bytes(4, "little") + (length & 0xFFFFFFFF).to_bytes(4, "little"):
+        report.fault = f"the gzip checksum does not match the {report.text_bytes:,} bytes of text before it"
+
+
+def _skip_header(source: _Input) -> bool:
+    """Pass the header of a member; False if the file ends in it."""
+    fixed = source.peek(10)
+    source.take(10)
+    flags = fixed[3] if len(fixed) == 10 else 0
+    complete = len(fixed) == 10
+    if flags & _EXTRA:
+        size = source.peek(2)
+        complete &= _skip(source, 2) and _skip(source, int.from_bytes(size, "little"))
+    for flag in (_NAME, _COMMENT):
+        if flags & flag:
+            while (byte := source.peek(1)) not in {b"\0", b""}:
+                source.take(1)
+            complete &= _skip(source, len(byte) or 1)
+    if flags & _HCRC:
+        complete &= _skip(source, 2)
+    return complete
+
+
+def _skip(source: _Input, count: int) -> bool:
+    there = len(source.peek(count)) == count
+    while count > 0 and (piece := source.take(count)):
+        count -= len(piece)
+    return there
+
+
+def _ends_early(report: Inflation) -> str:
+    return f"the gzip stream ends early, after {report.text_bytes:,} bytes of text"

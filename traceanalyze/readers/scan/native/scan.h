@@ -1,0 +1,147 @@
+/* C interface of the event scanner: text of a Chrome trace in, columns out.
+ *
+ *   trace_scan *s = NULL;
+ *   trace_scan_open(&options, &s);
+ *   while ((p = trace_scan_space(s, 1 << 18)) && (n = read(fd, p, 1 << 18)) > 0) trace_scan_feed(s, n);
+ *   trace_scan_finish(s);
+ *   trace_scan_summarize(s, &summary);  trace_scan_get(s, TRACE_SCAN_EVENT_TS, 0, &array);  ...
+ *   trace_scan_close(s);                 // frees the columns
+ *
+ * One thread at a time may use a scan; different scans are independent. No function throws or aborts: after a status
+ * other than TRACE_SCAN_OK the scan is only good for trace_scan_close.
+ */
+#ifndef TRACE_SCAN_H
+#define TRACE_SCAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TRACE_SCAN_API __attribute__((visibility("default")))
+#else
+#define TRACE_SCAN_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
+#define TRACE_SCAN_ABI_VERSION 1
+
+typedef struct trace_scan trace_scan;
+
+enum trace_scan_status {
+    TRACE_SCAN_OK = 0,
+    TRACE_SCAN_NO_MEMORY = 1,
+    TRACE_SCAN_TOO_LARGE = 2, /* more rows or strings than the columns can number */
+    TRACE_SCAN_BAD_OPTIONS = 3,
+    TRACE_SCAN_INTERNAL = 4
+};
+
+enum trace_scan_kind { TRACE_SCAN_INT = 0, TRACE_SCAN_REAL = 1, TRACE_SCAN_TEXT = 2 };
+
+enum trace_scan_list { TRACE_SCAN_EVENTS = 0, TRACE_SCAN_INSTANTS = 1 };
+
+/* One key that a field of events or instants goes by; a field with aliases has several of them. */
+typedef struct {
+    const uint8_t *key;
+    uint64_t key_size;
+    uint32_t list;  /* trace_scan_list */
+    uint32_t field; /* number of the field in its list */
+    uint32_t kind;  /* trace_scan_kind; equal for all keys of a field */
+} trace_scan_key;
+
+typedef struct {
+    const trace_scan_key *keys;
+    uint64_t key_count;
+    uint32_t event_fields;
+    uint32_t instant_fields;
+    uint64_t max_value_bytes;
+    uint32_t learn; /* 0: derive every step from the grammar (for tests; the result is the same, slower) */
+} trace_scan_options;
+
+enum trace_scan_array_id {
+    TRACE_SCAN_STRING_BLOB = 0,    /* uint8 */
+    TRACE_SCAN_STRING_OFFSETS = 1, /* int64, one more than there are strings */
+    TRACE_SCAN_TRACKS = 2,         /* int32 pairs: codes of pid and tid */
+    TRACE_SCAN_EVENT_TS = 3,       /* int64 */
+    TRACE_SCAN_EVENT_DUR = 4,      /* int64 */
+    TRACE_SCAN_EVENT_NAME = 5,     /* int32 */
+    TRACE_SCAN_EVENT_CAT = 6,      /* int32 */
+    TRACE_SCAN_EVENT_TRACK = 7,    /* int32 */
+    TRACE_SCAN_EVENT_FIELD_ROW = 8,   /* uint32, of the given field */
+    TRACE_SCAN_EVENT_FIELD_VALUE = 9, /* int64, double or int32 by kind, of the given field */
+    TRACE_SCAN_INSTANT_TS = 10,
+    TRACE_SCAN_INSTANT_NAME = 11,
+    TRACE_SCAN_INSTANT_CAT = 12,
+    TRACE_SCAN_INSTANT_TRACK = 13,
+    TRACE_SCAN_INSTANT_FIELD_ROW = 14,
+    TRACE_SCAN_INSTANT_FIELD_VALUE = 15,
+    TRACE_SCAN_FLOW_TS = 16,
+    TRACE_SCAN_FLOW_TRACK = 17,
+    TRACE_SCAN_FLOW_CAT = 18,
+    TRACE_SCAN_FLOW_ID = 19,       /* int64 */
+    TRACE_SCAN_FLOW_PHASE = 20,    /* uint8 */
+    TRACE_SCAN_METADATA = 21,      /* int32 triples: codes of name, pid and tid */
+    TRACE_SCAN_METADATA_BLOB = 22, /* uint8: the args texts one after another */
+    TRACE_SCAN_METADATA_ENDS = 23, /* int64: where each ends */
+    TRACE_SCAN_HEADER_BLOB = 24,   /* uint8: key, value, key, value ... */
+    TRACE_SCAN_HEADER_ENDS = 25,   /* int64: where each ends */
+    TRACE_SCAN_PHASE_BLOB = 26,    /* uint8: the distinct phase texts */
+    TRACE_SCAN_PHASE_ENDS = 27,    /* int64 */
+    TRACE_SCAN_PHASE_COUNTS = 28   /* int64 */
+};
+
+typedef struct {
+    const void *data;
+    uint64_t items;
+} trace_scan_array;
+
+enum trace_scan_root { TRACE_SCAN_ROOT_NONE = 0, TRACE_SCAN_ROOT_OBJECT = 1, TRACE_SCAN_ROOT_LIST = 2 };
+
+typedef struct {
+    uint64_t malformed;
+    uint64_t skipped_bytes;
+    uint64_t trailing_bytes;
+    uint64_t not_object;
+    uint64_t no_phase;
+    uint64_t no_ts;
+    uint64_t bad_ts;
+    uint64_t no_dur;
+    uint64_t bad_dur;
+    uint64_t negative_dur;
+    uint64_t no_pid;
+    uint64_t bad_value;
+    uint64_t size;
+    int64_t fault; /* -1: none */
+    uint32_t root; /* trace_scan_root */
+    uint32_t truncated;
+    uint32_t fractional;
+} trace_scan_summary;
+
+TRACE_SCAN_API uint32_t trace_scan_abi_version(void);
+
+TRACE_SCAN_API int trace_scan_open(const trace_scan_options *options, trace_scan **scan);
+
+/* Where the next `bytes` bytes of text go; NULL when there is no memory for them. Valid until the next call. */
+TRACE_SCAN_API uint8_t *trace_scan_space(trace_scan *scan, uint64_t bytes);
+
+/* Scans the `bytes` bytes just written to trace_scan_space. */
+TRACE_SCAN_API int trace_scan_feed(trace_scan *scan, uint64_t bytes);
+
+/* The text is complete: scans what is left and frees everything but the result. */
+TRACE_SCAN_API int trace_scan_finish(trace_scan *scan);
+
+TRACE_SCAN_API int trace_scan_summarize(const trace_scan *scan, trace_scan_summary *summary);
+
+/* The result of a finished scan, owned by it. `field` counts for the FIELD arrays only. */
+TRACE_SCAN_API int trace_scan_get(const trace_scan *scan, uint32_t array_id, uint32_t field, trace_scan_array *array);
+
+TRACE_SCAN_API void trace_scan_close(trace_scan *scan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

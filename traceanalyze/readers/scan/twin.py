@@ -1,0 +1,221 @@
+"""The scanner in plain Python: the executable specification of the native one, and its stand-in without a compiler.
+
+The result is a function of the whole text; it never depends on how the blocks are cut. The text is kept in memory.
+
+Document
+    A UTF-8 byte order mark and white space are skipped. Then `{` is an object root, `[` a list root; anything else, or
+    nothing, is root "none": the text is only counted.
+    Object root: members, with any run of white space and commas between them, up to `}` (or the end: truncated).
+    `"traceEvents": [` opens an event list, and so does every further one; any other member is a header value, the last
+    of equal keys wins. A member that breaks the grammar is malformed: from its second byte on the next
+    `"traceEvents" : [` (at most 256 blanks on each side of the colon) opens the event list; what lies between is
+    skipped. None: the rest is skipped, and the text is truncated.
+    Behind the root, everything from the first byte that is not white space is trailing.
+Event list
+    Elements, with any run of white space and commas between them, up to `]` (or the end: truncated). An object is an
+    event; another value is counted as not an object; what breaks the grammar is malformed: reading goes on at the next
+    `{` whose first key is ph, name, cat, ts, pid or tid (at most 256 blanks on each side of it), unless a `:` stands
+    before the `{` (at most 256 blanks between, none of it before the malformed element): that is the value of a member,
+    such as args. This is sound because an unescaped quote cannot occur inside a string. None: as above.
+Limits
+    An element or header value is malformed if it is longer than `max_value_bytes`, nested deeper than `MAX_DEPTH` (the
+    value itself is level 1), or not complete at the end of the text.
+Event
+    The members ph cat name pid tid ts dur id args count, keys compared undecoded; the last of equal keys wins, except
+    that every `args` object gives its values, in text order. Texts are decoded strings, or other values as written;
+    numbers may be quoted. Times are exact: round-half-even(decimal × 1000) ns, in int64.
+    `ph` must be a string that is not empty, and is counted. X: the first of no_ts, bad_ts, no_dur, bad_dur (also when
+    ts + dur does not fit), negative_dur that applies drops the event; without a pid it is kept and counted. i and I: as
+    X without dur and pid. s, t and f: ts as above; the id is the int64 its text is the canonical form of, otherwise
+    INT64_MIN + the code of the text. M: texts as written. `fractional` looks at every time of a row that was kept.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from traceanalyze.readers.scan.collect import Collector
+from traceanalyze.readers.scan.grammar import BLANK, key_end, object_members, skip_blanks, value_end
+from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from traceanalyze.readers.scan.result import Field
+
+_BLOCK = 1 << 20
+_BOM = b"\xef\xbb\xbf"
+_LOOK_BACK = 256
+_SEPARATORS = re.compile(rb"[ \t\n\r,]*")
+_EVENT_LIST = re.compile(rb'"traceEvents"[ \t\n\r]{0,256}:[ \t\n\r]{0,256}\[')
+_EVENT = re.compile(rb'\{[ \t\n\r]{0,256}"(?:ph|name|cat|ts|pid|tid)"[ \t\n\r]{0,256}:')
+
+
+def scan(
+    readinto: Callable[[memoryview], int],
+    *,
+    event_fields: Sequence[Field],
+    instant_fields: Sequence[Field],
+    max_value_bytes: int = MAX_VALUE_BYTES,
+) -> Scan:
+    """Read a whole text into columns.
+
+    Args:
+        readinto: Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto`.
+        event_fields: Members of `args` to keep of complete events.
+        instant_fields: Members of `args` to keep of instant events.
+        max_value_bytes: Longest event or header value to accept.
+    """
+    text, start, size = _read(readinto)
+    counts: Counter[str] = Counter()
+    rows = Collector(event_fields, instant_fields, counts)
+    document = _Document(text, rows, counts, max_value_bytes)
+    root = {b"{": "object", b"[": "list"}.get(text[:1], "none")
+    if root == "object":
+        document.read_object()
+    elif root == "list":
+        document.read_list()
+    return Scan(
+        strings=rows.strings(),
+        tracks=rows.tracks(),
+        events=rows.events(),
+        instants=rows.instants(),
+        flows=rows.flows(),
+        metadata=rows.metadata,
+        header=document.header,
+        phases=dict(rows.phases),
+        counts={reason: counts[reason] for reason in REASONS},
+        fault=None if document.fault is None else start + document.fault,
+        root=root,
+        truncated=document.truncated,
+        size=size,
+        fractional=rows.fractional,
+    )
+
+
+def _read(readinto: Callable[[memoryview], int]) -> tuple[bytes, int, int]:
+    """The text from the first byte of its root on (b"" if it has none), the offset of that byte, and the size of all.
+
+    What comes before is not kept, nor is a text without a root: gigabytes of blanks need no memory.
+    """
+    kept = io.BytesIO()
+    size = start = 0
+    first = b""
+    for block in _blocks(readinto):
+        part = block if size else block.removeprefix(_BOM)
+        size += len(block)
+        if not first:
+            part = part.lstrip(BLANK)
+            first = part[:1]
+            start = size - len(part)
+        if first in {b"{", b"["}:
+            kept.write(part)
+    return kept.getvalue(), start, size
+
+
+def _blocks(readinto: Callable[[memoryview], int]) -> Iterator[bytes]:
+    """The text in blocks of some bytes at least, so that a byte order mark is never split."""
+    buffer = memoryview(bytearray(_BLOCK))
+    block = b""
+    while count := readinto(buffer):
+        block += buffer[:count]
+        if len(block) >= len(_BOM):
+            yield block
+            block = b""
+    if block:
+        yield block
+
+
+class _Document:
+    """One walk over a text that begins with its root."""
+
+    def __init__(self, text: bytes, rows: Collector, counts: Counter[str], longest: int) -> None:
+        self.header: dict[bytes, bytes] = {}
+        self.fault: int | None = None
+        self.truncated = False
+        self._text = text
+        self._rows = rows
+        self._counts = counts
+        self._longest = longest
+
+    def read_list(self) -> None:
+        """Read a list root: events, then the tail."""
+        self._read_tail(self._read_events(1))
+
+    def read_object(self) -> None:
+        """Read an object root: header members and event lists, then the tail."""
+        pos = self._skip_separators(1)
+        while self._text[pos : pos + 1] not in {b"}", b""}:
+            pos = self._skip_separators(self._read_member(pos))
+        self._read_tail(pos + 1)
+
+    def _read_tail(self, pos: int) -> None:
+        """Count what follows the root, which ends before `pos`; beyond the text it has no end."""
+        self.truncated = pos > len(self._text)
+        if not self.truncated:
+            self._counts["trailing_bytes"] += len(self._text) - skip_blanks(self._text, pos)
+
+    def _read_member(self, pos: int) -> int:
+        """Read a header member or an event list; the position after it."""
+        key = key_end(self._text, pos)
+        if key and key[0] == b"traceEvents" and self._text[key[1] : key[1] + 1] == b"[":
+            return self._read_events(key[1] + 1)
+        end = self._value_end(key[1]) if key else -1
+        if key and end >= 0:
+            self.header[key[0]] = self._text[key[1] : end]
+            return end
+        self._malformed(pos)
+        found = _EVENT_LIST.search(self._text, pos + 1)
+        self._counts["skipped_bytes"] += (found.start() if found else len(self._text)) - pos
+        return self._read_events(found.end()) if found else len(self._text)
+
+    def _read_events(self, pos: int) -> int:
+        """Read an event list from behind its bracket; the position after it, one beyond the text if it does not end."""
+        text = self._text
+        pos = self._skip_separators(pos)
+        while pos < len(text) and text[pos : pos + 1] != b"]":
+            pos = self._skip_separators(self._read_element(pos))
+        return pos + 1
+
+    def _read_element(self, pos: int) -> int:
+        if self._text[pos : pos + 1] == b"{":
+            members, end = object_members(self._text, pos, self._stop(pos))
+            if 0 <= end - pos <= self._longest:
+                self._rows.event(members)
+                return end
+        else:
+            end = self._value_end(pos)
+            if end >= 0:
+                self._counts["not_object"] += 1
+                return end
+        self._malformed(pos)
+        following = self._next_event(pos)
+        self._counts["skipped_bytes"] += following - pos
+        return following
+
+    def _next_event(self, start: int) -> int:
+        """Position of the first event after the malformed element at `start`, or the end of the text."""
+        for found in _EVENT.finditer(self._text, start + 1):
+            before = self._text[max(start, found.start() - _LOOK_BACK) : found.start()].rstrip(BLANK)
+            if not before.endswith(b":"):
+                return found.start()
+        return len(self._text)
+
+    def _malformed(self, pos: int) -> None:
+        self._counts["malformed"] += 1
+        self.fault = pos if self.fault is None else min(self.fault, pos)
+
+    def _value_end(self, pos: int) -> int:
+        end = value_end(self._text, pos, self._stop(pos))
+        return end if end - pos <= self._longest else -1
+
+    def _stop(self, pos: int) -> int:
+        """One byte beyond the longest value, which tells a value that is too long from one that just fits."""
+        return min(len(self._text), pos + self._longest + 1)
+
+    def _skip_separators(self, pos: int) -> int:
+        found = _SEPARATORS.match(self._text, pos)
+        return found.end() if found else pos

@@ -1,0 +1,138 @@
+"""Builders: from the analyses of a run's ranks to its `Report`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.report.build.devices import classification_table, devices_table, spans_table
+from traceanalyze.report.build.host import calls_table, launches_table, syncs_table
+from traceanalyze.report.build.idle import causes_table, gaps_table
+from traceanalyze.report.build.quality import findings, missing_reasons
+from traceanalyze.report.build.ranks import RankRow, files_table, rank_label, ranks_sentence, ranks_table, slowest
+from traceanalyze.report.build.split import device_parts, host_parts, overlap_notes, split_table, totals_table
+from traceanalyze.report.build.steps import statistics_table, step_causes_table, steps_table
+from traceanalyze.report.build.verdict import verdict
+from traceanalyze.report.build.window import window_of
+from traceanalyze.report.model import Kind, Message, RankReport, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.report.build.split import Part
+    from traceanalyze.report.build.window import Window
+    from traceanalyze.report.model import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the user wants in detail."""
+
+    every_rank: bool = False
+    """Show each rank in detail, not only the slowest."""
+
+
+def build_report(
+    name: str, analyses: Sequence[RankAnalysis], *, version: str, notes: Sequence[str] = (), scope: Scope | None = None
+) -> Report:
+    """The report of a run from the analyses of its ranks."""
+    views = [_view(analysis) for analysis in analyses]
+    reports = tuple(_rank_report(analysis, *view) for analysis, view in zip(analyses, views, strict=True))
+    rows = tuple(
+        RankRow(rank_label(analysis.trace.origin, index), analysis.trace.origin.rank, *view)
+        for index, (analysis, view) in enumerate(zip(analyses, views, strict=True))
+    )
+    several = len(reports) > 1
+    worst = slowest(rows)
+    focus = tuple(range(len(reports))) if scope is not None and scope.every_rank else (worst,)
+    remarks = [Message("run_note", (("text", Kind.TEXT, note),)) for note in notes]
+    if several and len(focus) == 1:
+        remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, rows[worst].label),)))
+    summary = (ranks_table(rows),) if several else ()
+    return Report(
+        name=name,
+        version=version,
+        verdict=(ranks_sentence(rows), *reports[worst].verdict) if several else reports[worst].verdict,
+        notes=tuple(remarks),
+        summary=(*summary, files_table(tuple(analysis.trace for analysis in analyses))),
+        ranks=reports,
+        focus=focus,
+        analyses=tuple(analyses),
+    )
+
+
+def _view(analysis: RankAnalysis) -> tuple[tuple[Part, ...], Window]:
+    """The headline parts of a rank and the steps that count."""
+    if analysis.partitions:
+        parts = device_parts(analysis.partitions[0], analysis.idle)
+    elif not isinstance(analysis.host, NotMeasured):
+        parts = host_parts(analysis.host)
+    else:
+        parts = ()
+    return parts, window_of(analysis.steps)
+
+
+def _rank_report(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> RankReport:
+    tables = tuple(_tables(analysis, parts, window)) if parts else ()
+    return RankReport(
+        rank=analysis.trace.origin.rank,
+        path=analysis.trace.origin.path,
+        mode=analysis.mode,
+        resolution_ns=analysis.trace.resolution_ns,
+        headline=_headline(analysis, window),
+        verdict=verdict(analysis, parts, window),
+        tables=tables,
+        checks=findings(analysis.checks),
+        hints=missing_reasons(tables),
+    )
+
+
+def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> list[Table]:
+    """All tables of a rank in reading order."""
+    if not analysis.partitions:
+        return [
+            split_table(parts, window),
+            steps_table(analysis.steps, parts, window),
+            statistics_table(analysis.steps, window),
+        ]
+    headline = analysis.partitions[0]
+    return [
+        split_table(parts, window, notes=overlap_notes(headline, window)),
+        totals_table(headline, window),
+        causes_table(analysis.idle, window),
+        syncs_table(analysis.syncs),
+        gaps_table(analysis.gaps, analysis.steps),
+        launches_table(analysis.launches),
+        calls_table(analysis.launches),
+        devices_table(analysis.partitions, analysis.trace.devices, window),
+        steps_table(analysis.steps, parts, window),
+        statistics_table(analysis.steps, window),
+        step_causes_table(analysis.steps, analysis.idle),
+        spans_table(analysis.spans),
+        classification_table(analysis.classification),
+    ]
+
+
+def _headline(analysis: RankAnalysis, window: Window) -> Message:
+    """File, rank, device and how many windows were analysed."""
+    trace = analysis.trace
+    names = {device.id: device.name for device in trace.devices}
+    device = "" if analysis.device is None else names.get(analysis.device, "")
+    key = {Mode.STEPS: "about_steps", Mode.WHOLE_TRACE: "about_trace"}.get(analysis.mode, "about_host")
+    if analysis.mode == Mode.HOST_ONLY and window.count > 1:
+        key = "about_host_steps"
+    left_out = len(analysis.steps) - window.count
+    return Message(
+        f"{key}_partial" if left_out and key.endswith("steps") else key,
+        (
+            ("path", Kind.NAME, trace.origin.path),
+            ("rank", Kind.COUNT, trace.origin.rank),
+            ("device", Kind.COUNT, analysis.device),
+            ("device_name", Kind.TEXT, device),
+            ("steps", Kind.COUNT, window.count),
+            ("left_out", Kind.COUNT, left_out),
+        ),
+    )

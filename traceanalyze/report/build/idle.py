@@ -1,0 +1,78 @@
+"""Why the device was idle: causes per step, and the longest idle intervals (definitions §5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Cause
+from traceanalyze.report.build.window import step_label
+from traceanalyze.report.model import Column, Kind, Table
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.results import Gap, IdleCauses, Steps
+    from traceanalyze.report.build.window import Window
+
+_CAUSES = (
+    Column("cause", Kind.TERM),
+    Column("mean_ns", Kind.DURATION),
+    Column("share", Kind.SHARE),
+    Column("share_of_idle", Kind.SHARE),
+    Column("sum_ns", Kind.DURATION, scale="sum", wide=True),
+)
+_GAPS = (
+    Column("step", Kind.TEXT),
+    Column("at_ns", Kind.DURATION),
+    Column("length_ns", Kind.DURATION),
+    Column("causes", Kind.BREAKDOWN),
+    Column("trigger", Kind.TERM, wide=True),
+    Column("next_event", Kind.NAME),
+    Column("next_op", Kind.NAME, wide=True),
+    Column("frame", Kind.NAME, wide=True),
+)
+
+
+def cause_key(cause: Cause) -> str:
+    """Term of a cause."""
+    return cause.name.lower()
+
+
+def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
+    """Idle time by cause, in the order of definitions §5; the rows sum to the device's idle time."""
+    if isinstance(idle, NotMeasured):
+        return Table("idle_causes", _CAUSES, idle)
+    sums = [(cause_key(cause), window.sum(idle.by_step[:, cause])) for cause in Cause]
+    idle_ns = sum(amount for _, amount in sums)
+
+    def row(key: str, amount: int) -> tuple[str, int, float, float, int]:
+        return key, window.mean(amount), window.share(amount), amount / idle_ns if idle_ns else 0.0, amount
+
+    return Table(
+        "idle_causes",
+        _CAUSES,
+        tuple(row(key, amount) for key, amount in sums),
+        total=row("idle_sum", idle_ns),
+        bar="share",
+        skip_zero="sum_ns",
+        title_values=(("steps", Kind.COUNT, window.count),),
+    )
+
+
+def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, steps: Steps) -> Table:
+    """The longest idle intervals; `at_ns` counts from the start of the step."""
+    if isinstance(gaps, NotMeasured):
+        return Table("gaps", _GAPS, gaps)
+    rows = tuple(
+        (
+            step_label(steps.name[gap.step]),
+            gap.start - int(steps.start[gap.step]),
+            gap.length,
+            tuple((cause_key(cause), amount) for cause, amount in gap.causes),
+            gap.trigger.replace(" ", "_").replace("-", "_"),
+            gap.next_event,
+            gap.next_op,
+            gap.frame,
+        )
+        for gap in gaps
+    )
+    return Table("gaps", _GAPS, rows, ranked=True)

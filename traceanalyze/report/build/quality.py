@@ -1,0 +1,41 @@
+"""How far the numbers can be trusted: checks, and what to record to measure more (definitions §§14, 15)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.model import Finding, Kind, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from traceanalyze.analyses.results import Check
+    from traceanalyze.report.model import Table, Value
+
+
+def findings(checks: tuple[Check, ...]) -> tuple[Finding, ...]:
+    """Checks with typed values, worst first."""
+    ordered = sorted(checks, key=lambda check: (-check.level, check.id))
+    return tuple(
+        Finding(check.id, check.level, Message(check.message, tuple(_typed(*item) for item in check.values)))
+        for check in ordered
+    )
+
+
+def _typed(name: str, value: float | str) -> tuple[str, Kind, Value]:
+    """The kind of a check's value, told by its name: units are in names at the edges."""
+    if isinstance(value, str):
+        return name, Kind.TEXT, value
+    if name.endswith("_ns"):
+        return name, Kind.DURATION, int(value)
+    if name.endswith("bytes"):
+        return name, Kind.BYTES, int(value)
+    if name.endswith("share"):
+        return name, Kind.SHARE, float(value)
+    return name, Kind.COUNT, value
+
+
+def missing_reasons(tables: Iterable[Table]) -> tuple[str, ...]:
+    """Reasons why whole tables were not measured, each once, in the order of the tables."""
+    return tuple(dict.fromkeys(table.rows.reason for table in tables if isinstance(table.rows, NotMeasured)))

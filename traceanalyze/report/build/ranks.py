@@ -1,0 +1,118 @@
+"""Tables and sentences over all ranks of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceanalyze.report.model import Column, Kind, Layout, Message, Table
+
+if TYPE_CHECKING:
+    from traceanalyze.model.trace import Origin, Trace
+    from traceanalyze.report.build.split import Part
+    from traceanalyze.report.build.window import Window
+
+EVEN = 1.02
+"""Slowest over fastest rank up to which the ranks count as equally fast."""
+
+_FILES = (
+    Column("rank", Kind.COUNT),
+    Column("path", Kind.NAME),
+    Column("file_bytes", Kind.BYTES),
+    Column("text_bytes", Kind.BYTES),
+    Column("events", Kind.COUNT),
+    Column("host", Kind.TEXT),
+    Column("rank_source", Kind.TEXT),
+    Column("world_size", Kind.COUNT),
+    Column("backend", Kind.TEXT),
+    Column("devices", Kind.TEXT),
+    Column("profiler_options", Kind.TEXT),
+    Column("versions", Kind.TEXT),
+    Column("resolution_ns", Kind.DURATION, scale="clock"),
+    Column("base_ns", Kind.COUNT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """What the comparison of ranks needs of one of them."""
+
+    label: str
+    rank: int | None
+    parts: tuple[Part, ...]
+    window: Window
+
+    @property
+    def mean(self) -> int:
+        """Mean step time, ns."""
+        return self.window.mean(self.window.total)
+
+
+def rank_label(origin: Origin, index: int) -> str:
+    """The rank, or the position of its file when the profile does not tell."""
+    return str(origin.rank) if origin.rank is not None else f"?{index}"
+
+
+def files_table(traces: tuple[Trace, ...]) -> Table:
+    """Where each recording came from and what it says about itself."""
+    rows = tuple(
+        (
+            trace.origin.rank,
+            trace.origin.path,
+            trace.origin.size_bytes,
+            trace.origin.text_bytes,
+            sum(trace.read.phases.values()),
+            trace.origin.host,
+            trace.origin.rank_source,
+            trace.origin.world_size,
+            trace.origin.backend,
+            _device_names(trace),
+            ", ".join(name for name, on in trace.options.items() if on),
+            ", ".join(f"{name} {version}" for name, version in trace.versions.items()),
+            trace.resolution_ns,
+            trace.base_ns,
+        )
+        for trace in traces
+    )
+    return Table("files", _FILES, rows, layout=Layout.RECORD, detail=True)
+
+
+def _device_names(trace: Trace) -> str:
+    """Distinct device names with how many there are of each."""
+    names = [device.name for device in trace.devices]
+    return ", ".join(f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names))
+
+
+def ranks_table(rows: tuple[RankRow, ...]) -> Table:
+    """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen."""
+    keys = tuple(dict.fromkeys(part.key for row in rows for part in row.parts))
+    columns = (
+        Column("rank", Kind.TEXT),
+        Column("steps", Kind.COUNT, wide=True),
+        Column("step_ns", Kind.DURATION),
+        *(Column(f"{key}_share", Kind.SHARE) for key in keys),
+    )
+    table = []
+    for row in rows:
+        shares = {part.key: row.window.share(row.window.sum(part.time)) for part in row.parts}
+        table.append((row.label, row.window.count, row.mean, *(shares.get(key) for key in keys)))
+    return Table("ranks", columns, tuple(table))
+
+
+def slowest(rows: tuple[RankRow, ...]) -> int:
+    """Index of the rank with the longest mean step; the first of equals."""
+    return max(range(len(rows)), key=lambda index: rows[index].mean)
+
+
+def ranks_sentence(rows: tuple[RankRow, ...]) -> Message:
+    """Which rank is slowest and by how much, or that they are even."""
+    means = [row.mean for row in rows]
+    worst = slowest(rows)
+    values = (
+        ("rank", Kind.TEXT, rows[worst].label),
+        ("ranks", Kind.COUNT, len(rows)),
+        ("time", Kind.DURATION, means[worst]),
+        ("fastest", Kind.DURATION, min(means)),
+        ("excess", Kind.SHARE, means[worst] / min(means) - 1 if min(means) else 0.0),
+    )
+    return Message("ranks_even" if means[worst] <= EVEN * min(means) else "ranks_uneven", values)

@@ -1,0 +1,82 @@
+"""Per-step rows and the statistics over steps (definitions §3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import IdleCauses, NotMeasured
+from traceanalyze.model.vocabulary import Cause
+from traceanalyze.report.build.idle import cause_key
+from traceanalyze.report.build.window import median, step_label
+from traceanalyze.report.model import Column, Kind, Layout, Table
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.results import Steps
+    from traceanalyze.report.build.split import Part
+    from traceanalyze.report.build.window import Window
+
+_STATISTICS = (
+    Column("steps", Kind.COUNT),
+    Column("complete_steps", Kind.COUNT),
+    Column("mean_ns", Kind.DURATION),
+    Column("median_ns", Kind.DURATION),
+    Column("min_ns", Kind.DURATION),
+    Column("max_ns", Kind.DURATION),
+    Column("between_steps_ns", Kind.DURATION),
+    Column("lead_in_ns", Kind.DURATION),
+)
+
+
+def steps_table(steps: Steps, parts: tuple[Part, ...], window: Window) -> Table:
+    """One row a step, with its time by headline part; the means of the steps that count below."""
+    columns = (
+        Column("step", Kind.TEXT),
+        Column("time_ns", Kind.DURATION),
+        *(Column(f"{part.key}_ns", Kind.DURATION) for part in parts),
+        Column("complete", Kind.FLAG),
+        Column("start_ns", Kind.DURATION, scale="start", wide=True),
+        Column("device_events", Kind.COUNT, wide=True),
+    )
+    rows = tuple(
+        (
+            step_label(steps.name[row]),
+            int(steps.end[row] - steps.start[row]),
+            *(int(part.time[row]) for part in parts),
+            bool(steps.complete[row]),
+            int(steps.start[row]),
+            int(steps.owned[row]),
+        )
+        for row in range(len(steps))
+    )
+    means = (window.mean(window.sum(part.time)) for part in parts)
+    total = ("mean", window.mean(window.total), *means, None, None, None)
+    return Table("steps", columns, rows, total=total)
+
+
+def statistics_table(steps: Steps, window: Window) -> Table:
+    """Mean, median and range of the step times that count."""
+    times = [int(steps.end[row] - steps.start[row]) for row in window.rows]
+    if not times:
+        return Table("step_statistics", _STATISTICS, NotMeasured("no_steps"), detail=True)
+    row = (
+        len(steps),
+        sum(bool(flag) for flag in steps.complete),
+        window.mean(window.total),
+        median(times),
+        min(times),
+        max(times),
+        steps.between_steps,
+        steps.lead_in,
+    )
+    return Table("step_statistics", _STATISTICS, (row,), layout=Layout.RECORD, detail=True)
+
+
+def step_causes_table(steps: Steps, idle: IdleCauses | NotMeasured) -> Table:
+    """Idle time of every step by cause."""
+    columns = (Column("step", Kind.TEXT), *(Column(f"{cause_key(cause)}_ns", Kind.DURATION) for cause in Cause))
+    if isinstance(idle, NotMeasured):
+        return Table("step_idle_causes", columns, idle, detail=True)
+    rows = tuple(
+        (step_label(name), *(int(value) for value in idle.by_step[row])) for row, name in enumerate(steps.name)
+    )
+    return Table("step_idle_causes", columns, rows, detail=True)

@@ -1,0 +1,163 @@
+"""What every renderer is given: a report of typed tables and keyed messages, free of layout and of language.
+
+Columns say what their values are (`Kind`), so that all renderers format units alike; texts are keys into `locales`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured, RankAnalysis
+from traceanalyze.model.vocabulary import Level, Mode
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Breakdown = tuple[tuple[str, int], ...]
+"""Term keys and the nanoseconds of each."""
+
+Value = int | float | str | bool | Breakdown | NotMeasured | None
+"""None means that the row has no such value; NotMeasured that the profile cannot give it."""
+
+
+class Kind(StrEnum):
+    """What a value is, hence how it is formatted."""
+
+    DURATION = "duration_ns"
+    """Integer nanoseconds."""
+    SHARE = "share"
+    """Fraction, 1.0 is everything; shown in percent."""
+    RATIO = "ratio"
+    COUNT = "count"
+    BYTES = "bytes"
+    TEXT = "text"
+    NAME = "name"
+    """Text of any length (kernels, paths), may be shortened in the middle."""
+    TERM = "term"
+    """Key of a word of the tool, translated by `Texts.terms`."""
+    FLAG = "flag"
+    BREAKDOWN = "breakdown"
+    """Terms and their times, largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    key: str
+    """Name in JSON and pandas; its heading is `Texts.columns[key]`."""
+    kind: Kind
+    scale: str = "time"
+    """Durations of one scale share their unit within a table."""
+    wide: bool = False
+    """Left out where there is little room."""
+
+
+class Layout(StrEnum):
+    """How a table reads best."""
+
+    ROWS = "rows"
+    RECORD = "record"
+    """Few rows of many columns: a list of names and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A sentence by key, with the values it mentions."""
+
+    key: str
+    values: tuple[tuple[str, Kind, Value], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under typed columns, or the reason why there are none."""
+
+    key: str
+    """Its title is `Texts.tables[key]`."""
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Value, ...], ...] | NotMeasured
+    total: tuple[Value, ...] | None = None
+    """What the rows sum to."""
+    bar: str | None = None
+    """Share column that a picture may show as bars."""
+    skip_zero: str | None = None
+    """Rows whose value in this column is 0 say nothing in a short view."""
+    ranked: bool = False
+    """Most important first: a short view may stop early."""
+    detail: bool = False
+    """Left out of a short view."""
+    layout: Layout = Layout.ROWS
+    notes: tuple[Message, ...] = ()
+    title_values: tuple[tuple[str, Kind, Value], ...] = ()
+
+    def column(self, key: str) -> tuple[Value, ...]:
+        """Values of one column, top to bottom; empty when nothing was measured."""
+        index = [column.key for column in self.columns].index(key)
+        return () if isinstance(self.rows, NotMeasured) else tuple(row[index] for row in self.rows)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a data frame: durations in ns, shares as fractions, missing values as NA."""
+        import pandas as pd
+
+        dtypes = {Kind.DURATION: "Int64", Kind.COUNT: "Int64", Kind.BYTES: "Int64", Kind.SHARE: "Float64", Kind.RATIO: "Float64"}
+        data = {
+            column.key: pd.array(
+                [pd.NA if value is None or isinstance(value, NotMeasured) else value for value in self.column(column.key)],
+                dtype=dtypes.get(column.kind, "object"),
+            )
+            for column in self.columns
+        }
+        return pd.DataFrame(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A data-quality check that had something to say."""
+
+    id: str
+    level: Level
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class RankReport:
+    """What one rank's recording says."""
+
+    rank: int | None
+    path: str
+    mode: Mode
+    resolution_ns: int
+    headline: Message
+    """What was analysed: file, device, number of windows."""
+    verdict: tuple[Message, ...]
+    tables: tuple[Table, ...]
+    checks: tuple[Finding, ...]
+    hints: tuple[str, ...]
+    """Keys of what to record to measure more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything the tool says about one run."""
+
+    name: str
+    version: str
+    verdict: tuple[Message, ...]
+    notes: tuple[Message, ...]
+    summary: tuple[Table, ...]
+    """Tables with a row a rank."""
+    ranks: tuple[RankReport, ...]
+    focus: tuple[int, ...]
+    """Indices into `ranks` of those shown in detail."""
+    analyses: tuple[RankAnalysis, ...] = field(default=(), repr=False)
+    """The arrays behind `ranks`, for programs; renderers do not use them."""
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Tables by name: those over all ranks, and those of the rank shown in detail."""
+        detail = self.ranks[self.focus[0]].tables if self.focus else ()
+        return {table.key: table for table in (*detail, *self.summary)}

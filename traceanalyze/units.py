@@ -1,0 +1,87 @@
+"""Numbers for people: durations, shares, sizes and counts with no more digits than they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit of time and the decimals shown with it."""
+
+    name: str
+    ns: int
+    digits: int
+
+
+_UNITS = (("s", 10**9), ("ms", 10**6), ("µs", 10**3), ("ns", 1))
+
+
+def _unit_of(ns: int, start: int = 1) -> tuple[str, int]:
+    """Largest unit of which the duration has at least `start`."""
+    return next((unit for unit in _UNITS if abs(ns) >= start * unit[1]), _UNITS[-1])
+
+
+def _supported(ns: int, resolution_ns: int) -> int:
+    """Decimals of a unit of `ns` nanoseconds that a clock of this resolution can fill."""
+    digits = 0
+    while ns > resolution_ns and digits < 9:
+        ns //= 10
+        digits += 1
+    return digits
+
+
+def duration(ns: int, resolution_ns: int = 1) -> str:
+    """A single duration with its unit and four significant digits, such as `177.6 ms`."""
+    if ns == 0:
+        return "0 ms"
+    name, size = _unit_of(ns)
+    whole = len(str(abs(ns) // size))
+    digits = min(max(4 - whole, 0), _supported(size, resolution_ns))
+    return f"{ns / size:,.{digits}f} {name}"
+
+
+def column_unit(longest_ns: int, resolution_ns: int = 1) -> Unit:
+    """The unit and decimals that suit a whole column whose largest value is given."""
+    name, size = _unit_of(longest_ns, start=10) if longest_ns >= 10**10 else _unit_of(min(longest_ns, 10**9 - 1))
+    digits = 2 if longest_ns >= 10 * size else 3
+    return Unit(name, size, min(digits, _supported(size, resolution_ns)))
+
+
+def in_unit(ns: int, unit: Unit) -> str:
+    """A duration as a number in the given unit, without its name."""
+    return f"{ns / unit.ns:,.{unit.digits}f}"
+
+
+def percent(fraction: float) -> str:
+    """A share in a sentence: whole percent from 10 % on, one decimal below, `<0.1 %` for less."""
+    value = fraction * 100
+    if 0 < value < 0.05:
+        return "<0.1 %"
+    if abs(value) >= 9.95:
+        # Rounding must not claim all of something, nor nearly all as all.
+        return f"{value:.1f} %" if 99 <= value < 100 else f"{value:.0f} %"
+    return f"{value:.1f} %"
+
+
+def percent_cell(fraction: float) -> str:
+    """A share as a number in a column headed %."""
+    return f"{fraction * 100:.1f}"
+
+
+def ratio(value: float) -> str:
+    """A plain factor, such as `1.44`."""
+    return f"{value:.2f}"
+
+
+def count(value: float) -> str:
+    """A whole number with thousands separators; a fraction only where there is one."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def size(value: int) -> str:
+    """Bytes in decimal units, as file managers and disks count them."""
+    for name, unit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if value >= unit:
+            return f"{value / unit:.{1 if value < 100 * unit else 0}f} {name}"
+    return f"{value:,} B"
