@@ -214,16 +214,26 @@ MEANINGS = {
 MESSAGES = {
     "step_idle": "Step {time}: the device is idle {idle} of it.",
     "step_idle_mostly": "Step {time}: the device is idle {idle} of it, mostly {cause} ({share} of the step).",
-    "step_idle_partly": "Step {time}: the device is idle {idle} of it, most often {cause} ({share} of the step).",
+    "step_idle_partly": "Step {time}: the device is idle {idle} of it, above all {cause} ({share} of the step).",
     "step_busy_1": "Step {time}: the device is busy {busy} of it; {part1} is {share1}.",
     "step_busy_2": "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}.",
-    "step_busy_3": "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}.",
+    "step_busy_3": (
+        "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} "
+        "{share3}."
+    ),
     "trace_idle": "From first to last device event {time}: the device is idle {idle} of it.",
-    "trace_idle_mostly": "From first to last device event {time}: the device is idle {idle} of it, mostly {cause} ({share}).",
-    "trace_idle_partly": "From first to last device event {time}: the device is idle {idle} of it, most often {cause} ({share}).",
+    "trace_idle_mostly": (
+        "From first to last device event {time}: the device is idle {idle} of it, mostly {cause} "
+        "({share})."
+    ),
+    "trace_idle_partly": (
+        "From first to last device event {time}: the device is idle {idle} of it, above all {cause} "
+        "({share})."
+    ),
     "trace_busy_1": "From first to last device event {time}: the device is busy {busy} of it; {part1} is {share1}.",
     "trace_busy_2": (
-        "From first to last device event {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}."
+        "From first to last device event {time}: the device is busy {busy} of it; {part1} is {share1}, "
+        "{part2} {share2}."
     ),
     "trace_busy_3": (
         "From first to last device event {time}: the device is busy {busy} of it; "
@@ -232,7 +242,10 @@ MESSAGES = {
     "host_only": "No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
     "nothing_to_analyse": "There is nothing to analyse: the trace has no event with a duration.",
     "slow_step": "Step {step} took {time}, {factor} times the median ({median}).",
-    "slow_steps": "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, took {time}.",
+    "slow_steps": (
+        "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, "
+        "took {time}."
+    ),
     "ranks_uneven": "Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     "ranks_even": "All {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
     "details_of_rank": "Details below are those of rank {rank}; --ranks chooses others.",
@@ -248,20 +261,28 @@ MESSAGES = {
     "rank": " · rank {rank}",
     "device": " · device {device}",
     "device_named": " · device {device} ({device_name})",
-    "incomplete": "incomplete steps are marked * and left out of the means",
-    "more_rows": "… and {count} more (--top {all} shows all)",
-    "slowest_of": "the {count} slowest of {all} steps (-v shows all)",
+    "more_rows": "and {count} more; --top {all} shows all",
+    "slowest_of": "{title}: the {count} slowest of {all}; -v shows all",
+    "yes": "yes",
+    "no": "no",
+    "meaning": "meaning",
+    "detail_of_rank": "Rank {rank}",
     "quality": "How far to trust these numbers",
     "not_measured": "Not measured",
     "measure_more": "To measure more",
-    "none_found": "none",
 }
 CHECKS = {
     "stream_fault": "The compressed file is damaged ({what}); what came before was read.",
-    "truncated": "The file ends in the middle: {events} events were read from {bytes}; steps touching the cut are incomplete.",
+    "truncated": (
+        "The file ends in the middle: {events} events were read from {bytes}; steps touching the cut are "
+        "incomplete."
+    ),
     "trailing": "{bytes} after the end of the JSON document were ignored.",
     "note": "{text}",
-    "skipped_malformed": "{count} places broke the JSON grammar (the first at byte {at}); reading went on at the next event.",
+    "skipped_malformed": (
+        "{count} places broke the JSON grammar (the first at byte {at}); reading went on at the next "
+        "event."
+    ),
     "skipped_not_object": "{count} members of the event list are not objects and were skipped.",
     "skipped_no_phase": "{count} events without a phase were skipped.",
     "skipped_no_ts": "{count} events without a timestamp were skipped.",
@@ -280,11 +301,17 @@ CHECKS = {
     "no_host_ops": "No host operators: idle time cannot be laid to operators.",
     "no_python": "No Python stacks: source lines are not named.",
     "no_memory": "No memory events.",
-    "unknown_categories": "{count} events of unknown categories do not count ({categories}); --category NAME=class maps them.",
+    "unknown_categories": (
+        "{count} events of unknown categories do not count ({categories}); --category NAME=class maps "
+        "them."
+    ),
     "no_steps": "No step marker: the whole trace is one window; host time before and after it is outside.",
     "no_steps_host": "No step marker: the whole trace is one window.",
     "steps_without_device_events": "{count} steps launched no device work: {steps}.",
-    "incomplete_steps": "{count} incomplete steps are left out of the means (< 80 % of the usual device events): {steps}.",
+    "incomplete_steps": (
+        "{count} incomplete steps are left out of the means (< 80 % of the usual device events): "
+        "{steps}."
+    ),
     "empty_steps": "{count} steps lie wholly inside the step before and have no time of their own: {steps}.",
     "between_steps": "{time_ns} lie between step markers ({share} of the steps) and belong to no step.",
     "lead_in": "The first step starts {time_ns} after its marker: until then the device did work launched before it.",
@@ -292,8 +319,14 @@ CHECKS = {
     "first_step_slow": "The first step ({step}) takes {ratio} times the usual: it holds the start of recording.",
     "suspected_communication": "{count} kernels ({time_ns}) look like communication by where they run, but count as "
     "compute: {names}. --comm-regex changes that.",
-    "microsecond_clock": "Times have a resolution of 1 µs (torch 2.2 or older); {zero_length} device events round to 0.",
-    "several_processes": "{count} processes launch work in this one file ({pids}): several ranks or recordings were merged.",
+    "microsecond_clock": (
+        "Times have a resolution of 1 µs (torch 2.2 or older); {zero_length} device events round to "
+        "0."
+    ),
+    "several_processes": (
+        "{count} processes launch work in this one file ({pids}): several ranks or recordings were "
+        "merged."
+    ),
     "profiler_cost": "Recording {options} made the host slower than it is without the profiler.",
     "wait_without_record": "{count} of {waits} stream waits name an event that was not recorded.",
     "collectives_without_metadata": "{count} of {of} communication kernels carry no description of their collective.",
@@ -314,6 +347,9 @@ HINTS = {
     "no_api": "record runtime calls: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
     "no_steps": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
     "no_steps_host": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
-    "no_python": "name source lines: profile(with_stack=True); it makes the host slower, so use it in a second recording",
+    "no_python": (
+        "name source lines: profile(with_stack=True); it makes the host slower, so use it in a second "
+        "recording"
+    ),
 }
 LEVELS = {"INFO": "note", "WARN": "warning", "ERROR": "error"}

@@ -65,5 +65,5 @@ class Background:
                     batch, size = [], 0
             self._ready.put(batch)
             self._ready.put(None)
-        except BaseException as error:  # noqa: BLE001  it belongs to whoever reads the blocks
+        except BaseException as error:  # it belongs to whoever reads the blocks
             self._ready.put(error)

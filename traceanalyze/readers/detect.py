@@ -32,7 +32,9 @@ class Kind(Enum):
         "this is the database of an Ascend profile, not supported in this version yet; give a PyTorch (Kineto) trace"
     )
     ASCEND = "this is the trace of an Ascend profile, not supported in this version yet; give a PyTorch (Kineto) trace"
-    SQLITE = "this is an SQLite database (Nsight Systems?), not supported; give the JSON trace the PyTorch profiler wrote"
+    SQLITE = (
+        "this is an SQLite database (Nsight Systems?), not supported; give the JSON trace the PyTorch profiler wrote"
+    )
     GZIP = "this was compressed with gzip more than once; unpack it with gunzip first"
     ZSTD = "this is compressed with zstd, not supported in this version yet; unpack it with `zstd -d` first"
     XZ = "this is compressed with xz, not supported; unpack it with `xz -d` first"
@@ -69,7 +71,7 @@ _TABLE = re.compile(rb"[^\n,;\t]*[,;\t][^\n]*\n")
 _TRACE_KEYS = re.compile(
     rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|traceName|schemaVersion)"'
 )
-_EVENTS = re.compile(rb'\[[\s,]*(?:\{|\]|$)')
+_EVENTS = re.compile(rb"\[[\s,]*(?:\{|\]|$)")
 _NUMBER_LISTS = re.compile(rb"\[\s*\[\s*-?[0-9.eE+]+\s*[,\]]")
 
 
@@ -107,12 +109,14 @@ def _other_kind(head: bytes, text: bytes, name: str) -> Kind:
         return Kind.ASCEND_DB if "ascend" in name.lower() or b"STRING_IDS" in head else Kind.SQLITE
     if _PICKLE.match(head):
         return Kind.SNAPSHOT if any(key in head for key in _SNAPSHOT_KEYS) else Kind.PICKLE
-    if _is_protobuf(head):
-        return Kind.PERFETTO
     if head[_TAR[0] :].startswith(_TAR[1]):
         return Kind.TAR
     if _CONTROL.search(head):
-        return Kind.BINARY
+        return Kind.PERFETTO if _is_protobuf(head) else Kind.BINARY
+    return _text_kind(text)
+
+
+def _text_kind(text: bytes) -> Kind:
     if _MARKUP.match(text):
         return Kind.HTML
     return Kind.TABLE if _TABLE.match(text) else Kind.TEXT

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from isal import isal_zlib
 
 from traceanalyze.readers.detect import GZIP_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_LONGEST_PIECE = 1 << 14
+_LONGEST_PIECE = 1 << 16
 _SHORTEST_PIECE = 1 << 8
+_Damaged = cast("type[Exception]", isal_zlib.IsalError)
 _HCRC, _EXTRA, _NAME, _COMMENT = 2, 4, 8, 16
 
 
@@ -80,8 +83,6 @@ def inflate(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
 
 
 def _member(source: _Input, report: Inflation) -> Iterator[bytes]:
-    from isal import isal_zlib
-
     body = isal_zlib.decompressobj(-isal_zlib.MAX_WBITS)
     checksum = length = 0
     while not body.eof:
@@ -91,7 +92,7 @@ def _member(source: _Input, report: Inflation) -> Iterator[bytes]:
             return
         try:
             text = body.decompress(piece)
-        except isal_zlib.IsalError:
+        except _Damaged:
             report.fault = f"the gzip stream is damaged after {report.text_bytes:,} bytes of text"
             return
         checksum = isal_zlib.crc32(text, checksum)

@@ -1,50 +1,30 @@
-"""Which texts to read: files, folders, globs, archives and standard input as one ordered list of sources."""
+"""Which texts to read: the paths a user gave as one ordered list of sources."""
 
 from __future__ import annotations
 
-import glob
-import os
 import stat
-import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
-from traceanalyze.readers.detect import Kind, sniff
-from traceanalyze.readers.hints import not_found, nothing_found
+from traceanalyze.readers.detect import Kind, explain, sniff
+from traceanalyze.readers.hints import no_permission, not_found, nothing_found
+from traceanalyze.readers.search import TRACE_SUFFIXES, files_of_folder, files_of_glob, is_archive, members_of_archive
+from traceanalyze.readers.source import STDIN, Source
+from traceanalyze.readers.streams import read_head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-STDIN = "-"
-_TRACE_SUFFIXES = (".json", ".gz", ".zip")
+__all__ = ["STDIN", "Selection", "Source", "expand"]
+
 _GLOB_CHARACTERS = frozenset("*?[")
-_OWN_SCHEMA = b'"traceanalyze'
-_TRACES = {Kind.TRACE, Kind.BLANK}
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One text to read."""
-
-    path: str
-    """File to open, "-" for standard input."""
-    member: str = ""
-    """Name inside the archive `path`; empty for a plain file."""
-    size: int | None = None
-    """Bytes that reading it takes from the file (of an archive: the unpacked member); None if unknown, as for a pipe."""
-
-    @property
-    def name(self) -> str:
-        """What a user calls it."""
-        if self.path == STDIN:
-            return "standard input"
-        return f"{self.path}!{self.member}" if self.member else self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The sources found, and the files of searched folders and archives that were passed over because they are not traces."""
+    """The sources found; `ignored` names the files of searched folders and archives passed over as no traces."""
 
     sources: tuple[Source, ...]
     ignored: tuple[str, ...] = ()
@@ -62,96 +42,65 @@ def expand(paths: Sequence[str]) -> Selection:
     found: dict[tuple[str, str], Source] = {}
     ignored: list[str] = []
     for path in paths:
-        sources, skipped = _expand_one(path)
+        sources, passed_over = _expand_one(path)
         for source in sources:
-            found.setdefault((os.path.realpath(source.path), source.member), source)
-        ignored += skipped
+            found.setdefault((str(Path(source.path).resolve()), source.member), source)
+        ignored += passed_over
     return Selection(tuple(found.values()), tuple(ignored))
 
 
-def _expand_one(path: str) -> tuple[list[Source], list[str]]:
-    if path == STDIN:
+def _expand_one(text: str) -> tuple[list[Source], list[str]]:
+    if text == STDIN:
         return [Source(STDIN)], []
+    path = Path(text)
     try:
-        status = os.stat(path)
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            return _searched(text, "folder", files_of_folder(path))
+        if stat.S_ISREG(status.st_mode):
+            return _named_file(path, status.st_size)
     except (FileNotFoundError, NotADirectoryError):
-        if _GLOB_CHARACTERS.isdisjoint(path):
+        if _GLOB_CHARACTERS.isdisjoint(text):
             raise not_found(path) from None
-        return _searched(path, "glob", _matches(path))
+        return _searched(text, "glob", files_of_glob(text))
+    except PermissionError:
+        raise no_permission(text) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if stat.S_ISDIR(status.st_mode):
-        return _searched(path, "folder", _files(path))
-    if stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode):
-        return [Source(path)], []
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path}: this is a device, not a file")
-    if status.st_size == 0:
-        raise explain(Kind.EMPTY, path)
+        raise InputError(f"{text}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if stat.S_ISFIFO(status.st_mode):
+        return [Source(text)], []
+    raise InputError(f"{text}: this is a device or a socket, not a file")
+
+
+def _named_file(path: Path, size: int) -> tuple[list[Source], list[str]]:
+    if size == 0:
+        raise explain(Kind.EMPTY, str(path))
     if is_archive(path):
-        return _searched(path, "archive", members(path))
-    return [Source(path, size=status.st_size)], []
+        return _searched(str(path), "archive", members_of_archive(path))
+    return [Source(str(path), size=size)], []
 
 
-def _searched(path: str, place: str, candidates: Iterator[Source]) -> tuple[list[Source], list[str]]:
-    sources, ignored = [], []
+def _searched(place: str, what: str, candidates: Iterable[Source]) -> tuple[list[Source], list[str]]:
+    sources: list[Source] = []
+    ignored: list[str] = []
     for candidate in candidates:
-        reason = _not_a_trace(candidate)
+        reason = _why_not(candidate)
         if reason is None:
             sources.append(candidate)
         else:
-            ignored.append(_relative(candidate, path) + reason)
+            name = candidate.name.removeprefix(place).lstrip("/!")
+            ignored.append(f"{name} ({reason})" if reason else name)
     if not sources:
-        raise nothing_found(path, place, ignored)
+        raise nothing_found(place, what, ignored)
     return sources, ignored
 
 
-def _not_a_trace(source: Source) -> str | None:
-    """Why a file that was found by searching is passed over (may be empty: its name says it), None for a trace."""
-    if not (source.member or source.path).lower().endswith(_TRACE_SUFFIXES):
+def _why_not(source: Source) -> str | None:
+    """Why a file found by searching is passed over (empty if its name says it); None for a trace."""
+    if not (source.member or source.path).lower().endswith(TRACE_SUFFIXES):
         return ""
     try:
         kind = sniff(read_head(source), source.name)
     except InputError as error:
-        return f" ({str(error).removeprefix(source.name + ': ')})"
-    return None if kind is Kind.TRACE else f" ({kind.name.lower().replace('_', ' ')})"
-
-
-def _relative(source: Source, place: str) -> str:
-    return source.member or os.path.relpath(source.path, place if os.path.isdir(place) else None)
-
-
-def _matches(pattern: str) -> Iterator[Source]:
-    hits = sorted(glob.glob(pattern, recursive=True))
-    if not hits:
-        raise InputError(f"{pattern}: no file matches")
-    for hit in hits:
-        yield from _files(hit) if os.path.isdir(hit) else _candidates(hit)
-
-
-def _files(folder: str) -> Iterator[Source]:
-    """Files below a folder, in order; hidden ones are left out, links are followed but never into a folder twice."""
-    seen: set[tuple[int, int]] = set()
-    for place, folders, names in os.walk(folder, followlinks=True):
-        status = os.stat(place)
-        if (status.st_dev, status.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            if not name.startswith("."):
-                yield from _candidates(os.path.join(place, name))
-
-
-def _candidates(path: str) -> Iterator[Source]:
-    """A file found by searching, or the members of an archive."""
-    if not os.path.isfile(path):
-        return
-    size = os.path.getsize(path)
-    try:
-        archive = path.lower().endswith(_TRACE_SUFFIXES) and is_archive(path)
-        inside = list(members(path)) if archive else []
-    except InputError:
-        archive = False
-    yield from inside if archive else (Source(path, size=size),)
+        return str(error).removeprefix(f"{source.name}: ")
+    return None if kind is Kind.TRACE else kind.name.lower().replace("_", " ")

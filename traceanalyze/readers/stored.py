@@ -6,12 +6,13 @@ import sys
 import zipfile
 import zlib
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from traceanalyze.errors import InputError
+from traceanalyze.readers.hints import no_permission
 
 if TYPE_CHECKING:
-    from traceanalyze.readers.sources import Source
+    from traceanalyze.readers.source import Source
 
 _BLOCK = 1 << 18
 
@@ -53,14 +54,14 @@ class StoredBytes:
 
     def _open(self, source: Source) -> _Readable:
         if source.path == "-":
-            return sys.stdin.buffer
+            return cast(_Readable, sys.stdin.buffer)
         try:
             if source.member:
                 archive = self._resources.enter_context(zipfile.ZipFile(source.path))
-                return self._resources.enter_context(archive.open(source.member))
+                return cast(_Readable, self._resources.enter_context(archive.open(source.member)))
             return self._resources.enter_context(open(source.path, "rb", buffering=0))  # noqa: PTH123  any openable name
         except PermissionError as error:
-            raise InputError(f"{self._name}: no permission to read this file; run `chmod u+r` or ask its owner") from error
+            raise no_permission(self._name) from error
         except (OSError, RuntimeError, zipfile.BadZipFile) as error:
             self.close()
             raise InputError(f"{self._name}: cannot be opened: {error}") from error

@@ -13,7 +13,7 @@ from traceanalyze.readers.stored import StoredBytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from traceanalyze.readers.sources import Source
+    from traceanalyze.readers.source import Source
 
 
 class Stream:

@@ -5,16 +5,18 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured, RankAnalysis
-from traceanalyze.model.vocabulary import Level, Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
+
+    from traceanalyze.model.vocabulary import Level, Mode
 
 Breakdown = tuple[tuple[str, int], ...]
 """Term keys and the nanoseconds of each."""
@@ -41,6 +43,15 @@ class Kind(StrEnum):
     FLAG = "flag"
     BREAKDOWN = "breakdown"
     """Terms and their times, largest first."""
+
+
+_DTYPES = {
+    Kind.DURATION: "Int64",
+    Kind.COUNT: "Int64",
+    Kind.BYTES: "Int64",
+    Kind.SHARE: "Float64",
+    Kind.RATIO: "Float64",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +99,8 @@ class Table:
     """Rows whose value in this column is 0 say nothing in a short view."""
     ranked: bool = False
     """Most important first: a short view may stop early."""
+    worst: str | None = None
+    """Column by whose largest values a short view picks rows when there are many."""
     detail: bool = False
     """Left out of a short view."""
     layout: Layout = Layout.ROWS
@@ -103,15 +116,12 @@ class Table:
         """The table as a data frame: durations in ns, shares as fractions, missing values as NA."""
         import pandas as pd
 
-        dtypes = {Kind.DURATION: "Int64", Kind.COUNT: "Int64", Kind.BYTES: "Int64", Kind.SHARE: "Float64", Kind.RATIO: "Float64"}
-        data = {
-            column.key: pd.array(
-                [pd.NA if value is None or isinstance(value, NotMeasured) else value for value in self.column(column.key)],
-                dtype=dtypes.get(column.kind, "object"),
-            )
-            for column in self.columns
-        }
-        return pd.DataFrame(data)
+        series = {}
+        for column in self.columns:
+            values = self.column(column.key)
+            given = [pd.NA if value is None or isinstance(value, NotMeasured) else value for value in values]
+            series[column.key] = pd.array(given, dtype=_DTYPES.get(column.kind, "object"))
+        return pd.DataFrame(series)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +147,7 @@ class RankReport:
     tables: tuple[Table, ...]
     checks: tuple[Finding, ...]
     hints: tuple[str, ...]
-    """Keys of what to record to measure more."""
+    """Keys of reasons and checks; for those that `Texts.hints` knows there is advice on what to record."""
 
 
 @dataclass(frozen=True, slots=True)

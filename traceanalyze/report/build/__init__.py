@@ -10,7 +10,7 @@ from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.build.devices import classification_table, devices_table, spans_table
 from traceanalyze.report.build.host import calls_table, launches_table, syncs_table
 from traceanalyze.report.build.idle import causes_table, gaps_table
-from traceanalyze.report.build.quality import findings, missing_reasons
+from traceanalyze.report.build.quality import findings, hints
 from traceanalyze.report.build.ranks import RankRow, files_table, rank_label, ranks_sentence, ranks_table, slowest
 from traceanalyze.report.build.split import device_parts, host_parts, overlap_notes, split_table, totals_table
 from traceanalyze.report.build.steps import statistics_table, step_causes_table, steps_table
@@ -86,7 +86,7 @@ def _rank_report(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window
         verdict=verdict(analysis, parts, window),
         tables=tables,
         checks=findings(analysis.checks),
-        hints=missing_reasons(tables),
+        hints=hints(tables, analysis.checks),
     )
 
 

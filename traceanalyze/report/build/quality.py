@@ -27,6 +27,8 @@ def _typed(name: str, value: float | str) -> tuple[str, Kind, Value]:
     """The kind of a check's value, told by its name: units are in names at the edges."""
     if isinstance(value, str):
         return name, Kind.TEXT, value
+    if name == "ratio":
+        return name, Kind.RATIO, float(value)
     if name.endswith("_ns"):
         return name, Kind.DURATION, int(value)
     if name.endswith("bytes"):
@@ -36,6 +38,7 @@ def _typed(name: str, value: float | str) -> tuple[str, Kind, Value]:
     return name, Kind.COUNT, value
 
 
-def missing_reasons(tables: Iterable[Table]) -> tuple[str, ...]:
-    """Reasons why whole tables were not measured, each once, in the order of the tables."""
-    return tuple(dict.fromkeys(table.rows.reason for table in tables if isinstance(table.rows, NotMeasured)))
+def hints(tables: Iterable[Table], checks: tuple[Check, ...]) -> tuple[str, ...]:
+    """Why tables were not measured and what checks missed, each once: what advice on recording is keyed by."""
+    missing = (table.rows.reason for table in tables if isinstance(table.rows, NotMeasured))
+    return tuple(dict.fromkeys((*missing, *(check.message for check in checks))))

@@ -80,7 +80,8 @@ def files_table(traces: tuple[Trace, ...]) -> Table:
 def _device_names(trace: Trace) -> str:
     """Distinct device names with how many there are of each."""
     names = [device.name for device in trace.devices]
-    return ", ".join(f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names))
+    counted = ((names.count(name), name) for name in dict.fromkeys(names))
+    return ", ".join(f"{count} × {name}" if count > 1 else name for count, name in counted)
 
 
 def ranks_table(rows: tuple[RankRow, ...]) -> Table:
@@ -96,7 +97,7 @@ def ranks_table(rows: tuple[RankRow, ...]) -> Table:
     for row in rows:
         shares = {part.key: row.window.share(row.window.sum(part.time)) for part in row.parts}
         table.append((row.label, row.window.count, row.mean, *(shares.get(key) for key in keys)))
-    return Table("ranks", columns, tuple(table))
+    return Table("ranks", columns, tuple(table), worst="step_ns")
 
 
 def slowest(rows: tuple[RankRow, ...]) -> int:

@@ -50,7 +50,7 @@ def steps_table(steps: Steps, parts: tuple[Part, ...], window: Window) -> Table:
     )
     means = (window.mean(window.sum(part.time)) for part in parts)
     total = ("mean", window.mean(window.total), *means, None, None, None)
-    return Table("steps", columns, rows, total=total)
+    return Table("steps", columns, rows, total=total, worst="time_ns", detail=len(rows) == 1)
 
 
 def statistics_table(steps: Steps, window: Window) -> Table:

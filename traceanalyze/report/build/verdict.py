@@ -84,7 +84,8 @@ def _idle_sentence(
     largest = max(causes, key=lambda key: causes[key])
     weight = "mostly" if causes[largest] >= MOSTLY * idle_ns else "partly"
     cause = ("cause", Kind.TERM, f"because_{largest}")
-    return Message(f"{form}_idle_{weight}", (time, idle_share, cause, ("share", Kind.SHARE, window.share(causes[largest]))))
+    share = ("share", Kind.SHARE, window.share(causes[largest]))
+    return Message(f"{form}_idle_{weight}", (time, idle_share, cause, share))
 
 
 def _host_sentence(parts: tuple[Part, ...], window: Window) -> Message:

@@ -1,0 +1,52 @@
+"""Device events: impossible durations, streams and devices from old spellings."""
+
+from tests.builder import TraceBuilder
+
+
+def test_an_impossible_duration_is_clipped_to_the_next_event_and_counted():
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.launch(0, 1, 10, 9_000_000)  # 9 s "running" while its stream goes on
+    b.launch(2, 1, 300, 20)
+    a = b.analyze()
+    assert int(a.partitions[0].compute.sum()) == 310_000
+    repaired = {c.message: dict(c.values) for c in a.checks}["repaired"]
+    assert repaired == {"count": 1, "removed_ns": 9_000_000_000 - 290_000}
+
+
+def test_the_last_event_cannot_outlive_the_file_by_a_second():
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.launch(0, 1, 10, 20)
+    b.launch(2, 1, 300, 9_000_000)
+    a = b.analyze()
+    assert int(a.partitions[0].compute.sum()) == 20_000 + 200_000
+    assert int(a.steps.end[0]) == 500_000
+
+
+def test_small_overlaps_on_one_stream_are_left_alone():
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.launch(0, 1, 10, 104)
+    b.launch(2, 1, 100, 20)
+    a = b.analyze()
+    assert "repaired" not in {c.message for c in a.checks}
+    assert int(a.partitions[0].compute_dur.sum()) == 124_000
+
+
+def test_old_traces_name_the_stream_in_the_thread_id():
+    b = TraceBuilder()
+    b.step(1, 0, 500)
+    b.api("cudaLaunchKernel", 0, 1, correlation=1)
+    b.event("Kernel", "k", 10, 10, pid=3, tid="stream 7", correlation=1)
+    a = b.analyze()
+    assert a.device == 3
+    assert a.launches.linked == 1
+
+
+def test_rocm_copy_kernels_are_memory_operations():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.launch(0, 1, 10, 20, name="__amd_rocclr_copyBuffer")
+    p = b.analyze().partitions[0]
+    assert (int(p.compute.sum()), int(p.mem_exposed.sum())) == (0, 20_000)

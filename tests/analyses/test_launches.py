@@ -1,0 +1,85 @@
+"""Launch metrics on hand-made traces."""
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.results import NotMeasured
+
+
+def test_delay_is_from_the_calls_return_to_the_kernels_start():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    for i, delay in enumerate((1, 3, 5, 7)):
+        b.launch(i * 20, 2, i * 20 + 2 + delay, 4)
+    launches = b.analyze().launches
+    assert (launches.linked, launches.unlinked, launches.negative_latency) == (4, 0, 0)
+    assert (launches.delay_p50, launches.delay_p90) == (5_000, 7_000)
+
+
+def test_queue_depth_counts_what_was_launched_and_has_not_started():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    for i in range(4):
+        b.launch(i, 0.5, 10 + 20 * i, 20)  # all four queued before the first starts
+    launches = b.analyze().launches
+    assert launches.queue_depth_p50 == 2.5  # depths at start: 4, 3, 2, 1
+    assert launches.queue_depth_p90 == 3.7
+
+
+def test_kernels_of_one_graph_launch_wait_as_one():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.api("cudaGraphLaunch", 0, 5, correlation=500)
+    for i in range(3):
+        b.device(10 + 10 * i, 10, correlation=500)
+    launches = b.analyze().launches
+    assert (launches.linked, launches.queue_depth_p50) == (3, 1)
+
+
+def test_a_kernel_launched_after_the_queue_ran_empty_is_late():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(0, 0, 0, 10)
+    b.launch(1, 1, 30, 10)  # queued: waits for something else
+    b.launch(60, 1, 70, 10)  # late
+    launches = b.analyze().launches
+    assert launches.late == 1
+
+
+def test_a_kernel_before_its_launch_is_a_clock_error():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(50, 1, 40, 10)
+    b.launch(60, 1, 70, 10)
+    a = b.analyze()
+    assert a.launches.negative_latency == 1
+    assert "kernel_before_launch" in {c.message for c in a.checks}
+
+
+def test_host_cost_is_counted_in_the_outermost_call():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(0, 10, 20, 10)
+    b.event("cuda_driver", "cuLaunchKernel", 2, 5, correlation=900)
+    b.api("cudaStreamSynchronize", 40, 7)
+    calls = {c.name: (c.kind, c.count, c.duration) for c in b.analyze().launches.calls}
+    assert calls == {"cudaLaunchKernel": ("launch", 1, 10_000), "cudaStreamSynchronize": ("sync", 1, 7_000)}
+
+
+def test_without_runtime_calls_launches_are_not_measured():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.device(10, 10)
+    a = b.analyze()
+    assert a.launches == NotMeasured("no_api")
+    assert a.syncs == NotMeasured("no_api")
+
+
+def test_flows_link_what_has_no_correlation():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.event("cuda_runtime", "cudaLaunchKernel", 10, 5)
+    b.device(30, 10)
+    b.events += [
+        {"ph": "s", "cat": "ac2g", "name": "ac2g", "id": 5, "pid": 100, "tid": 1, "ts": 10},
+        {"ph": "f", "cat": "ac2g", "name": "ac2g", "id": 5, "pid": 0, "tid": 7, "ts": 30, "bp": "e"},
+    ]
+    assert b.analyze().launches.linked == 1

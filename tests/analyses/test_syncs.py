@@ -1,0 +1,104 @@
+"""Sync points and the idle time they cause: hand-made traces, answers on paper."""
+
+from tests.builder import TraceBuilder
+from traceanalyze.model.vocabulary import Cause, SyncKind
+
+
+def synced(sync_at=20, sync_dur=40, launch_at=90):
+    """Kernel 0-50, a sync on the host, next kernel launched after it and run from 100 to 150."""
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(0, 1, 0, 50)
+    b.op("aten::item", sync_at - 2, sync_dur + 4)
+    b.op("aten::_local_scalar_dense", sync_at - 1, sync_dur + 2)
+    b.api("cudaStreamSynchronize", sync_at, sync_dur)
+    b.launch(launch_at, 5, 100, 50)
+    b.launch(120, 1, 150, 50)
+    return b
+
+
+def test_a_drained_device_is_charged_the_whole_gap():
+    (site,) = synced().analyze().syncs
+    assert (site.op, site.call, site.kind, site.count) == (
+        "aten::_local_scalar_dense",
+        "cudaStreamSynchronize",
+        SyncKind.EXPLICIT,
+        1,
+    )
+    assert (site.blocked, site.idle_caused, site.data_dependent) == (40_000, 50_000, True)
+
+
+def test_data_loading_after_the_sync_is_not_the_syncs_fault():
+    b = synced()
+    b.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 65, 20)
+    assert b.analyze().syncs[0].idle_caused == 30_000
+
+
+def test_a_sync_that_leaves_work_queued_costs_nothing():
+    b = synced(sync_at=20, sync_dur=10)  # returns at 30; the device works until 50
+    assert b.analyze().syncs[0].idle_caused == 0
+
+
+def test_a_sync_inside_a_gap_it_did_not_open_costs_its_own_part():
+    b = synced(sync_at=60, sync_dur=20)  # gap 50-100 began before
+    a = b.analyze()
+    assert a.syncs[0].idle_caused == 20_000
+    assert a.idle.by_step[0, Cause.SYNC] == 20_000
+
+
+def test_calls_under_one_operator_are_one_sync_point():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(0, 1, 0, 50)
+    b.op("aten::copy_", 5, 70)
+    b.copy(10, 55, 51, 5, name="Memcpy DtoH (Device -> Pageable)")
+    b.api("cudaStreamSynchronize", 66, 4)
+    b.launch(90, 5, 100, 50)
+    b.launch(120, 1, 150, 50)
+    (site,) = b.analyze().syncs
+    assert (site.op, site.call, site.count) == ("aten::copy_", "cudaMemcpyAsync + cudaStreamSynchronize", 1)
+    assert site.kind == SyncKind.BLOCKING_IN_EFFECT
+    assert site.blocked == 59_000
+    assert site.idle_caused == 1_000 + 44_000  # before its own copy, and until the next kernel
+
+
+def test_an_asynchronous_copy_that_returns_first_is_no_sync():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.copy(0, 60, 61, 20)
+    b.copy(90, 10, 95, 20)  # outlasts the start of its copy, but is short
+    b.launch(120, 1, 130, 50)
+    assert b.analyze().syncs == ()
+
+
+def test_queries_and_waits_on_the_device_are_no_syncs():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(0, 1, 0, 50)
+    for i, name in enumerate(("cudaEventQuery", "cudaStreamWaitEvent", "cudaEventRecord", "cudaStreamQuery")):
+        b.api(name, 10 + i, 1)
+    b.launch(120, 1, 150, 50)
+    assert b.analyze().syncs == ()
+
+
+def test_the_traces_own_ending_has_no_cost():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.launch(0, 1, 0, 50)
+    b.api("cudaDeviceSynchronize", 60, 30)
+    (site,) = b.analyze().syncs
+    assert (site.blocked, site.idle_caused) == (30_000, None)
+
+
+def test_sites_are_told_apart_by_the_users_line():
+    b = TraceBuilder()
+    b.step(1, 0, 400)
+    for n, line in enumerate((10, 10, 20)):
+        t = n * 100
+        b.launch(t, 1, t, 30)
+        b.python(f"train.py({line}): loop", t + 5, 60)
+        b.op("aten::item", t + 6, 40)
+        b.api("cudaStreamSynchronize", t + 10, 20.5)
+    b.launch(350, 1, 360, 10)
+    sites = {site.frame: site.count for site in b.analyze().syncs}
+    assert sites == {"train.py(10): loop": 2, "train.py(20): loop": 1}

@@ -1,0 +1,94 @@
+"""Laws of the interval algebra, against sets of unit cells on a small line."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceanalyze import intervals
+from traceanalyze.intervals import Intervals
+
+LINE = 40
+pairs = st.lists(st.tuples(st.integers(0, LINE), st.integers(0, LINE)), max_size=12)
+
+
+def arrays(items):
+    return np.array([a for a, _ in items], np.int64), np.array([b for _, b in items], np.int64)
+
+
+def merged(items):
+    return intervals.merge(*arrays(items))
+
+
+def cells(items):
+    return {x for a, b in items for x in range(a, b)}
+
+
+def as_cells(a: Intervals):
+    return cells(zip(a.start.tolist(), a.end.tolist(), strict=True))
+
+
+def is_set(a: Intervals):
+    return (a.end > a.start).all() and (a.start[1:] > a.end[:-1]).all()
+
+
+@given(pairs)
+def test_merge_keeps_exactly_the_covered_time_and_is_a_set(items):
+    result = merged(items)
+    assert as_cells(result) == cells(items)
+    assert is_set(result)
+
+
+@given(pairs)
+def test_merge_is_idempotent_and_ignores_order(items):
+    once = merged(items)
+    twice = intervals.merge(*once)
+    backwards = merged(items[::-1])
+    assert [x.tolist() for x in once] == [x.tolist() for x in twice] == [x.tolist() for x in backwards]
+
+
+@given(pairs, pairs)
+def test_union_intersection_and_difference_are_those_of_the_cells(a, b):
+    one, two = merged(a), merged(b)
+    assert as_cells(intervals.union(one, two)) == cells(a) | cells(b)
+    assert as_cells(intervals.intersect(one, two)) == cells(a) & cells(b)
+    assert as_cells(intervals.subtract(one, two)) == cells(a) - cells(b)
+    assert is_set(intervals.subtract(one, two))
+
+
+@given(pairs, pairs)
+def test_lengths_add_up(a, b):
+    one, two = merged(a), merged(b)
+    both = intervals.total(intervals.intersect(one, two))
+    assert intervals.total(one) + intervals.total(two) == intervals.total(intervals.union(one, two)) + both
+    assert intervals.total(intervals.subtract(one, two)) == intervals.total(one) - both
+
+
+@given(pairs, st.integers(0, LINE), st.integers(0, LINE))
+def test_gaps_are_the_window_without_the_set(items, start, end):
+    free = intervals.gaps(merged(items), start, end)
+    assert as_cells(free) == set(range(start, end)) - cells(items)
+    assert is_set(free)
+
+
+@given(pairs, pairs)
+def test_coverage_is_the_covered_part_of_each_window(items, windows):
+    measured = intervals.coverage(merged(items), *arrays(windows))
+    assert measured.tolist() == [len(cells(items) & set(range(a, b))) for a, b in windows]
+
+
+@given(pairs, pairs)
+def test_overlaps_name_the_members_each_piece_comes_from(a, b):
+    one, two = merged(a), merged(b)
+    pieces = intervals.overlaps(one, two)
+    assert as_cells(Intervals(pieces.start, pieces.end)) == cells(a) & cells(b)
+    assert (pieces.start[1:] >= pieces.end[:-1]).all()
+    for start, end, i, j in zip(*(column.tolist() for column in pieces), strict=True):
+        assert one.start[i] <= start < end <= one.end[i]
+        assert two.start[j] <= start < end <= two.end[j]
+
+
+def test_absolute_nanoseconds_stay_exact():
+    base = 1_700_000_000_123_456_789
+    one = intervals.merge(np.array([base, base + 2]), np.array([base + 1, base + 3]))
+    assert intervals.total(one) == 2
+    assert intervals.gaps(one, base, base + 4).start.tolist() == [base + 1, base + 3]

@@ -1,0 +1,74 @@
+"""What a folder, a glob or an archive holds: every candidate, in a fixed order."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceanalyze.errors import InputError
+from traceanalyze.readers.detect import Kind, sniff
+from traceanalyze.readers.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TRACE_SUFFIXES = (".json", ".gz", ".zip")
+"""Names worth opening when nobody asked for the file by name."""
+_RESOURCE_FORKS = "__MACOSX/"
+
+
+def files_of_folder(folder: Path) -> Iterator[Source]:
+    """Files below a folder; hidden ones are left out, links are followed but never into the same folder twice."""
+    seen: set[tuple[int, int]] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        status = Path(place).stat()
+        if (status.st_dev, status.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield from file_or_members(Path(place, name))
+
+
+def files_of_glob(pattern: str) -> Iterator[Source]:
+    """Files a pattern matches, and those below the folders it matches."""
+    path = Path(pattern)
+    for match in sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))):
+        yield from files_of_folder(match) if match.is_dir() else file_or_members(match)
+
+
+def file_or_members(path: Path) -> Iterator[Source]:
+    """A file found by searching; an archive gives its members instead."""
+    if not path.is_file():
+        return
+    if path.name.lower().endswith(TRACE_SUFFIXES):
+        try:
+            if is_archive(path):
+                yield from members_of_archive(path)
+                return
+        except (InputError, OSError):
+            pass  # opening it again, by whoever wants to read it, tells why it cannot be read
+    yield Source(str(path), size=path.stat().st_size)
+
+
+def is_archive(path: Path) -> bool:
+    """Does the file begin as a zip archive?"""
+    with path.open("rb") as file:
+        return sniff(file.read(8)) is Kind.ZIP
+
+
+def members_of_archive(path: Path) -> tuple[Source, ...]:
+    """Files inside a zip archive, in the order of their names."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = sorted((entry.filename, entry.file_size) for entry in archive.infolist() if not entry.is_dir())
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise InputError(f"{path}: this zip archive is damaged or incomplete ({error}); copy it again") from error
+    shown = ((name, size) for name, size in entries if not name.startswith(_RESOURCE_FORKS))
+    return tuple(
+        Source(str(path), member=name, size=size) for name, size in shown if not Path(name).name.startswith(".")
+    )

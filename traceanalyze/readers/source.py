@@ -1,0 +1,26 @@
+"""One text to read, and what a user calls it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, a member of an archive, or standard input."""
+
+    path: str
+    """File to open, "-" for standard input."""
+    member: str = ""
+    """Name inside the archive `path`; empty for a plain file."""
+    size: int | None = None
+    """Bytes that reading it takes from the file (of an archive: the unpacked member); None if unknown, as of a pipe."""
+
+    @property
+    def name(self) -> str:
+        """What a user calls it."""
+        if self.path == STDIN:
+            return "standard input"
+        return f"{self.path}!{self.member}" if self.member else self.path

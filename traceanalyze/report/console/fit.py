@@ -1,0 +1,62 @@
+"""Which columns, and how wide, so that a table fits the width of the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIN_FLEXIBLE = 12
+"""A shortened name narrower than this tells nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column ready to print: heading lines, cells, and what may happen to it when there is no room."""
+
+    heading: str
+    unit: str
+    cells: tuple[str, ...]
+    natural: int
+    """Width it would like to have."""
+    right: bool = False
+    flexible: bool = False
+    """Its cells may be shortened."""
+    idle: bool = False
+    """Every value is zero: the first to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Columns chosen, their widths, and the spaces between them."""
+
+    fields: tuple[Field, ...]
+    widths: tuple[int, ...]
+    gap: int
+
+
+def fit(fields: tuple[Field, ...], width: int) -> Fit:
+    """Keep every column if possible: first narrower gaps, then without all-zero columns, then without the last ones."""
+    chosen = fields
+    while True:
+        for gap in (2, 1):
+            widths = _widths(chosen, width - gap * (len(chosen) - 1))
+            if widths is not None:
+                return Fit(chosen, widths, gap)
+        if len(chosen) <= 2:
+            return Fit(chosen, tuple(min(field.natural, width // 2) for field in chosen), 1)
+        silent = [index for index, field in enumerate(chosen) if field.idle and index > 1]
+        drop = silent[-1] if silent else len(chosen) - 1
+        chosen = chosen[:drop] + chosen[drop + 1 :]
+
+
+def _widths(fields: tuple[Field, ...], room: int) -> tuple[int, ...] | None:
+    """Width of each column, the flexible ones sharing what the others leave; None if there is too little room."""
+    left = room - sum(field.natural for field in fields if not field.flexible)
+    pending = sorted((field.natural, index) for index, field in enumerate(fields) if field.flexible)
+    widths = [field.natural for field in fields]
+    for position, (natural, index) in enumerate(pending):
+        fair = left // (len(pending) - position)
+        widths[index] = min(natural, fair)
+        if widths[index] < min(natural, MIN_FLEXIBLE):
+            return None
+        left -= widths[index]
+    return tuple(widths) if left >= 0 else None

@@ -1,0 +1,148 @@
+"""The whole report as a page of text: verdict first, then the tables, data quality last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Level
+from traceanalyze.report.console.style import printable
+from traceanalyze.report.console.tables import pick, table_lines
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.report.console.style import Style
+    from traceanalyze.report.model import Message, RankReport, Report, Table
+
+_LEVEL_COLOURS = {Level.INFO: "dim", Level.WARN: "yellow", Level.ERROR: "red"}
+
+
+class Detail(IntEnum):
+    """How much to show."""
+
+    QUIET = 0
+    NORMAL = 1
+    VERBOSE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the reader asked for."""
+
+    detail: Detail = Detail.NORMAL
+    top: int = 5
+    """Rows of ranked tables."""
+
+
+def render(report: Report, texts: Texts, style: Style, view: View | None = None) -> str:
+    """The report as text, ending in a newline."""
+    return _Page(report, texts, style, view or View()).text()
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    report: Report
+    texts: Texts
+    style: Style
+    view: View
+
+    def text(self) -> str:
+        report = self.report
+        first = report.ranks[report.focus[0]]
+        blocks = [self._verdict(Formatter(self.texts, first.resolution_ns), report.verdict)]
+        if self.view.detail == Detail.QUIET:
+            return blocks[0] + "\n"
+        several = len(report.focus) > 1
+        intro = [] if several else [self._about(first)]
+        formatter = Formatter(self.texts, first.resolution_ns)
+        intro += [self.style.wrap(formatter.message(note)) for note in report.notes]
+        blocks += ["\n".join(intro)] if intro else []
+        blocks += self._tables(report.summary, formatter)
+        for index in report.focus:
+            blocks += self._rank(report.ranks[index], with_verdict=several)
+        return "\n\n".join(blocks) + "\n"
+
+    def _verdict(self, formatter: Formatter, sentences: tuple[Message, ...]) -> str:
+        lines = self.style.wrap(printable(" ".join(formatter.message(sentence) for sentence in sentences))).splitlines()
+        return "\n".join(self.style.paint(line, "bold") for line in lines)
+
+    def _about(self, rank: RankReport) -> str:
+        """File, rank, device and windows in one line."""
+        values = {name: value for name, _, value in rank.headline.values}
+        messages = self.texts.messages
+        device = "" if values["device"] is None else messages["device_named" if values["device_name"] else "device"]
+        template = messages[rank.headline.key].format(
+            path="{path}",
+            rank=messages["rank"] if values["rank"] is not None else "",
+            device=device,
+            steps="{steps}",
+            left_out="{left_out}",
+        )
+        values["path"] = self.style.shorten(printable(rank.path), self.style.width // 2)
+        return self.style.paint(self.style.wrap(printable(template.format(**values))), "dim")
+
+    def _rank(self, rank: RankReport, *, with_verdict: bool) -> Iterator[str]:
+        formatter = Formatter(self.texts, rank.resolution_ns)
+        if with_verdict:
+            yield self._about(rank)
+            yield self._verdict(formatter, rank.verdict)
+        yield from self._tables(rank.tables, formatter)
+        missing = [table for table in rank.tables if isinstance(table.rows, NotMeasured) and not table.detail]
+        if missing:
+            yield self._listed("not_measured", [self._missing(table, formatter) for table in missing])
+        if rank.checks:
+            yield self._quality(rank, formatter)
+        hints = list(dict.fromkeys(self.texts.hints[key] for key in rank.hints if key in self.texts.hints))
+        if hints:
+            yield self._listed("measure_more", hints)
+
+    def _tables(self, tables: tuple[Table, ...], formatter: Formatter) -> Iterator[str]:
+        for table in tables:
+            empty = isinstance(table.rows, NotMeasured) or not table.rows
+            if not empty and (not table.detail or self.view.detail == Detail.VERBOSE):
+                yield self._table(table, formatter)
+
+    def _table(self, table: Table, formatter: Formatter) -> str:
+        picked = pick(table, self.view.top, everything=self.view.detail == Detail.VERBOSE)
+        title = self._title(table, formatter)
+        if picked.worst_first:
+            counts = {"count": len(picked.rows), "all": len(picked.rows) + picked.left_out}
+            title = self.texts.messages["slowest_of"].format(title=title, **counts)
+        lines = [self.style.paint(title, "bold"), *table_lines(table, picked, formatter, self.style)]
+        if picked.left_out and not picked.worst_first:
+            more = self.texts.messages["more_rows"]
+            counts = {"count": picked.left_out, "all": len(picked.rows) + picked.left_out}
+            lines.append(self.style.paint(more.format(**counts), "dim"))
+        lines += [self.style.wrap(formatter.message(note)) for note in table.notes]
+        return "\n".join(lines)
+
+    def _title(self, table: Table, formatter: Formatter) -> str:
+        values = {name: formatter.value(kind, value) for name, kind, value in table.title_values}
+        single = ("steps", Kind.COUNT, 1) in table.title_values
+        template = self.texts.tables.get(f"{table.key}_one") if single else None
+        return (template or self.texts.tables[table.key]).format(**values)
+
+    def _missing(self, table: Table, formatter: Formatter) -> str:
+        reason = table.rows.reason if isinstance(table.rows, NotMeasured) else ""
+        title = self.texts.tables.get(f"{table.key}_one", self._title(table, formatter))
+        return f"{title}: {self.texts.reasons[reason]}"
+
+    def _quality(self, rank: RankReport, formatter: Formatter) -> str:
+        lines = [self.style.paint(self.texts.messages["quality"], "bold")]
+        for check in rank.checks:
+            level = self.texts.levels[check.level.name]
+            text = printable(formatter.fill(self.texts.checks[check.message.key], check.message))
+            indent = " " * (len(level) + len(check.id) + 2)
+            wrapped = self.style.wrap(text, indent, first=f"{level} {check.id} ")
+            lines.append(self.style.paint(level, _LEVEL_COLOURS[check.level]) + wrapped[len(level) :])
+        return "\n".join(lines)
+
+    def _listed(self, title: str, items: list[str]) -> str:
+        wrapped = [self.style.wrap(item, "  ", first="- ") for item in items]
+        return "\n".join([self.style.paint(self.texts.messages[title], "bold"), *wrapped])

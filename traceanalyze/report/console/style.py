@@ -1,0 +1,88 @@
+"""What the terminal can show: width, colour, characters beyond ASCII."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns|B|kB|MB|GB)\b|%)")
+_HARD_SPACE = "\N{NO-BREAK SPACE}"
+MIN_WIDTH, MAX_WIDTH = 60, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Capabilities of the place the text goes to."""
+
+    width: int = 80
+    colour: bool = False
+    unicode: bool = True
+
+    def paint(self, text: str, colour: str) -> str:
+        """Text in a colour or weight, where there is colour."""
+        return f"\033[{_CODES[colour]}m{text}\033[0m" if self.colour and text else text
+
+    def bar(self, share: float, cells: int) -> str:
+        """A horizontal bar; full length is a share of 1."""
+        share = min(max(share, 0.0), 1.0)
+        if not self.unicode:
+            return "#" * round(share * cells)
+        eighths = round(share * cells * 8)
+        return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+    def shorten(self, text: str, width: int) -> str:
+        """Text cut in the middle, as both ends of kernel names and paths tell them apart."""
+        if display_width(text) <= width:
+            return text
+        mark = "…" if self.unicode else "..."
+        room = max(width - len(mark), 2)
+        while True:
+            short = text[: room - room // 2] + mark + text[len(text) - room // 2 :]
+            if room <= 2 or display_width(short) <= width:
+                return short
+            room -= 1
+
+    def wrap(self, text: str, indent: str = "", first: str | None = None) -> str:
+        """Text broken at the width, never between a number and its unit."""
+        joined = _NUMBER_AND_UNIT.sub(_HARD_SPACE, text)
+        lines = textwrap.fill(
+            joined, self.width, initial_indent=indent if first is None else first, subsequent_indent=indent
+        )
+        return lines.replace(_HARD_SPACE, " ")
+
+
+def printable(text: str) -> str:
+    """Text of a trace without characters that could steer the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def display_width(text: str) -> int:
+    """Columns a printable text takes; CJK characters take two."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth
+
+    return max(int(wcswidth(text)), 0)
+
+
+def style_for(stream: TextIO) -> Style:
+    """Style of an output stream: `COLUMNS` or the terminal's width, colour on terminals unless `NO_COLOR` is set."""
+    terminal = stream.isatty()
+    width = shutil.get_terminal_size(fallback=(80, 24)).columns
+    encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
+    return Style(
+        width=min(max(width, MIN_WIDTH), MAX_WIDTH),
+        colour=terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
+        unicode=encoding.startswith("utf"),
+    )

@@ -1,0 +1,149 @@
+"""Tables of a report as lines of text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from prettytable import HRuleStyle, PrettyTable, VRuleStyle
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.console.fit import Field, fit
+from traceanalyze.report.console.style import display_width, printable
+from traceanalyze.report.format import column_units
+from traceanalyze.report.model import Kind, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.report.console.style import Style
+    from traceanalyze.report.format import Formatter
+    from traceanalyze.report.model import Column, Table, Value
+
+WIDE = 110
+"""Terminal width from which explanations and secondary columns are shown."""
+MANY_ROWS = 12
+_BAR_CELLS = (10, 40)
+_NUMBERS = {Kind.DURATION, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.BYTES}
+_FLEXIBLE = {Kind.NAME, Kind.BREAKDOWN}
+
+Row = tuple["Value", ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Rows of a table that a view shows, and how many it left out."""
+
+    rows: tuple[Row, ...]
+    left_out: int
+    worst_first: bool = False
+
+
+def pick(table: Table, top: int, *, everything: bool) -> Picked:
+    """Rows worth their place: the first of ranked ones, the worst of many, those that say something."""
+    rows = () if isinstance(table.rows, NotMeasured) else table.rows
+    if table.ranked:
+        return Picked(rows[:top], max(len(rows) - top, 0))
+    if everything:
+        return Picked(rows, 0)
+    keys = [column.key for column in table.columns]
+    if table.skip_zero is not None:
+        rows = tuple(row for row in rows if row[keys.index(cast(str, table.skip_zero))] != 0)
+    if table.worst is not None and len(rows) > max(MANY_ROWS, top):
+        by = keys.index(table.worst)
+        ordered = sorted(rows, key=lambda row: -cast(int, row[by]))
+        return Picked(tuple(ordered[:top]), len(rows) - top, worst_first=True)
+    return Picked(rows, 0)
+
+
+def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style) -> list[str]:
+    """The rows as aligned text; a single record as names and values."""
+    if table.layout == Layout.RECORD and len(picked.rows) == 1:
+        return _record(table, picked.rows[0], formatter, style)
+    rows = (*picked.rows, *((table.total,) if table.total else ()))
+    fields = _fields(table, rows, formatter, style)
+    fitted = fit(tuple(fields), style.width)
+    bars = _bars(table, rows, formatter, style, sum(fitted.widths) + fitted.gap * len(fitted.widths))
+    printed = PrettyTable(hrules=HRuleStyle.HEADER, vrules=VRuleStyle.NONE, border=True)
+    printed.horizontal_char = printed.junction_char = "─" if style.unicode else "-"
+    printed.left_padding_width, printed.right_padding_width = 0, fitted.gap
+    columns = list(zip(fitted.fields, fitted.widths, strict=True))
+    names = [f"{field.heading}\n{field.unit}".rstrip("\n") for field, _ in columns] + ([""] if bars else [])
+    printed.field_names = names
+    for name, (field, _) in zip(names, columns, strict=False):
+        printed.align[name] = "r" if field.right else "l"
+    if bars:
+        printed.align[""] = "l"
+    for index in range(len(rows)):
+        cells = [style.shorten(field.cells[index], width) for field, width in columns]
+        last = table.total is not None and index == len(picked.rows) - 1
+        printed.add_row([*cells, *([bars[index]] if bars else [])], divider=last)
+    return [line.rstrip() for line in printed.get_string().splitlines()[1 : None if table.total else -1]]
+
+
+def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> list[Field]:
+    units = column_units(table, formatter.resolution_ns)
+    fields = []
+    for index, column in enumerate(table.columns):
+        values = [row[index] for row in rows]
+        if not _worth_showing(column, values, style):
+            continue
+        unit = units.get(column.scale) if column.kind == Kind.DURATION else None
+        cells = tuple(printable(_cell(formatter, column, value, unit=unit)) for value in values)
+        heading = formatter.texts.columns[column.key]
+        name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
+        fields.append(
+            Field(
+                heading,
+                name,
+                cells,
+                natural=max(display_width(text) for text in (heading, name, *cells)),
+                right=column.kind in _NUMBERS,
+                flexible=column.kind in _FLEXIBLE,
+                idle=all(value == 0 or value is None for value in values),
+            )
+        )
+    meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in rows]
+    if style.width >= WIDE and any(meanings):
+        heading = formatter.texts.messages["meaning"]
+        fields.append(Field(heading, "", tuple(meanings), natural=max(map(len, (heading, *meanings))), flexible=True))
+    return fields
+
+
+def _worth_showing(column: Column, values: Sequence[Value], style: Style) -> bool:
+    """Secondary columns need room; flags and optional texts need something to tell."""
+    if column.wide and style.width < WIDE:
+        return False
+    given = [value for value in values if value is not None]
+    if column.kind == Kind.FLAG:
+        return len(set(given)) > 1
+    return bool(given)
+
+
+def _cell(formatter: Formatter, column: Column, value: Value, *, unit: object) -> str:
+    if column.kind == Kind.TEXT and isinstance(value, str):
+        # The label of a total is a word of the tool, among texts of the trace.
+        return formatter.texts.terms.get(value, value)
+    return formatter.cell(column.kind, value, unit)  # type: ignore[arg-type]
+
+
+def _bars(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style, used: int) -> list[str]:
+    """A bar for each row but the total, as long as the room allows; none where there is too little."""
+    cells = min(style.width - used, _BAR_CELLS[1])
+    if table.bar is None or cells < _BAR_CELLS[0]:
+        return []
+    at = [column.key for column in table.columns].index(table.bar)
+    shown = rows[:-1] if table.total else rows
+    bars = [style.paint(style.bar(cast(float, row[at]), cells), "cyan") for row in shown]
+    return bars + [""] * (len(rows) - len(shown))
+
+
+def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[str]:
+    """One name and value a line; values that say nothing (none, zero, empty) are left out."""
+    said = [
+        (formatter.texts.columns[column.key], printable(formatter.value(column.kind, value)))
+        for column, value in zip(table.columns, row, strict=True)
+        if value not in (None, 0, "")
+    ]
+    width = max((len(name) for name, _ in said), default=0)
+    return [f"{name:<{width}}  {style.shorten(value, style.width - width - 2)}" for name, value in said]

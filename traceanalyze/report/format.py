@@ -1,0 +1,92 @@
+"""Values and messages of a report as text in one language, alike in every renderer that is read by people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from traceanalyze import units
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.model import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.report.model import Breakdown, Message, Table, Value
+
+_PLAIN: Mapping[Kind, Callable[..., str]] = {
+    Kind.SHARE: units.percent,
+    Kind.RATIO: units.ratio,
+    Kind.COUNT: units.count,
+    Kind.BYTES: units.size,
+}
+_BREAKDOWN_PARTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Formatter:
+    """How values of one trace are written: language and clock resolution."""
+
+    texts: Texts
+    resolution_ns: int = 1
+
+    def value(self, kind: Kind, value: Value) -> str:
+        """A value on its own, with its unit."""
+        if value is None:
+            return ""
+        if isinstance(value, NotMeasured):
+            return f"{self.texts.messages['not_measured'].lower()}: {self.texts.reasons[value.reason]}"
+        match kind:
+            case Kind.DURATION:
+                text = units.duration(cast(int, value), self.resolution_ns)
+            case Kind.TERM:
+                text = self.texts.terms.get(cast(str, value), cast(str, value))
+            case Kind.FLAG:
+                text = self.texts.messages["yes" if value else "no"]
+            case Kind.BREAKDOWN:
+                text = self._breakdown(cast("Breakdown", value))
+            case _:
+                text = _PLAIN[kind](value) if kind in _PLAIN else str(value)
+        return text
+
+    def cell(self, kind: Kind, value: Value, unit: units.Unit | None) -> str:
+        """A value in a column whose heading names the unit."""
+        if isinstance(value, NotMeasured):
+            return "n/m"
+        if kind == Kind.DURATION and unit is not None and value is not None:
+            return units.in_unit(cast(int, value), unit)
+        if kind == Kind.SHARE and value is not None:
+            return units.percent_cell(cast(float, value))
+        return self.value(kind, value)
+
+    def message(self, message: Message) -> str:
+        """A sentence with its values filled in."""
+        return self.fill(self.texts.messages[message.key], message)
+
+    def fill(self, template: str, message: Message) -> str:
+        """Any text with the values of a message filled in."""
+        return template.format(**{name: self.value(kind, value) for name, kind, value in message.values})
+
+    def _breakdown(self, parts: Breakdown) -> str:
+        """The largest parts with their shares; one that is all of it needs no number."""
+        whole = sum(amount for _, amount in parts)
+        named = []
+        for key, amount in parts[:_BREAKDOWN_PARTS]:
+            percent = round(100 * amount / whole) if whole else 0
+            term = self.texts.terms.get(key, key)
+            if percent:
+                named.append(term if percent == 100 else f"{term} {percent} %")
+        return ", ".join(named)
+
+
+def column_units(table: Table, resolution_ns: int) -> dict[str, units.Unit]:
+    """Unit of each scale of durations in a table, chosen by the largest value."""
+    longest: dict[str, int] = {}
+    rows = () if isinstance(table.rows, NotMeasured) else table.rows
+    for index, column in enumerate(table.columns):
+        if column.kind == Kind.DURATION:
+            values = (row[index] for row in (*rows, *([table.total] if table.total else ())))
+            known = [abs(value) for value in values if isinstance(value, int)]
+            longest[column.scale] = max([longest.get(column.scale, 0), *known])
+    return {scale: units.column_unit(ns, resolution_ns) for scale, ns in longest.items()}
