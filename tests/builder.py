@@ -1,4 +1,4 @@
-"""A few lines of hand-made trace: events in µs, launches joined to their device events, the answer computed on paper."""
+"""A few lines of hand-made trace: events in µs, launches joined to their device events, answers computed on paper."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.context import Options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from traceanalyze.analyses.context import Options
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.model.trace import Trace
 
