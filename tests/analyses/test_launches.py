@@ -51,6 +51,7 @@ def test_a_kernel_before_its_launch_is_a_clock_error():
     b.launch(60, 1, 70, 10)
     a = b.analyze()
     assert a.launches.negative_latency == 1
+    assert a.launches.delay_p50 is None
     assert "kernel_before_launch" in {c.message for c in a.checks}
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 FULL_QUEUE_DEPTH = 1000
 """A long launch with this many events waiting on its stream blocks because the queue is full (definitions §6)."""
 LONG_LAUNCH_NS = 50_000
+CLOCK_ERROR_SHARE = 0.05
+"""With more kernels than this starting before their launch, host and device clocks disagree (definitions §14, Q04)."""
 
 
 def launches(
@@ -40,17 +42,20 @@ def launches(
     waiting = intervals.merge(launch_start[good], device.start[good])
     idle = intervals.Intervals(gaps.start, gaps.end)
     idle_time = intervals.total(idle)
+    trusted = clock_error.sum() <= CLOCK_ERROR_SHARE * linked.sum()
     return Launches(
         linked=int(linked.sum()),
         unlinked=int((~linked).sum()),
         unlinked_time=int((device.end - device.start)[~linked].sum()),
         late=int(ended_late.sum()),
         negative_latency=int(clock_error.sum()),
-        delay_p50=_percentile(delay, 50),
-        delay_p90=_percentile(delay, 90),
-        queue_depth_p50=float(np.percentile(depth_at_start, 50)) if len(depth_at_start) else None,
-        queue_depth_p90=float(np.percentile(depth_at_start, 90)) if len(depth_at_start) else None,
-        idle_queue_empty=1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time if idle_time else None,
+        delay_p50=_percentile(delay, 50) if trusted else None,
+        delay_p90=_percentile(delay, 90) if trusted else None,
+        queue_depth_p50=float(np.percentile(depth_at_start, 50)) if trusted and len(depth_at_start) else None,
+        queue_depth_p90=float(np.percentile(depth_at_start, 90)) if trusted and len(depth_at_start) else None,
+        idle_queue_empty=1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
+        if trusted and idle_time
+        else None,
         queue_full=blocked_launch,
         calls=_calls(trace, calls, sync),
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.results import Check, Launches, NotMeasured
 from traceanalyze.intervals import merge
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
@@ -82,7 +83,7 @@ def _links(context: Context, launches: Launches | NotMeasured) -> Iterator[Check
         yield Check("Q03", level, "unlinked", values)
     early = launches.negative_latency / launches.linked if launches.linked else 0.0
     if early > 0.001:
-        level = Level.ERROR if early > 0.05 else Level.WARN
+        level = Level.ERROR if early > CLOCK_ERROR_SHARE else Level.WARN
         yield Check("Q04", level, "kernel_before_launch", (("count", launches.negative_latency), ("share", early)))
 
 

@@ -158,6 +158,7 @@ class Launches:
     negative_latency: int
     """Device events that start before their launch call (clock error)."""
     delay_p50: int | None
+    """Delays and depths are None when the clocks of host and device disagree (check Q04 is an error)."""
     delay_p90: int | None
     queue_depth_p50: float | None
     queue_depth_p90: float | None
