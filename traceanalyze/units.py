@@ -54,14 +54,14 @@ def in_unit(ns: int, unit: Unit) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A share in a sentence: whole percent from 10 % on, one decimal below, `<0.1 %` for less."""
+    """A share in a sentence: whole percent, decimals near 0 and 100, where rounding must not claim none or all."""
     value = fraction * 100
     if 0 < value < 0.05:
         return "<0.1 %"
-    if abs(value) >= 9.95:
-        # Rounding must not claim all of something, nor nearly all as all.
-        return f"{value:.1f} %" if 99 <= value < 100 else f"{value:.0f} %"
-    return f"{value:.1f} %"
+    if 99.95 <= value < 100:
+        return ">99.9 %"
+    digits = 1 if abs(value) < 9.95 or 99 <= value < 100 else 0
+    return f"{value:.{digits}f} %"
 
 
 def percent_cell(fraction: float) -> str:

@@ -107,7 +107,8 @@ def _idle(
         return causes, gap_table(context, np.zeros(len(context.gaps), np.bool_)), NotMeasured("no_api")
     inside = (context.calls.start < steps.end.max()) & (context.calls.end > steps.start.min())
     sync = np.flatnonzero(context.is_sync & inside)
-    cost, drained = idle_caused(sync, context.calls, context.gaps, cut)
+    analysed, _ = idle.clipped(context.pieces, *context.stretches)
+    cost, drained = idle_caused(sync, context.calls, context.gaps, analysed)
     return causes, gap_table(context, drained), _sites(context, sync, cost)
 
 

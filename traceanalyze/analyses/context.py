@@ -164,9 +164,12 @@ class Context:
 
     @cached_property
     def threads(self) -> list[int]:
-        """Launching threads, most launches first."""
+        """Launching threads of the process that launches most (or holds the step markers), most launches first."""
         track, count = np.unique(self.calls.track[self.link[self.link >= 0]], return_counts=True)
-        return [int(t) for t in track[np.lexsort((track, -count))]]
+        ordered = [int(t) for t in track[np.lexsort((track, -count))]]
+        marked = self.markers is not None and self.markers.track >= 0
+        lead = self.markers.track if self.markers is not None and marked else next(iter(ordered), -1)
+        return [t for t in ordered if self.trace.tracks[t, 0] == self.trace.tracks[lead, 0]]
 
     @cached_property
     def step_track(self) -> int:
@@ -206,14 +209,24 @@ class Context:
 
     @cached_property
     def gaps(self) -> idle_analysis.Gaps:
-        """Gaps of the headline device inside the analysed range."""
-        start, end = int(self.steps.start.min()), int(self.steps.end.max())
+        """Gaps of the headline device from the first step to the last, whichever steps were chosen."""
+        start, end = int(self.all_steps.start.min()), int(self.all_steps.end.max())
         return idle_analysis.find_gaps(self.device, self.link, self.calls, device=self.devices[0], start=start, end=end)
 
     @cached_property
     def pieces(self) -> idle_analysis.Pieces:
         """Causes of the gaps of the headline device."""
         return idle_analysis.explain(self.gaps, self.calls.track, self.threads, self.step_track, self.states)
+
+    @cached_property
+    def stretches(self) -> intervals.Intervals:
+        """The analysed time: chosen steps, and the time between two of them that follow each other."""
+        every, chosen = self.all_steps, np.isin(self.all_steps.start, self.steps.start)
+        bridged = chosen[:-1] & chosen[1:]
+        return intervals.merge(
+            np.concatenate((every.start[chosen], every.end[:-1][bridged])),
+            np.concatenate((every.end[chosen], every.start[1:][bridged])),
+        )
 
     @cached_property
     def frames(self) -> Frames:

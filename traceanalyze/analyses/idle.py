@@ -62,8 +62,9 @@ def find_gaps(
     order = np.lexsort((launch, events.start[mine]))
     mine = mine[order]
     at = np.searchsorted(events.start[mine], free.end, "left")
-    event = np.full(len(at), -1, np.int64)
-    event[at < len(mine)] = mine[at[at < len(mine)]]
+    at[at == len(mine)] = 0
+    # A gap cut off by the end of the range has no next event, though the device may go on later.
+    event = np.where(events.start[mine[at]] == free.end, mine[at], -1) if len(mine) else np.full(len(at), -1, np.int64)
     call = np.where(event >= 0, link[event], -1) if len(link) else np.full(len(at), -1, np.int64)
     launch_start, launch_end = _taken(calls.start, call), _taken(calls.end, call)
     late_clock = (call >= 0) & (launch_start > events.start[event] if len(events) else False)

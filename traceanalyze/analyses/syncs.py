@@ -49,7 +49,7 @@ def idle_caused(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Device idle time each of the sync calls (positions in `calls`) caused, and which gaps a sync drained.
 
-    `pieces` must already be clipped to the analysed windows.
+    `pieces` must already be cut to the analysed time.
     """
     drained_by = _draining_call(sync, calls, gaps)
     cost = np.zeros(len(calls), np.int64)

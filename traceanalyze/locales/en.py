@@ -106,9 +106,9 @@ COLUMNS = {
     "late": "launched after the device had run dry",
     "late_share": "share of launches that came late",
     "delay_p50_ns": "wait in the queue, median",
-    "delay_p90_ns": "wait in the queue, 90 % below",
+    "delay_p90_ns": "wait in the queue, 90th percentile",
     "queue_depth_p50": "work queued ahead, median",
-    "queue_depth_p90": "work queued ahead, 90 % below",
+    "queue_depth_p90": "work queued ahead, 90th percentile",
     "idle_queue_empty": "idle time with nothing queued",
     "queue_full_ns": "host blocked by a full queue",
     "negative_latency": "kernels that start before their launch",
@@ -218,17 +218,14 @@ MESSAGES = {
     "step_busy_1": "Step {time}: the device is busy {busy} of it; {part1} is {share1}.",
     "step_busy_2": "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}.",
     "step_busy_3": (
-        "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} "
-        "{share3}."
+        "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}."
     ),
     "trace_idle": "From first to last device event {time}: the device is idle {idle} of it.",
     "trace_idle_mostly": (
-        "From first to last device event {time}: the device is idle {idle} of it, mostly {cause} "
-        "({share})."
+        "From first to last device event {time}: the device is idle {idle} of it, mostly {cause} ({share})."
     ),
     "trace_idle_partly": (
-        "From first to last device event {time}: the device is idle {idle} of it, above all {cause} "
-        "({share})."
+        "From first to last device event {time}: the device is idle {idle} of it, above all {cause} ({share})."
     ),
     "trace_busy_1": "From first to last device event {time}: the device is busy {busy} of it; {part1} is {share1}.",
     "trace_busy_2": (
@@ -243,25 +240,32 @@ MESSAGES = {
     "nothing_to_analyse": "There is nothing to analyse: the trace has no event with a duration.",
     "slow_step": "Step {step} took {time}, {factor} times the median ({median}).",
     "slow_steps": (
-        "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, "
-        "took {time}."
+        "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, took {time}."
     ),
     "ranks_uneven": "Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
+    "sync_cost": "Sync points leave the device without work for {share} of the time, above all {where}.",
+    "ranks_equal": "All {ranks} ranks are equally fast: mean step {time}.",
     "ranks_even": "All {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
     "details_of_rank": "Details below are those of rank {rank}; --ranks chooses others.",
     "run_note": "{text}",
     "communication_overlap": "Communication runs {total} a step in all; {hidden} of it is hidden behind compute.",
     "memory_ops_overlap": "Copies and fills run {total} a step in all; {hidden} of it is hidden behind other work.",
+    "about_step": "{path}{rank}{device}, 1 step",
     "about_steps": "{path}{rank}{device}, {steps} steps",
+    "about_step_partial": "{path}{rank}{device}, 1 complete step ({left_out} left out)",
     "about_steps_partial": "{path}{rank}{device}, {steps} complete steps ({left_out} left out of the means)",
     "about_trace": "{path}{rank}{device}, no step marker",
-    "about_host": "{path}{rank}, host only",
+    "about_host_step": "{path}{rank}, host only, 1 step",
     "about_host_steps": "{path}{rank}, host only, {steps} steps",
+    "about_host_step_partial": "{path}{rank}, host only, 1 complete step ({left_out} left out)",
     "about_host_steps_partial": "{path}{rank}, host only, {steps} complete steps ({left_out} left out of the means)",
+    "about_host_trace": "{path}{rank}, host only",
     "rank": " · rank {rank}",
     "device": " · device {device}",
     "device_named": " · device {device} ({device_name})",
-    "more_rows": "and {count} more; --top {all} shows all",
+    "more_rows": "and {count} more; --top {all} shows them",
+    "more_notes": "Notes that change no number: {count} (-v shows them)",
+    "legend": "n/m: not measured ({reasons})",
     "slowest_of": "{title}: the {count} slowest of {all}; -v shows all",
     "yes": "yes",
     "no": "no",
@@ -273,63 +277,59 @@ MESSAGES = {
 }
 CHECKS = {
     "stream_fault": "The compressed file is damaged ({what}); what came before was read.",
-    "truncated": (
-        "The file ends in the middle: {events} events were read from {bytes}; steps touching the cut are "
-        "incomplete."
-    ),
-    "trailing": "{bytes} after the end of the JSON document were ignored.",
+    "truncated": "The file ends in the middle: {events} event(s) were read; steps at the cut are incomplete.",
+    "trailing": "Ignored: {bytes} after the end of the JSON document.",
     "note": "{text}",
-    "skipped_malformed": (
-        "{count} places broke the JSON grammar (the first at byte {at}); reading went on at the next "
-        "event."
+    "skipped_malformed": "Broken JSON in {count} place(s), first at byte {at}; reading went on at the next event.",
+    "skipped_not_object": "Skipped: {count} member(s) of the event list that are not objects.",
+    "skipped_no_phase": "Skipped: {count} event(s) without a phase.",
+    "skipped_no_ts": "Skipped: {count} event(s) without a timestamp.",
+    "skipped_bad_ts": "Skipped: {count} event(s) with an impossible timestamp.",
+    "skipped_no_dur": "Skipped: {count} event(s) without a duration.",
+    "skipped_bad_dur": "Skipped: {count} event(s) with an impossible duration.",
+    "skipped_negative_dur": "Skipped: {count} event(s) with a negative duration.",
+    "skipped_bad_value": "Left out: {count} argument value(s) that could not be read; their events are kept.",
+    "repaired": "Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
+    "unlinked": (
+        "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
+        "times, but not in launch figures."
     ),
-    "skipped_not_object": "{count} members of the event list are not objects and were skipped.",
-    "skipped_no_phase": "{count} events without a phase were skipped.",
-    "skipped_no_ts": "{count} events without a timestamp were skipped.",
-    "skipped_bad_ts": "{count} events with an impossible timestamp were skipped.",
-    "skipped_no_dur": "{count} events without a duration were skipped.",
-    "skipped_bad_dur": "{count} events with an impossible duration were skipped.",
-    "skipped_negative_dur": "{count} events with a negative duration were skipped.",
-    "skipped_bad_value": "{count} argument values could not be read and were left out; their events are kept.",
-    "repaired": "{count} device events with impossible durations were cut; {removed_ns} removed.",
-    "unlinked": "{count} of {events} device events ({share} of device time) have no launch record; they count in all "
-    "device times, but not in launch figures.",
-    "kernel_before_launch": "{count} device events ({share}) start before their launch call: the clocks disagree, so "
-    "launch delays and dependency causes are unreliable.",
+    "kernel_before_launch": (
+        "{count} device event(s) ({share}) start before their launch call: the clocks disagree, so launch delays and "
+        "dependency causes are unreliable."
+    ),
     "no_device_events": "No device events: device times are not measured.",
     "no_api": "No runtime calls: sync points, launches and dispatch are not measured.",
     "no_host_ops": "No host operators: idle time cannot be laid to operators.",
     "no_python": "No Python stacks: source lines are not named.",
     "no_memory": "No memory events.",
     "unknown_categories": (
-        "{count} events of unknown categories do not count ({categories}); --category NAME=class maps "
-        "them."
+        "Not counted: {count} event(s) of unknown categories ({categories}); --category NAME=class maps them."
     ),
     "no_steps": "No step marker: the whole trace is one window; host time before and after it is outside.",
     "no_steps_host": "No step marker: the whole trace is one window.",
-    "steps_without_device_events": "{count} steps launched no device work: {steps}.",
+    "steps_without_device_events": "Without device work: {count} step(s), {steps}.",
     "incomplete_steps": (
-        "{count} incomplete steps are left out of the means (< 80 % of the usual device events): "
-        "{steps}."
+        "Incomplete, left out of the means: {count} step(s) with < 80 % of the usual device events, {steps}."
     ),
-    "empty_steps": "{count} steps lie wholly inside the step before and have no time of their own: {steps}.",
-    "between_steps": "{time_ns} lie between step markers ({share} of the steps) and belong to no step.",
+    "empty_steps": "Without time of their own, wholly inside the step before: {count} step(s), {steps}.",
+    "between_steps": "Between step markers lie {time_ns} ({share} of the steps) that belong to no step.",
     "lead_in": "The first step starts {time_ns} after its marker: until then the device did work launched before it.",
     "last_step_cut": "The last step ({step}) was cut when recording stopped.",
     "first_step_slow": "The first step ({step}) takes {ratio} times the usual: it holds the start of recording.",
-    "suspected_communication": "{count} kernels ({time_ns}) look like communication by where they run, but count as "
-    "compute: {names}. --comm-regex changes that.",
+    "suspected_communication": (
+        "{count} kernel(s), {time_ns}, look like communication by where they run, but count as compute: {names}. "
+        "--comm-regex changes that."
+    ),
     "microsecond_clock": (
-        "Times have a resolution of 1 µs (torch 2.2 or older); {zero_length} device events round to "
-        "0."
+        "Times have a resolution of 1 µs (torch 2.2 or older), so {zero_length} device event(s) show no duration."
     ),
     "several_processes": (
-        "{count} processes launch work in this one file ({pids}): several ranks or recordings were "
-        "merged."
+        "Several ranks or recordings in one file: {count} process(es) launch work ({pids}); they are analysed as one."
     ),
     "profiler_cost": "Recording {options} made the host slower than it is without the profiler.",
-    "wait_without_record": "{count} of {waits} stream waits name an event that was not recorded.",
-    "collectives_without_metadata": "{count} of {of} communication kernels carry no description of their collective.",
+    "wait_without_record": "{count} of {waits} stream wait(s) name an event that was not recorded.",
+    "collectives_without_metadata": "No description of their collective: {count} of {of} communication kernel(s).",
 }
 REASONS = {
     "no_device_events": "no device events",
@@ -342,14 +342,13 @@ REASONS = {
     "sync_cost_unknown": "the trace ends with it, or its cost cannot be told",
 }
 HINTS = {
-    "no_device_events": "record the device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
-    "no_host_events": "record the host: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
-    "no_api": "record runtime calls: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "no_device_events": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "no_host_events": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "no_api": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
     "no_steps": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
     "no_steps_host": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
     "no_python": (
-        "name source lines: profile(with_stack=True); it makes the host slower, so use it in a second "
-        "recording"
+        "name source lines: profile(with_stack=True); it makes the host slower, so use it in a second recording"
     ),
 }
 LEVELS = {"INFO": "note", "WARN": "warning", "ERROR": "error"}

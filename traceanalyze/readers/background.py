@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BATCH_BYTES = 1 << 18
-_BATCHES_AHEAD = 8
+_BATCHES_AHEAD = 4
 
 
 class Background:

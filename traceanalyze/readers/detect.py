@@ -138,7 +138,8 @@ def _is_protobuf(head: bytes) -> bool:
                 break
         pos += 1 + length
         packets += 1
-    return packets > 0 and pos >= len(head) and _CONTROL.search(head) is not None
+    complete = pos == len(head) or (pos > len(head) and len(head) >= HEAD_BYTES)
+    return packets > 0 and complete and _CONTROL.search(head) is not None
 
 
 def explain(kind: Kind, name: str) -> InputError:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PIECE = 1 << 16
 _SHORTEST_PIECE = 1 << 8
+_BLOCK = 1 << 18
 _Damaged = cast("type[Exception]", isal_zlib.IsalError)
 _HCRC, _EXTRA, _NAME, _COMMENT = 2, 4, 8, 16
 
@@ -85,20 +86,26 @@ def inflate(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
 def _member(source: _Input, report: Inflation) -> Iterator[bytes]:
     body = isal_zlib.decompressobj(-isal_zlib.MAX_WBITS)
     checksum = length = 0
+    piece: bytes | memoryview = b""
+    text = b""
     while not body.eof:
-        piece = source.take(min(_LONGEST_PIECE, max(_SHORTEST_PIECE, source.taken // 8)))
-        if not piece:
-            report.fault = _ends_early(report)
-            return
+        if not piece and len(text) < _BLOCK:
+            piece = source.take(min(_LONGEST_PIECE, max(_SHORTEST_PIECE, source.taken // 8)))
+            if not piece:
+                report.fault = _ends_early(report)
+                return
         try:
-            text = body.decompress(piece)
+            # A bounded block is inflated into the cache; an unbounded one into memory that must first be found.
+            text = body.decompress(piece, _BLOCK)
         except _Damaged:
             report.fault = f"the gzip stream is damaged after {report.text_bytes:,} bytes of text"
             return
+        piece = body.unconsumed_tail
         checksum = isal_zlib.crc32(text, checksum)
         length += len(text)
         report.text_bytes += len(text)
-        yield text
+        if text:
+            yield text
     source.give_back(body.unused_data)
     trailer = source.peek(8)
     source.take(8)

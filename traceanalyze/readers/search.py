@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import zipfile
 from pathlib import Path
@@ -36,8 +37,8 @@ def files_of_folder(folder: Path) -> Iterator[Source]:
 
 def files_of_glob(pattern: str) -> Iterator[Source]:
     """Files a pattern matches, and those below the folders it matches."""
-    path = Path(pattern)
-    for match in sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))):
+    for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  unlike Path.glob it leaves hidden files out
+        match = Path(name)
         yield from files_of_folder(match) if match.is_dir() else file_or_members(match)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 STDIN = "-"
+ARCHIVE_MARK = "!"
+"""Between an archive and its member in a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +25,4 @@ class Source:
         """What a user calls it."""
         if self.path == STDIN:
             return "standard input"
-        return f"{self.path}!{self.member}" if self.member else self.path
+        return f"{self.path}{ARCHIVE_MARK}{self.member}" if self.member else self.path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -10,18 +11,20 @@ from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.model import Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Breakdown, Message, Table, Value
+    from traceanalyze.report.model import Breakdown, Column, Message, Row, Value
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.SHARE: units.percent,
     Kind.RATIO: units.ratio,
     Kind.COUNT: units.count,
+    Kind.NUMBER: units.count,
     Kind.BYTES: units.size,
 }
-_BREAKDOWN_PARTS = 2
+# "3 event(s)", "1 device event(s)": the last number before decides.
+_PLURAL = re.compile(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,8 @@ class Formatter:
 
     texts: Texts
     resolution_ns: int = 1
+    parts: int = 2
+    """How many parts of a breakdown are named."""
 
     def value(self, kind: Kind, value: Value) -> str:
         """A value on its own, with its unit."""
@@ -66,13 +71,14 @@ class Formatter:
 
     def fill(self, template: str, message: Message) -> str:
         """Any text with the values of a message filled in."""
-        return template.format(**{name: self.value(kind, value) for name, kind, value in message.values})
+        text = template.format(**{name: self.value(kind, value) for name, kind, value in message.values})
+        return _PLURAL.sub(lambda found: found["stem"] + ("" if found["number"] == "1" else found["ending"]), text)
 
     def _breakdown(self, parts: Breakdown) -> str:
         """The largest parts with their shares; one that is all of it needs no number."""
         whole = sum(amount for _, amount in parts)
         named = []
-        for key, amount in parts[:_BREAKDOWN_PARTS]:
+        for key, amount in parts[: self.parts]:
             percent = round(100 * amount / whole) if whole else 0
             term = self.texts.terms.get(key, key)
             if percent:
@@ -80,13 +86,11 @@ class Formatter:
         return ", ".join(named)
 
 
-def column_units(table: Table, resolution_ns: int) -> dict[str, units.Unit]:
-    """Unit of each scale of durations in a table, chosen by the largest value."""
+def column_units(columns: Sequence[Column], rows: Sequence[Row], resolution_ns: int) -> dict[str, units.Unit]:
+    """Unit of each scale of durations among these rows, chosen by the largest value."""
     longest: dict[str, int] = {}
-    rows = () if isinstance(table.rows, NotMeasured) else table.rows
-    for index, column in enumerate(table.columns):
-        if column.kind == Kind.DURATION:
-            values = (row[index] for row in (*rows, *([table.total] if table.total else ())))
-            known = [abs(value) for value in values if isinstance(value, int)]
+    for index, column in enumerate(columns):
+        if column.kind == Kind.DURATION and not column.machine:
+            known = [abs(value) for value in (row[index] for row in rows) if isinstance(value, int)]
             longest[column.scale] = max([longest.get(column.scale, 0), *known])
     return {scale: units.column_unit(ns, resolution_ns) for scale, ns in longest.items()}

@@ -69,8 +69,12 @@ def _message(message: Message, formatter: Formatter, templates: Mapping[str, str
     return {
         "key": message.key,
         "text": formatter.fill(templates[message.key], message),
-        "values": {name: _plain(kind, value) for name, kind, value in message.values},
+        "values": {_with_unit(name, kind): _plain(kind, value) for name, kind, value in message.values},
     }
+
+
+def _with_unit(name: str, kind: Kind) -> str:
+    return f"{name}_ns" if kind == Kind.DURATION and not name.endswith("_ns") else name
 
 
 def _table(table: Table, formatter: Formatter) -> Json:

@@ -25,6 +25,9 @@ Value = int | float | str | bool | Breakdown | NotMeasured | None
 """None means that the row has no such value; NotMeasured that the profile cannot give it."""
 
 
+Row = tuple[Value, ...]
+
+
 class Kind(StrEnum):
     """What a value is, hence how it is formatted."""
 
@@ -33,7 +36,10 @@ class Kind(StrEnum):
     SHARE = "share"
     """Fraction, 1.0 is everything; shown in percent."""
     RATIO = "ratio"
+    """A factor, 1.0 is equal."""
     COUNT = "count"
+    NUMBER = "number"
+    """Any other plain number."""
     BYTES = "bytes"
     TEXT = "text"
     NAME = "name"
@@ -51,6 +57,7 @@ _DTYPES = {
     Kind.BYTES: "Int64",
     Kind.SHARE: "Float64",
     Kind.RATIO: "Float64",
+    Kind.NUMBER: "Float64",
 }
 
 
@@ -63,8 +70,10 @@ class Column:
     kind: Kind
     scale: str = "time"
     """Durations of one scale share their unit within a table."""
-    wide: bool = False
-    """Left out where there is little room."""
+    minor: bool = False
+    """Left out where there is little room, and from a record when it is zero."""
+    machine: bool = False
+    """For programs only."""
 
 
 class Layout(StrEnum):
@@ -90,8 +99,8 @@ class Table:
     key: str
     """Its title is `Texts.tables[key]`."""
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Value, ...], ...] | NotMeasured
-    total: tuple[Value, ...] | None = None
+    rows: tuple[Row, ...] | NotMeasured
+    total: Row | None = None
     """What the rows sum to."""
     bar: str | None = None
     """Share column that a picture may show as bars."""
@@ -116,12 +125,14 @@ class Table:
         """The table as a data frame: durations in ns, shares as fractions, missing values as NA."""
         import pandas as pd
 
-        series = {}
-        for column in self.columns:
-            values = self.column(column.key)
-            given = [pd.NA if value is None or isinstance(value, NotMeasured) else value for value in values]
-            series[column.key] = pd.array(given, dtype=_DTYPES.get(column.kind, "object"))
-        return pd.DataFrame(series)
+        columns = {column.key: [_plain(value) for value in self.column(column.key)] for column in self.columns}
+        dtypes = {column.key: _DTYPES[column.kind] for column in self.columns if column.kind in _DTYPES}
+        return pd.DataFrame(columns, dtype=object).astype(dtypes)
+
+
+def _plain(value: Value) -> object:
+    """A value as data frames hold it."""
+    return None if isinstance(value, NotMeasured) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.readers.scan import twin
 from traceanalyze.readers.scan.result import (
     MAX_DEPTH,
     MAX_VALUE_BYTES,
@@ -66,7 +65,16 @@ def scan(
         instant_fields: Members of `args` to keep of instant events.
         max_value_bytes: Longest event or header value to accept.
     """
+    run = _implementation()
+    return run(readinto, event_fields=event_fields, instant_fields=instant_fields, max_value_bytes=max_value_bytes)
+
+
+def _implementation() -> Callable[..., Scan]:
+    """The scanner to use; the twin is imported only when needed, as its expressions take time to compile."""
     from traceanalyze.readers.scan import native
 
-    run = native.scan if native.available() else twin.scan
-    return run(readinto, event_fields=event_fields, instant_fields=instant_fields, max_value_bytes=max_value_bytes)
+    if native.available():
+        return native.scan
+    from traceanalyze.readers.scan import twin
+
+    return twin.scan

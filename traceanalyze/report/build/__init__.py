@@ -92,15 +92,17 @@ def _rank_report(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window
 
 def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> list[Table]:
     """All tables of a rank in reading order."""
+    marked = analysis.mode == Mode.STEPS or window.count > 1
+    whole = "step" if marked else "trace"
     if not analysis.partitions:
         return [
-            split_table(parts, window),
+            split_table(parts, window, whole=whole),
             steps_table(analysis.steps, parts, window),
             statistics_table(analysis.steps, window),
         ]
     headline = analysis.partitions[0]
     return [
-        split_table(parts, window, notes=overlap_notes(headline, window)),
+        split_table(parts, window, whole=whole, notes=overlap_notes(headline, window)),
         totals_table(headline, window),
         causes_table(analysis.idle, window),
         syncs_table(analysis.syncs),
@@ -121,12 +123,9 @@ def _headline(analysis: RankAnalysis, window: Window) -> Message:
     trace = analysis.trace
     names = {device.id: device.name for device in trace.devices}
     device = "" if analysis.device is None else names.get(analysis.device, "")
-    key = {Mode.STEPS: "about_steps", Mode.WHOLE_TRACE: "about_trace"}.get(analysis.mode, "about_host")
-    if analysis.mode == Mode.HOST_ONLY and window.count > 1:
-        key = "about_host_steps"
     left_out = len(analysis.steps) - window.count
     return Message(
-        f"{key}_partial" if left_out and key.endswith("steps") else key,
+        _headline_key(analysis.mode, window.count, left_out),
         (
             ("path", Kind.NAME, trace.origin.path),
             ("rank", Kind.COUNT, trace.origin.rank),
@@ -136,3 +135,12 @@ def _headline(analysis: RankAnalysis, window: Window) -> Message:
             ("left_out", Kind.COUNT, left_out),
         ),
     )
+
+
+def _headline_key(mode: Mode, count: int, left_out: int) -> str:
+    """Which sentence fits: steps or the whole trace, the device or only the host, one or several, all or some."""
+    where = "about" if mode in {Mode.STEPS, Mode.WHOLE_TRACE} else "about_host"
+    if mode == Mode.WHOLE_TRACE or (mode != Mode.STEPS and count <= 1):
+        return f"{where}_trace"
+    amount = "step" if count == 1 else "steps"
+    return f"{where}_{amount}_partial" if left_out else f"{where}_{amount}"

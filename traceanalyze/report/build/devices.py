@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _DEVICES = (
     Column("device", Kind.COUNT),
-    Column("device_name", Kind.NAME, wide=True),
+    Column("device_name", Kind.NAME, minor=True),
     Column("headline", Kind.FLAG),
     Column("step_ns", Kind.DURATION),
     Column("compute_ns", Kind.DURATION),
@@ -27,14 +27,14 @@ _SPANS = (
     Column("span_ns", Kind.DURATION),
     Column("compute_ns", Kind.DURATION),
     Column("communication_ns", Kind.DURATION),
-    Column("communication_total_ns", Kind.DURATION, wide=True),
+    Column("communication_total_ns", Kind.DURATION, minor=True),
     Column("memory_ops_ns", Kind.DURATION),
     Column("idle_ns", Kind.DURATION),
-    Column("compute_kernels", Kind.COUNT, wide=True),
-    Column("communication_kernels", Kind.COUNT, wide=True),
-    Column("copies", Kind.COUNT, wide=True),
-    Column("fills", Kind.COUNT, wide=True),
-    Column("start_ns", Kind.DURATION, scale="start", wide=True),
+    Column("compute_kernels", Kind.COUNT, minor=True),
+    Column("communication_kernels", Kind.COUNT, minor=True),
+    Column("copies", Kind.COUNT, minor=True),
+    Column("fills", Kind.COUNT, minor=True),
+    Column("start_ns", Kind.DURATION, machine=True),
 )
 _CLASSES = (
     Column("name", Kind.NAME),

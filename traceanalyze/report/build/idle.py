@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.report.build.window import step_label
+from traceanalyze.report.build.window import step_labels
 from traceanalyze.report.model import Column, Kind, Table
 
 if TYPE_CHECKING:
@@ -18,17 +18,16 @@ _CAUSES = (
     Column("mean_ns", Kind.DURATION),
     Column("share", Kind.SHARE),
     Column("share_of_idle", Kind.SHARE),
-    Column("sum_ns", Kind.DURATION, scale="sum", wide=True),
+    Column("sum_ns", Kind.DURATION, machine=True),
 )
 _GAPS = (
-    Column("step", Kind.TEXT),
-    Column("at_ns", Kind.DURATION),
+    Column("at_ns", Kind.DURATION, scale="at"),
     Column("length_ns", Kind.DURATION),
     Column("causes", Kind.BREAKDOWN),
-    Column("trigger", Kind.TERM, wide=True),
+    Column("trigger", Kind.TERM, minor=True),
     Column("next_event", Kind.NAME),
-    Column("next_op", Kind.NAME, wide=True),
-    Column("frame", Kind.NAME, wide=True),
+    Column("next_op", Kind.NAME, minor=True),
+    Column("frame", Kind.NAME, minor=True),
 )
 
 
@@ -60,11 +59,14 @@ def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
 
 def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, steps: Steps) -> Table:
     """The longest idle intervals; `at_ns` counts from the start of the step."""
+    # Which step it is goes without saying when there is one.
+    columns = (Column("step", Kind.TEXT, machine=len(steps) == 1), *_GAPS)
     if isinstance(gaps, NotMeasured):
-        return Table("gaps", _GAPS, gaps)
+        return Table("gaps", columns, gaps)
+    labels = step_labels(steps.name)
     rows = tuple(
         (
-            step_label(steps.name[gap.step]),
+            labels[gap.step],
             gap.start - int(steps.start[gap.step]),
             gap.length,
             tuple((cause_key(cause), amount) for cause, amount in gap.causes),
@@ -75,4 +77,4 @@ def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, steps: Steps) -> Table:
         )
         for gap in gaps
     )
-    return Table("gaps", _GAPS, rows, ranked=True)
+    return Table("gaps", columns, rows, ranked=True)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 EVEN = 1.02
 """Slowest over fastest rank up to which the ranks count as equally fast."""
+EQUAL = 1.001
+"""Up to which even the digits shown are the same, or nearly."""
 
 _FILES = (
     Column("rank", Kind.COUNT),
@@ -29,7 +31,7 @@ _FILES = (
     Column("profiler_options", Kind.TEXT),
     Column("versions", Kind.TEXT),
     Column("resolution_ns", Kind.DURATION, scale="clock"),
-    Column("base_ns", Kind.COUNT),
+    Column("base_ns", Kind.COUNT, machine=True),
 )
 
 
@@ -89,7 +91,7 @@ def ranks_table(rows: tuple[RankRow, ...]) -> Table:
     keys = tuple(dict.fromkeys(part.key for row in rows for part in row.parts))
     columns = (
         Column("rank", Kind.TEXT),
-        Column("steps", Kind.COUNT, wide=True),
+        Column("steps", Kind.COUNT, minor=True),
         Column("step_ns", Kind.DURATION),
         *(Column(f"{key}_share", Kind.SHARE) for key in keys),
     )
@@ -116,4 +118,6 @@ def ranks_sentence(rows: tuple[RankRow, ...]) -> Message:
         ("fastest", Kind.DURATION, min(means)),
         ("excess", Kind.SHARE, means[worst] / min(means) - 1 if min(means) else 0.0),
     )
-    return Message("ranks_even" if means[worst] <= EVEN * min(means) else "ranks_uneven", values)
+    if means[worst] > EVEN * min(means):
+        return Message("ranks_uneven", values)
+    return Message("ranks_even" if means[worst] > EQUAL * min(means) else "ranks_equal", values)

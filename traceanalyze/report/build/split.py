@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("part", Kind.TERM),
     Column("mean_ns", Kind.DURATION),
     Column("share", Kind.SHARE),
-    Column("sum_ns", Kind.DURATION, scale="sum", wide=True),
+    Column("sum_ns", Kind.DURATION, machine=True),
 )
 
 
@@ -75,14 +75,14 @@ def host_parts(host: HostSplit) -> tuple[Part, ...]:
     )
 
 
-def split_table(parts: tuple[Part, ...], window: Window, *, notes: tuple[Message, ...] = ()) -> Table:
-    """The split as a table: mean per step, share of the step, exact sum."""
+def split_table(parts: tuple[Part, ...], window: Window, *, whole: str, notes: tuple[Message, ...] = ()) -> Table:
+    """The split as a table: mean per step, share of the step, exact sum; `whole` is the term for all of it."""
     sums = [(part.key, window.sum(part.time)) for part in parts]
     return Table(
         "split",
         _COLUMNS,
         tuple((key, window.mean(amount), window.share(amount), amount) for key, amount in sums),
-        total=("step", window.mean(window.total), window.share(window.total), window.total),
+        total=(whole, window.mean(window.total), window.share(window.total), window.total),
         bar="share",
         notes=notes,
         title_values=(("steps", Kind.COUNT, window.count),),

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.results import IdleCauses, NotMeasured
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.build.idle import cause_key
-from traceanalyze.report.build.window import median, step_label
+from traceanalyze.report.build.window import median, step_labels
 from traceanalyze.report.model import Column, Kind, Layout, Table
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
     from traceanalyze.report.build.split import Part
     from traceanalyze.report.build.window import Window
+    from traceanalyze.report.model import Row
 
 _STATISTICS = (
     Column("steps", Kind.COUNT),
@@ -22,8 +23,8 @@ _STATISTICS = (
     Column("median_ns", Kind.DURATION),
     Column("min_ns", Kind.DURATION),
     Column("max_ns", Kind.DURATION),
-    Column("between_steps_ns", Kind.DURATION),
-    Column("lead_in_ns", Kind.DURATION),
+    Column("between_steps_ns", Kind.DURATION, minor=True),
+    Column("lead_in_ns", Kind.DURATION, minor=True),
 )
 
 
@@ -34,22 +35,24 @@ def steps_table(steps: Steps, parts: tuple[Part, ...], window: Window) -> Table:
         Column("time_ns", Kind.DURATION),
         *(Column(f"{part.key}_ns", Kind.DURATION) for part in parts),
         Column("complete", Kind.FLAG),
-        Column("start_ns", Kind.DURATION, scale="start", wide=True),
-        Column("device_events", Kind.COUNT, wide=True),
+        Column("start_ns", Kind.DURATION, machine=True),
+        Column("device_events", Kind.COUNT, minor=True),
     )
-    rows = tuple(
-        (
-            step_label(steps.name[row]),
-            int(steps.end[row] - steps.start[row]),
-            *(int(part.time[row]) for part in parts),
-            bool(steps.complete[row]),
-            int(steps.start[row]),
-            int(steps.owned[row]),
+    labels = step_labels(steps.name)
+
+    def row(index: int) -> Row:
+        return (
+            labels[index],
+            int(steps.end[index] - steps.start[index]),
+            *(int(part.time[index]) for part in parts),
+            bool(steps.complete[index]),
+            int(steps.start[index]),
+            int(steps.owned[index]),
         )
-        for row in range(len(steps))
-    )
-    means = (window.mean(window.sum(part.time)) for part in parts)
-    total = ("mean", window.mean(window.total), *means, None, None, None)
+
+    rows = tuple(row(index) for index in range(len(steps)))
+    means = tuple(window.mean(window.sum(part.time)) for part in parts)
+    total: Row | None = ("mean", window.mean(window.total), *means, None, None, None) if len(rows) > 1 else None
     return Table("steps", columns, rows, total=total, worst="time_ns", detail=len(rows) == 1)
 
 
@@ -76,7 +79,7 @@ def step_causes_table(steps: Steps, idle: IdleCauses | NotMeasured) -> Table:
     columns = (Column("step", Kind.TEXT), *(Column(f"{cause_key(cause)}_ns", Kind.DURATION) for cause in Cause))
     if isinstance(idle, NotMeasured):
         return Table("step_idle_causes", columns, idle, detail=True)
-    rows = tuple(
-        (step_label(name), *(int(value) for value in idle.by_step[row])) for row, name in enumerate(steps.name)
-    )
-    return Table("step_idle_causes", columns, rows, detail=True)
+    rows: list[Row] = []
+    for row, label in enumerate(step_labels(steps.name)):
+        rows.append((label, *(int(value) for value in idle.by_step[row])))
+    return Table("step_idle_causes", columns, tuple(rows), detail=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Cause, Mode
 from traceanalyze.report.build.split import DISPATCH
-from traceanalyze.report.build.window import median, step_label
+from traceanalyze.report.build.window import median, step_labels
 from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps
+    from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps, SyncSite
     from traceanalyze.report.build.split import Part
     from traceanalyze.report.build.window import Window
 
@@ -20,6 +20,8 @@ IDLE_WORTH_NAMING = 0.1
 MOSTLY = 0.5
 """Share of idle time from which one cause is most of it."""
 PART_WORTH_NAMING = 0.01
+SYNC_WORTH_NAMING = 0.05
+"""Share of the time that sync points must cost to be named."""
 OUTLIER = 1.3
 """A step longer than this many medians is worth a sentence."""
 
@@ -41,7 +43,7 @@ def verdict(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
     if analysis.mode == Mode.HOST_ONLY:
         return (_host_sentence(parts, window), *_outlier(analysis.steps, window))
     sentence = _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window)
-    return (sentence, *_outlier(analysis.steps, window))
+    return (sentence, *_sync_cost(analysis.syncs, analysis.steps), *_outlier(analysis.steps, window))
 
 
 def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses | NotMeasured, window: Window) -> Message:
@@ -88,6 +90,19 @@ def _idle_sentence(
     return Message(f"{form}_idle_{weight}", (time, idle_share, cause, share))
 
 
+def _sync_cost(syncs: tuple[SyncSite, ...] | NotMeasured, steps: Steps) -> tuple[Message, ...]:
+    """A sentence when sync points cost much: what the host does after them is then not the root of the idle time."""
+    if isinstance(syncs, NotMeasured):
+        return ()
+    costs = {index: site.idle_caused for index, site in enumerate(syncs) if site.idle_caused}
+    time = sum(int(end - start) for start, end in zip(steps.start, steps.end, strict=True))
+    share = sum(costs.values()) / time if time else 0.0
+    if share < SYNC_WORTH_NAMING:
+        return ()
+    worst = syncs[max(costs, key=lambda index: costs[index])]
+    return (Message("sync_cost", (("share", Kind.SHARE, share), ("where", Kind.NAME, worst.op or worst.call))),)
+
+
 def _host_sentence(parts: tuple[Part, ...], window: Window) -> Message:
     largest = max(parts, key=lambda part: window.sum(part.time))
     return Message(
@@ -116,7 +131,7 @@ def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:
             (
                 ("slow", Kind.COUNT, len(slow)),
                 ("steps", Kind.COUNT, window.count),
-                ("step", Kind.TEXT, step_label(steps.name[worst])),
+                ("step", Kind.TEXT, step_labels(steps.name)[worst]),
                 ("time", Kind.DURATION, times[worst]),
                 ("factor", Kind.RATIO, times[worst] / middle),
                 ("median", Kind.DURATION, middle),

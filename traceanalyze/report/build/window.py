@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.results import Steps
 
-_NUMBER = re.compile(r"#(\d+)$")
+_NUMBER = re.compile(r"(\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,13 @@ def window_of(steps: Steps) -> Window:
     return Window(rows, sum(int(steps.end[row] - steps.start[row]) for row in rows))
 
 
-def step_label(name: str) -> str:
-    """The number a step goes by (`ProfilerStep#5` is step 5), or its whole name."""
-    found = _NUMBER.search(name)
-    return found.group(1) if found else name
+def step_labels(names: Sequence[str]) -> tuple[str, ...]:
+    """What each step is called: the number of `ProfilerStep#5`, else its name, else its position among equal names."""
+    found = [_NUMBER.search(name) for name in names]
+    numbers = tuple(match.group(1) for match in found if match)
+    if len(numbers) == len(names) == len(set(numbers)):
+        return numbers
+    return tuple(names) if len(set(names)) == len(names) else tuple(str(index) for index in range(len(names)))
 
 
 def median(values: Sequence[int]) -> int:

@@ -42,7 +42,7 @@ def fit(fields: tuple[Field, ...], width: int) -> Fit:
             if widths is not None:
                 return Fit(chosen, widths, gap)
         if len(chosen) <= 2:
-            return Fit(chosen, tuple(min(field.natural, width // 2) for field in chosen), 1)
+            return Fit(chosen, tuple(min(field.natural, (width - 1) // len(chosen)) for field in chosen), 1)
         silent = [index for index, field in enumerate(chosen) if field.idle and index > 1]
         drop = silent[-1] if silent else len(chosen) - 1
         chosen = chosen[:drop] + chosen[drop + 1 :]

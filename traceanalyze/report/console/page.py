@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.style import printable
-from traceanalyze.report.console.tables import pick, table_lines
+from traceanalyze.report.console.tables import WIDE, pick, table_lines
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import Kind
+from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.locales import Texts
     from traceanalyze.report.console.style import Style
-    from traceanalyze.report.model import Message, RankReport, Report, Table
+    from traceanalyze.report.model import Finding, Message, RankReport, Report, Table
 
 _LEVEL_COLOURS = {Level.INFO: "dim", Level.WARN: "yellow", Level.ERROR: "red"}
-
-
-class Detail(IntEnum):
-    """How much to show."""
-
-    QUIET = 0
-    NORMAL = 1
-    VERBOSE = 2
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What the reader asked for."""
-
-    detail: Detail = Detail.NORMAL
-    top: int = 5
-    """Rows of ranked tables."""
 
 
 def render(report: Report, texts: Texts, style: Style, view: View | None = None) -> str:
@@ -55,12 +39,12 @@ class _Page:
     def text(self) -> str:
         report = self.report
         first = report.ranks[report.focus[0]]
-        blocks = [self._verdict(Formatter(self.texts, first.resolution_ns), report.verdict)]
+        formatter = self._formatter(first)
+        blocks = [self._verdict(formatter, report.verdict)]
         if self.view.detail == Detail.QUIET:
             return blocks[0] + "\n"
         several = len(report.focus) > 1
         intro = [] if several else [self._about(first)]
-        formatter = Formatter(self.texts, first.resolution_ns)
         intro += [self.style.wrap(formatter.message(note)) for note in report.notes]
         blocks += ["\n".join(intro)] if intro else []
         blocks += self._tables(report.summary, formatter)
@@ -68,9 +52,16 @@ class _Page:
             blocks += self._rank(report.ranks[index], with_verdict=several)
         return "\n\n".join(blocks) + "\n"
 
+    def _formatter(self, rank: RankReport) -> Formatter:
+        return Formatter(self.texts, rank.resolution_ns, parts=2 if self.style.width >= WIDE else 1)
+
     def _verdict(self, formatter: Formatter, sentences: tuple[Message, ...]) -> str:
-        lines = self.style.wrap(printable(" ".join(formatter.message(sentence) for sentence in sentences))).splitlines()
-        return "\n".join(self.style.paint(line, "bold") for line in lines)
+        return self._painted(" ".join(formatter.message(sentence) for sentence in sentences), "bold")
+
+    def _painted(self, text: str, colour: str) -> str:
+        """Text broken at the width, each line in the colour."""
+        lines = self.style.wrap(printable(text)).splitlines()
+        return "\n".join(self.style.paint(line, colour) for line in lines)
 
     def _about(self, rank: RankReport) -> str:
         """File, rank, device and windows in one line."""
@@ -84,11 +75,11 @@ class _Page:
             steps="{steps}",
             left_out="{left_out}",
         )
-        values["path"] = self.style.shorten(printable(rank.path), self.style.width // 2)
-        return self.style.paint(self.style.wrap(printable(template.format(**values))), "dim")
+        values["path"] = self.style.shorten(printable(PurePath(rank.path).name), self.style.width // 2)
+        return self._painted(template.format(**values), "dim")
 
     def _rank(self, rank: RankReport, *, with_verdict: bool) -> Iterator[str]:
-        formatter = Formatter(self.texts, rank.resolution_ns)
+        formatter = self._formatter(rank)
         if with_verdict:
             yield self._about(rank)
             yield self._verdict(formatter, rank.verdict)
@@ -97,7 +88,7 @@ class _Page:
         if missing:
             yield self._listed("not_measured", [self._missing(table, formatter) for table in missing])
         if rank.checks:
-            yield self._quality(rank, formatter)
+            yield from self._quality(rank, formatter)
         hints = list(dict.fromkeys(self.texts.hints[key] for key in rank.hints if key in self.texts.hints))
         if hints:
             yield self._listed("measure_more", hints)
@@ -114,11 +105,15 @@ class _Page:
         if picked.worst_first:
             counts = {"count": len(picked.rows), "all": len(picked.rows) + picked.left_out}
             title = self.texts.messages["slowest_of"].format(title=title, **counts)
-        lines = [self.style.paint(title, "bold"), *table_lines(table, picked, formatter, self.style)]
+        lines = [self._painted(title, "bold"), *table_lines(table, picked, formatter, self.style)]
         if picked.left_out and not picked.worst_first:
             more = self.texts.messages["more_rows"]
             counts = {"count": picked.left_out, "all": len(picked.rows) + picked.left_out}
-            lines.append(self.style.paint(more.format(**counts), "dim"))
+            lines.append(self._painted(more.format(**counts), "dim"))
+        missing = {value.reason: None for row in picked.rows for value in row if isinstance(value, NotMeasured)}
+        if missing:
+            reasons = "; ".join(self.texts.reasons[reason] for reason in missing)
+            lines.append(self._painted(self.texts.messages["legend"].format(reasons=reasons), "dim"))
         lines += [self.style.wrap(formatter.message(note)) for note in table.notes]
         return "\n".join(lines)
 
@@ -133,15 +128,22 @@ class _Page:
         title = self.texts.tables.get(f"{table.key}_one", self._title(table, formatter))
         return f"{title}: {self.texts.reasons[reason]}"
 
-    def _quality(self, rank: RankReport, formatter: Formatter) -> str:
-        lines = [self.style.paint(self.texts.messages["quality"], "bold")]
-        for check in rank.checks:
-            level = self.texts.levels[check.level.name]
-            text = printable(formatter.fill(self.texts.checks[check.message.key], check.message))
-            indent = " " * (len(level) + len(check.id) + 2)
-            wrapped = self.style.wrap(text, indent, first=f"{level} {check.id} ")
-            lines.append(self.style.paint(level, _LEVEL_COLOURS[check.level]) + wrapped[len(level) :])
-        return "\n".join(lines)
+    def _quality(self, rank: RankReport, formatter: Formatter) -> Iterator[str]:
+        """Checks; mere notes only count in a short view."""
+        everything = self.view.detail == Detail.VERBOSE
+        shown = [check for check in rank.checks if everything or check.level > Level.INFO]
+        lines = [self._check(check, formatter) for check in shown]
+        if len(shown) < len(rank.checks):
+            count = len(rank.checks) - len(shown)
+            lines.append(self._painted(self.texts.messages["more_notes"].format(count=count), "dim"))
+        yield "\n".join([self.style.paint(self.texts.messages["quality"], "bold"), *lines])
+
+    def _check(self, check: Finding, formatter: Formatter) -> str:
+        level = self.texts.levels[check.level.name]
+        text = printable(formatter.fill(self.texts.checks[check.message.key], check.message))
+        first = f"{level} {check.id}  "
+        wrapped = self.style.wrap(text, " " * len(first), first=first)
+        return self.style.paint(level, _LEVEL_COLOURS[check.level]) + wrapped[len(level) :]
 
     def _listed(self, title: str, items: list[str]) -> str:
         wrapped = [self.style.wrap(item, "  ", first="- ") for item in items]

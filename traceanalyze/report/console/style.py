@@ -86,3 +86,8 @@ def style_for(stream: TextIO) -> Style:
         colour=terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb",
         unicode=encoding.startswith("utf"),
     )
+
+
+def file_style() -> Style:
+    """Style of a text file: no colour, the width a page has."""
+    return Style(width=100)

@@ -16,18 +16,16 @@ from traceanalyze.report.model import Kind, Layout
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from traceanalyze.report.console.fit import Fit
     from traceanalyze.report.console.style import Style
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Column, Table, Value
+    from traceanalyze.report.model import Column, Row, Table, Value
 
 WIDE = 110
 """Terminal width from which explanations and secondary columns are shown."""
 MANY_ROWS = 12
 _BAR_CELLS = (10, 40)
-_NUMBERS = {Kind.DURATION, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.BYTES}
-_FLEXIBLE = {Kind.NAME, Kind.BREAKDOWN}
-
-Row = tuple["Value", ...]
+_NUMBERS = {Kind.DURATION, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER, Kind.BYTES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ def pick(table: Table, top: int, *, everything: bool) -> Picked:
         return Picked(rows, 0)
     keys = [column.key for column in table.columns]
     if table.skip_zero is not None:
-        rows = tuple(row for row in rows if row[keys.index(cast(str, table.skip_zero))] != 0)
+        rows = tuple(row for row in rows if row[keys.index(table.skip_zero)] != 0)
     if table.worst is not None and len(rows) > max(MANY_ROWS, top):
         by = keys.index(table.worst)
         ordered = sorted(rows, key=lambda row: -cast(int, row[by]))
@@ -64,25 +62,36 @@ def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style
     fields = _fields(table, rows, formatter, style)
     fitted = fit(tuple(fields), style.width)
     bars = _bars(table, rows, formatter, style, sum(fitted.widths) + fitted.gap * len(fitted.widths))
-    printed = PrettyTable(hrules=HRuleStyle.HEADER, vrules=VRuleStyle.NONE, border=True)
-    printed.horizontal_char = printed.junction_char = "─" if style.unicode else "-"
-    printed.left_padding_width, printed.right_padding_width = 0, fitted.gap
     columns = list(zip(fitted.fields, fitted.widths, strict=True))
-    names = [f"{field.heading}\n{field.unit}".rstrip("\n") for field, _ in columns] + ([""] if bars else [])
-    printed.field_names = names
-    for name, (field, _) in zip(names, columns, strict=False):
-        printed.align[name] = "r" if field.right else "l"
+    lines = [[style.shorten(field.cells[index], width) for field, width in columns] for index in range(len(rows))]
     if bars:
-        printed.align[""] = "l"
-    for index in range(len(rows)):
-        cells = [style.shorten(field.cells[index], width) for field, width in columns]
-        last = table.total is not None and index == len(picked.rows) - 1
-        printed.add_row([*cells, *([bars[index]] if bars else [])], divider=last)
-    return [line.rstrip() for line in printed.get_string().splitlines()[1 : None if table.total else -1]]
+        lines = [[*line, bar] for line, bar in zip(lines, bars, strict=True)]
+    return _printed(fitted, lines, style, total=table.total is not None)
+
+
+def _printed(fitted: Fit, lines: list[list[str]], style: Style, *, total: bool) -> list[str]:
+    """Cells as aligned lines: headings, their units, a rule, the rows, and a rule above the total."""
+    count = len(lines[0])
+    printed = PrettyTable([str(index) for index in range(count)], header=False)
+    printed.hrules, printed.vrules = HRuleStyle.HEADER, VRuleStyle.NONE
+    printed.horizontal_char = printed.junction_char = "─" if style.unicode else "-"
+    # Where there are no vertical lines prettytable still leaves their column blank: it is part of the gap.
+    printed.left_padding_width, printed.right_padding_width = 0, fitted.gap - 1
+    for index in range(count):
+        right = index < len(fitted.fields) and fitted.fields[index].right
+        printed.align[str(index)] = "r" if right else "l"
+    blank = [""] * (count - len(fitted.fields))
+    units = [field.unit for field in fitted.fields]
+    printed.add_row([*(field.heading for field in fitted.fields), *blank], divider=not any(units))
+    if any(units):
+        printed.add_row([*units, *blank], divider=True)
+    for index, line in enumerate(lines):
+        printed.add_row(line, divider=total and index == len(lines) - 2)
+    return [line[1 : len(line) - fitted.gap].rstrip() for line in printed.get_string().splitlines()]
 
 
 def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> list[Field]:
-    units = column_units(table, formatter.resolution_ns)
+    units = column_units(table.columns, rows, formatter.resolution_ns)
     fields = []
     for index, column in enumerate(table.columns):
         values = [row[index] for row in rows]
@@ -99,7 +108,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 cells,
                 natural=max(display_width(text) for text in (heading, name, *cells)),
                 right=column.kind in _NUMBERS,
-                flexible=column.kind in _FLEXIBLE,
+                flexible=column.kind == Kind.NAME,
                 idle=all(value == 0 or value is None for value in values),
             )
         )
@@ -112,7 +121,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
 
 def _worth_showing(column: Column, values: Sequence[Value], style: Style) -> bool:
     """Secondary columns need room; flags and optional texts need something to tell."""
-    if column.wide and style.width < WIDE:
+    if column.machine or (column.minor and style.width < WIDE):
         return False
     given = [value for value in values if value is not None]
     if column.kind == Kind.FLAG:
@@ -139,11 +148,11 @@ def _bars(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style,
 
 
 def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[str]:
-    """One name and value a line; values that say nothing (none, zero, empty) are left out."""
+    """One name and value a line; what there is not is left out, and so are minor values of zero."""
     said = [
         (formatter.texts.columns[column.key], printable(formatter.value(column.kind, value)))
         for column, value in zip(table.columns, row, strict=True)
-        if value not in (None, 0, "")
+        if not column.machine and value not in (None, "") and (value != 0 or not column.minor)
     ]
     width = max((len(name) for name, _ in said), default=0)
     return [f"{name:<{width}}  {style.shorten(value, style.width - width - 2)}" for name, value in said]

@@ -1,4 +1,4 @@
-// Sixteen and sixty-four bytes at a time: SSE2, NEON, or whatever the compiler makes of generic vectors.
+// Sixteen and thirty-two bytes at a time: SSE2, NEON, or whatever the compiler makes of generic vectors.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,9 @@ inline Vector in_range(Vector v, int first, int count) {
 
 inline Vector is_digit(Vector v) { return in_range(v, '0', 10); }
 
+// [0-9\-.], what most bare words in arrays consist of.
+inline Vector is_numeric(Vector v) { return in_range(v, '-', 13) & ~equal(v, '/'); }
+
 // [A-Za-z0-9+\-._]: '+' to '9' is one range but for ',' and '/'.
 inline Vector is_bare(Vector v) {
     const Vector letter = in_range(v | splat(0x20), 'a', 26);
@@ -93,14 +96,16 @@ inline bool is_zero(Vector v) {
 #endif
 }
 
-// 64 bytes, classified into 64-bit masks.
+// 32 bytes, classified into masks.
 class Block {
 public:
-    explicit Block(const Byte* p) : part_{load16(p), load16(p + 16), load16(p + 32), load16(p + 48)} {}
+    static constexpr unsigned kSize = 32;
+
+    explicit Block(const Byte* p) : low_(load16(p)), high_(load16(p + 16)) {}
 
     template <class Test>
     Bits where(Test test) const {
-        return mask64(test(part_[0]), test(part_[1]), test(part_[2]), test(part_[3]));
+        return mask16(test(low_)) | mask16(test(high_)) << 16;
     }
 
     Bits equals(char c) const {
@@ -108,25 +113,14 @@ public:
     }
 
 private:
-    static Bits mask64(Vector a, Vector b, Vector c, Vector d) {
-#if defined(__aarch64__)
-        const uint8x16_t weights = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-        const auto weigh = [weights](Vector v) { return vandq_u8(reinterpret_cast<uint8x16_t>(v), weights); };
-        uint8x16_t sum = vpaddq_u8(vpaddq_u8(weigh(a), weigh(b)), vpaddq_u8(weigh(c), weigh(d)));
-        sum = vpaddq_u8(sum, sum);
-        return vgetq_lane_u64(vreinterpretq_u64_u8(sum), 0);
-#else
-        return mask16(a) | mask16(b) << 16 | mask16(c) << 32 | mask16(d) << 48;
-#endif
-    }
-
-    Vector part_[4];
+    Vector low_;
+    Vector high_;
 };
 
-// Bit i is the parity of bits 0..i.
+// Bit i is the parity of bits 0..i, for a block's bits.
 inline Bits running_parity(Bits bits) {
-    for (unsigned shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
-    return bits;
+    for (unsigned shift = 1; shift < Block::kSize; shift *= 2) bits ^= bits << shift;
+    return bits & 0xFFFFFFFF;
 }
 
 }  // namespace scan

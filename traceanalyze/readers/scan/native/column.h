@@ -1,6 +1,7 @@
 // Columns that grow without being copied: anonymous memory whose pages the kernel moves.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
@@ -34,6 +35,9 @@ public:
     // False, and nothing changed, when there is no memory. Contents stay, as far as they fit.
     bool resize(std::size_t size);
 
+    // Says that the bytes from `begin` to `end` are about to be written: one call costs less than a fault for each page.
+    void prepare(std::size_t begin, std::size_t end);
+
 private:
     void* data_ = nullptr;
     std::size_t size_ = 0;
@@ -54,7 +58,20 @@ inline bool Memory::resize(std::size_t size) {
     size_ = size;
     return true;
 }
+
+inline void Memory::prepare(std::size_t begin, std::size_t end) {
+#if defined(MADV_POPULATE_WRITE)
+    constexpr std::size_t page = 4096;
+    begin = begin / page * page;
+    // Only advice: where the kernel does not know it, pages come one by one.
+    madvise(static_cast<char*>(data_) + begin, end - begin, MADV_POPULATE_WRITE);
 #else
+    (void)begin, (void)end;
+#endif
+}
+#else
+inline void Memory::prepare(std::size_t, std::size_t) {}
+
 inline bool Memory::resize(std::size_t size) {
     if (size == 0) {
         std::free(data_);
@@ -92,13 +109,17 @@ public:
     void grown(std::size_t count) { size_ += count; }
 
 private:
+    // Capacity grows by an eighth, so that little memory is touched in vain; the address range below it by doubling.
     void grow(std::size_t count) {
-        constexpr std::size_t first = (std::size_t{1} << 16) / sizeof(T);
-        std::size_t capacity = capacity_ < first ? first : capacity_ * 2;
-        if (capacity < size_ + count) capacity = size_ + count;
-        if (!memory_.resize(capacity * sizeof(T))) throw std::bad_alloc();
-        capacity_ = capacity;
+        const std::size_t least = (size_ + count) * sizeof(T);
+        const std::size_t bytes = capacity_ * sizeof(T);
+        const std::size_t wanted = std::max(least, (bytes + bytes / 8 + kChunk) / kChunk * kChunk);
+        if (wanted > memory_.size() && !memory_.resize(std::max(wanted, 2 * memory_.size()))) throw std::bad_alloc();
+        memory_.prepare(bytes, wanted);
+        capacity_ = wanted / sizeof(T);
     }
+
+    static constexpr std::size_t kChunk = std::size_t{1} << 16;
 
     Memory memory_;
     std::size_t size_ = 0;

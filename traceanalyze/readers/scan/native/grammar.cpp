@@ -95,30 +95,36 @@ Outcome skip_value(const Byte*& p, const Byte* end, unsigned level) {
 }
 
 const Byte* skip_plain_array(const Byte* p, const Byte* end, unsigned level) {
+    constexpr unsigned size = Block::kSize;
+    constexpr Bits all = (Bits{1} << size) - 1;
     Bits in_string = 0;    // all ones if the block begins inside a string
     Bits in_bare = 0;      // 1 if it begins inside a bare word
     Bits after_value = 0;  // 1 if the last byte before it other than white space ends a value
-    for (unsigned depth = level; p < end; p += 64) {
+    for (unsigned depth = level; p < end; p += size) {
         const Block block(p);
-        if (block.equals('\\') != 0) return nullptr;
         const Bits quote = block.equals('"');
-        const Bits inside = quote == 0 ? in_string : running_parity(quote) ^ in_string;  // without the closing quote
-        const Bits text = inside | quote;
+        Bits text = 0;
+        Bits begins = 0;  // of values
+        Bits inside = 0;  // strings, without their closing quotes
+        if ((quote | in_string) != 0) {
+            if (block.equals('\\') != 0) return nullptr;
+            inside = running_parity(quote) ^ in_string;
+            text = inside | quote;
+            begins = quote & inside;
+        }
         const Bits open = block.equals('[') & ~text;
         const Bits close = block.equals(']') & ~text;
         const Bits comma = block.equals(',') & ~text;
         const Bits space = block.where([](Vector v) { return equal(v, ' ') | equal(v, '\n'); }) & ~text;
-        const Bits bare = block.where(is_bare) & ~text;
+        const Bits bare = block.where(is_numeric) & ~text;
 
         // A value's end reaches over white space to the next byte: the carry of an addition runs through the ones.
         const Bits value = text | bare | close;
         const Bits next = value << 1 | after_value;
-        Bits sum;
-        const bool carry = __builtin_add_overflow(next & space, space, &sum);
-        const Bits behind_value = (next | sum) & ~space;
+        const Bits behind_value = (next | ((next & space) + space)) & ~space;
 
-        const Bits begins = open | (quote & inside) | (bare & ~(bare << 1 | in_bare));
-        const Bits wrong = (begins & behind_value) | (comma & ~behind_value) | ~(value | open | comma | space);
+        begins |= open | (bare & ~(bare << 1 | in_bare));
+        const Bits wrong = (begins & behind_value) | (comma & ~behind_value) | (all & ~(value | open | comma | space));
 
         for (Bits brackets = open | close; brackets != 0; brackets &= brackets - 1) {
             const Bits bracket = brackets & (0 - brackets);
@@ -129,9 +135,9 @@ const Byte* skip_plain_array(const Byte* p, const Byte* end, unsigned level) {
             }
         }
         if (wrong != 0) return nullptr;
-        in_string = 0 - (inside >> 63);
-        in_bare = bare >> 63;
-        after_value = static_cast<Bits>(carry) | value >> 63;
+        in_string = inside >> (size - 1) != 0 ? all : 0;
+        in_bare = bare >> (size - 1);
+        after_value = behind_value >> size & 1;
     }
     return nullptr;
 }

@@ -136,6 +136,7 @@ void Rows::add_instant(const Event& event) {
 
 void Rows::add_flow(const Event& event, Byte phase) {
     if (!accept_ts(event)) return;
+    counts.fractional |= (event.fractional & bit(kTs)) != 0;
     if (flows.ts.size() == kMaxRows) throw TooLarge();
     flows.ts.push(event.value[kTs]);
     flows.track.push(track(event));
@@ -146,7 +147,7 @@ void Rows::add_flow(const Event& event, Byte phase) {
 
 std::int64_t Rows::flow_id(const Event& event) {
     if (event.has_valid(kId)) return event.value[kId];
-    const std::int32_t code = event.has(kId) ? static_cast<std::int32_t>(event.value[kId]) : 0;
+    const std::int32_t code = event.has(kId) ? strings.value_code(event.id) : 0;
     std::int64_t id;
     if (parse_canonical(strings.text(code), id)) return id;
     return std::numeric_limits<std::int64_t>::min() + code;
@@ -154,7 +155,7 @@ std::int64_t Rows::flow_id(const Event& event) {
 
 void Rows::add_metadata(const Event& event) {
     for (const Slot slot : {kName, kPid, kTid}) metadata.codes.push(event.code(slot));
-    if (event.has(kArgs)) append(metadata.blob, {event.args_begin, event.args_end});
+    if (event.has(kArgs)) append(metadata.blob, event.args);
     metadata.ends.push(static_cast<std::int64_t>(metadata.blob.size()));
 }
 

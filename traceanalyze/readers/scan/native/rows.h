@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "schema.h"
-#include "strings.h"
+#include "dictionary.h"
 
 namespace scan {
 
@@ -13,10 +13,10 @@ struct Event {
     Bits present;     // slots that have a value; all else is undefined without it
     Bits valid;       // numeric slots whose text was such a number
     Bits fractional;  // of ts and dur: not whole microseconds
-    const Byte* args_begin;
-    const Byte* args_end;
+    Text args;        // as written
+    Text id;          // as written, if not valid
     std::int64_t value[kSlots];
-    const Byte* at[kSlots];  // where the text of the value begins, for those whose order or text still matters
+    const Byte* at[kSlots];  // where the text of a field's value begins: the last one counts
 
     void clear() { present = valid = fractional = 0; }
     bool has(unsigned slot) const { return (present & bit(slot)) != 0; }

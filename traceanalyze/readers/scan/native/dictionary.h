@@ -34,6 +34,11 @@ public:
     // The code of what the content of a JSON string stands for.
     std::int32_t decoded_code(Text content);
 
+    // The code of a JSON value: of what a string stands for, of anything else as written.
+    std::int32_t value_code(Text value) {
+        return *value.begin == '"' ? decoded_code({value.begin + 1, value.end - 1}) : code(value);
+    }
+
     Text text(std::int32_t code) const {
         const auto i = static_cast<std::size_t>(code);
         return {blob_.data() + offsets_[i], blob_.data() + offsets_[i + 1]};
@@ -58,7 +63,8 @@ private:
         return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
     }
 
-    // Keyed, so that no text can be made to collide with itself again and again.
+    // Keyed, so that no text can be made to collide with itself again and again. The last 32 bytes go without a branch:
+    // most strings are no longer, and their lengths cannot be foreseen.
     std::uint32_t digest(const Byte* p, std::size_t size) const {
         std::uint64_t a = key_[0] ^ size;
         std::uint64_t b = key_[1];
@@ -67,30 +73,37 @@ private:
             a = mix(load8(p) ^ a, load8(p + 8) ^ key_[2]);
             b = mix(load8(p + 16) ^ b, load8(p + 24) ^ key_[3]);
         }
-        a = mix(prefix(p, left, 0) ^ a, prefix(p, left, 8) ^ key_[2]);
-        if (left > 16) b = mix(prefix(p, left, 16) ^ b, prefix(p, left, 24) ^ key_[3]);
+        std::uint64_t last[4];
+        const Vector low = load16(p) & first_bytes(left);
+        const Vector high = load16(p + 16) & first_bytes(left, 16);
+        std::memcpy(last, &low, sizeof low);
+        std::memcpy(last + 2, &high, sizeof high);
+        a = mix(last[0] ^ a, last[1] ^ key_[2]);
+        b = mix(last[2] ^ b, last[3] ^ key_[3]);
         const std::uint64_t hash = mix(a ^ b, key_[1] ^ size);
         return static_cast<std::uint32_t>(hash ^ hash >> 32);
-    }
-
-    // Eight bytes from `at` on, those from `size` on as zeros.
-    static std::uint64_t prefix(const Byte* p, std::size_t size, std::size_t at) {
-        if (size >= at + 8) return load8(p + at);
-        return size <= at ? 0 : load8(p + at) & (~std::uint64_t{0} >> (64 - 8 * (size - at)));
     }
 
     bool equals(const Entry& entry, const Byte* p, std::size_t size) const {
         const auto code = static_cast<std::size_t>(entry.code);
         if (static_cast<std::size_t>(offsets_[code + 1] - entry.offset) != size) return false;
         const Byte* q = blob_.data() + entry.offset;
-        for (; size > 16; size -= 16, p += 16, q += 16)
-            if (!is_zero(load16(p) ^ load16(q))) return false;
-        return is_zero((load16(p) ^ load16(q)) & first_bytes(size));
+        for (; size > 32; size -= 32, p += 32, q += 32)
+            if (!is_zero((load16(p) ^ load16(q)) | (load16(p + 16) ^ load16(q + 16)))) return false;
+        const Vector low = (load16(p) ^ load16(q)) & first_bytes(size);
+        const Vector high = (load16(p + 16) ^ load16(q + 16)) & first_bytes(size, 16);
+        return is_zero(low | high);
     }
 
-    static Vector first_bytes(std::size_t count) {
-        static constexpr Byte window[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
-        return load16(window + 16 - count);
+    // Ones for those of the 16 bytes from `at` on that are among the first `count`, at most 32.
+    static Vector first_bytes(std::size_t count, std::size_t at = 0) {
+        static constexpr struct Window {
+            Byte bytes[64];
+            constexpr Window() : bytes() {
+                for (unsigned i = 0; i < 32; ++i) bytes[i] = 255;
+            }
+        } window;
+        return load16(window.bytes + 32 - count + at);
     }
 
     std::int32_t insert(Text text, std::uint32_t hash, std::size_t slot);

@@ -1,4 +1,4 @@
-#include "strings.h"
+#include "dictionary.h"
 
 #include <algorithm>
 #include <random>

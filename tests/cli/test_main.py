@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import traceanalyze
+from tests.cli.conftest import training_loop
+from traceanalyze.cli.main import with_default_command
+
+
+def test_a_path_is_short_for_analyze(run, sample):
+    short, full = run(sample), run("analyze", sample)
+    assert short == full
+    assert short.code == 0
+    assert short.out.startswith("Step 100 µs: the device is idle 75 % of it, mostly waiting for the data loader")
+    assert short.err == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["a.json"], ["analyze", "a.json"]),
+        (["--top", "3", "a.json"], ["analyze", "--top", "3", "a.json"]),
+        (["-"], ["analyze", "-"]),
+        (["analyze", "a.json"], ["analyze", "a.json"]),
+        (["--version"], ["--version"]),
+        (["--help"], ["--help"]),
+        ([], []),
+    ],
+)
+def test_the_default_command(given, meant):
+    assert with_default_command(given) == meant
+
+
+def test_version(run):
+    assert run("--version").out == f"traceanalyze {traceanalyze.__version__}\n"
+
+
+def test_help_names_the_short_form(run):
+    result = run("--help")
+    assert result.code == 0
+    assert "traceanalyze PATH" in result.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.json"], "missing.json"),
+        (["{sample}", "--steps", "9"], "--steps 9: there is no step 9; there is 5 to 7"),
+        (["{sample}", "--steps", "x"], "--steps x: 'x' is not a number"),
+        (["{sample}", "--ranks", "3"], "--ranks 3: the profile of trace does not tell any rank"),
+        (["{sample}", "--comm-regex", "("], "--comm-regex (: not a regular expression"),
+        (["{sample}", "--category", "x=y"], "--category x=y: write NAME=class"),
+        (["{sample}", "--lang", "zh"], "no texts in 'zh' yet; this version speaks: en"),
+        (["{sample}", "-o", "{folder}"], "give --format"),
+        (["{sample}", "-o", "{sample}"], "this is an input"),
+        (["{sample}", "-o", "{folder}/none/x.json"], "does not exist"),
+        (["{sample}", "-o", "{folder}/report.pdf"], "end the name in .json or .txt"),
+    ],
+)
+def test_errors_are_one_line_and_code_2(run, sample, arguments, message):
+    result = run(*(text.format(sample=sample, folder=sample.parent) for text in arguments))
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("error: ")
+    assert result.err.count("\n") == 1
+    assert message in result.err
+
+
+def test_wrong_options_are_code_2(run):
+    result = run("trace.json", "--no-such-option")
+    assert result.code == 2
+    assert "--no-such-option" in result.err
+
+
+def test_an_unexpected_error_is_one_line_and_code_2(run, sample, monkeypatch):
+    def broken(*_args, **_options):
+        raise RuntimeError("first\nsecond")
+
+    monkeypatch.setattr("traceanalyze.api.analyze_trace", broken)
+    result = run(sample)
+    assert result.code == 2
+    assert result.err == ("internal error: RuntimeError: first second (set TRACEANALYZE_DEBUG=1 for the traceback)\n")
+    monkeypatch.setenv("TRACEANALYZE_DEBUG", "1")
+    assert "Traceback" in run(sample).err
+
+
+def test_an_interrupt_is_code_130(run, sample, monkeypatch):
+    def interrupted(*_args, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("traceanalyze.api.analyze_trace", interrupted)
+    assert run(sample).code == 130
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes that break")
+def test_a_closed_pipe_is_no_error(sample):
+    code = "from traceanalyze.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(sample), "-v", "--format", "json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+    assert error == b""
+
+
+def test_quiet_is_the_verdict(run, sample):
+    assert len(run(sample, "-q").out.splitlines()) <= 2
+
+
+def test_steps_are_chosen_by_their_own_number(run, sample):
+    result = run(sample, "--steps", "6:", "--format", "json")
+    rows = json.loads(result.out)["runs"][0]["ranks"][0]["tables"]["steps"]["rows"]
+    assert [row["step"] for row in rows] == ["6", "7"]
+
+
+def test_standard_input(run_process, sample):
+    result = run_process("-", input=sample.read_text())
+    assert result.returncode == 0
+    assert result.stdout.startswith("Step 100 µs")
+
+
+def test_several_runs_are_reported_one_after_another(run, tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        training_loop().write(tmp_path / name / f"{name}.json")
+    training_loop(slow=50).write(tmp_path / "second" / "second.json")
+    result = run(tmp_path)
+    assert result.code == 0
+    assert result.out.count("══ ") == 2
+    assert len(json.loads(run(tmp_path, "--format", "json").out)["runs"]) == 2
+
+
+def test_a_recording_that_cannot_be_used_is_named_and_the_others_are_analysed(run, tmp_path, sample):
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 1, "args": {}}]}')
+    result = run(tmp_path)
+    assert result.code == 0
+    assert "left out:" in result.out
+    assert "bad.json" in result.out
+    assert run(bad).code == 2
+
+
+def test_no_line_is_wider_than_80_columns(run, sample):
+    for arguments in ([sample], [sample, "-v"]):
+        assert max(map(len, run(*arguments).out.splitlines())) <= 80

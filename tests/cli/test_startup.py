@@ -1,0 +1,47 @@
+"""What is not needed is not imported: start-up is most of the time of a run on a small trace."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+HEAVY = {"isal", "msgspec", "numpy", "pandas", "prettytable", "rich", "torch", "xlsxwriter"}
+
+
+def imported(run_process, code, *arguments):
+    report = f"import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); {code}"
+    result = run_process(*arguments, code=report)
+    return {name.split(".")[0] for name in result.stderr.split()}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["analyze", "--help"]])
+def test_help_imports_nothing_heavy(run_process, arguments):
+    loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", *arguments)
+    assert "traceanalyze" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_importing_the_package_imports_nothing_heavy(run_process):
+    loaded = imported(run_process, "import traceanalyze; traceanalyze.__version__; dir(traceanalyze)")
+    assert loaded & (HEAVY | {"typer"}) == set()
+
+
+def test_an_analysis_needs_no_pandas_and_no_rich(run_process, sample):
+    loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample)
+    assert "numpy" in loaded
+    assert loaded & {"pandas", "rich", "xlsxwriter", "torch"} == set()
+
+
+def test_a_json_report_needs_no_table_printer(run_process, sample):
+    loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample, "--format", "json")
+    assert "prettytable" not in loaded
+
+
+def test_help_answers_at_once(run_process):
+    times = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        assert run_process("--help").returncode == 0
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 0.3

@@ -1,0 +1,16 @@
+"""Fixtures every test may use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def shared_traces() -> Path:
+    """Folder of real traces that lies beside the repository on the developers' machines."""
+    folder = Path(__file__).parents[2] / "shared" / "traces"
+    if not folder.is_dir():
+        pytest.skip("the shared traces are not here")
+    return folder

@@ -1,0 +1,294 @@
+"""From the paths a user types to streams of text."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from traceanalyze.errors import InputError
+from traceanalyze.readers import background
+from traceanalyze.readers.background import Background
+from traceanalyze.readers.inflate import Inflation, inflate
+from traceanalyze.readers.sources import Source, expand
+from traceanalyze.readers.streams import open_stream
+
+TRACE = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "pid": 1}]}'
+
+
+def found(*paths: object) -> list[str]:
+    return [source.name for source in expand([str(path) for path in paths]).sources]
+
+
+def why(*paths: object) -> str:
+    with pytest.raises(InputError) as caught:
+        expand([str(path) for path in paths])
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def read(source: Source | Path, block: int = 1 << 16) -> tuple[bytes, str | None, int]:
+    """All text of a source, what was wrong with it, and the bytes behind it."""
+    if isinstance(source, Path):
+        source = Source(str(source), size=source.stat().st_size)
+    text = bytearray()
+    buffer = memoryview(bytearray(block))
+    with open_stream(source) as stream:
+        while count := stream.readinto(buffer):
+            text += buffer[:count]
+        return bytes(text), stream.fault, stream.trailing_bytes
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three traces in different wrappings, and other things."""
+    (tmp_path / "b" / "deep").mkdir(parents=True)
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / "a.json").write_bytes(TRACE)
+    (tmp_path / "b" / "rank1.pt.trace.json.gz").write_bytes(gzip.compress(TRACE))
+    (tmp_path / "b" / "deep" / "plain.json.gz").write_bytes(TRACE)
+    (tmp_path / ".hidden" / "x.json").write_bytes(TRACE)
+    (tmp_path / ".x.json").write_bytes(TRACE)
+    (tmp_path / "config.json").write_text('{"lr": 0.1}')
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "notes.csv").write_text("a,b\n")
+    (tmp_path / "b" / "loop").symlink_to(tmp_path)
+    return tmp_path
+
+
+# --- which files --------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_gives_its_traces_in_order_and_names_what_it_passed_over(folder):
+    selection = expand([str(folder)])
+    assert [Path(source.path).name for source in selection.sources] == [
+        "a.json",
+        "rank1.pt.trace.json.gz",
+        "plain.json.gz",
+    ]
+    assert selection.ignored == ("config.json (json)", "empty.json (empty)", "notes.csv")
+
+
+def test_files_are_taken_once_whatever_leads_to_them(folder):
+    (folder / "link.json").symlink_to(folder / "a.json")
+    assert found(folder / "a.json", folder / "link.json", folder / "b" / ".." / "a.json") == [str(folder / "a.json")]
+
+
+def test_a_glob_finds_files_and_searches_folders(folder):
+    assert found(folder / "?.json") == [str(folder / "a.json")]
+    assert len(found(folder / "*")) == 3
+    assert len(found(folder / "**" / "*.gz")) == 2
+
+
+def test_a_file_with_glob_characters_in_its_name_is_that_file(tmp_path):
+    path = tmp_path / "run[1].json"
+    path.write_bytes(TRACE)
+    assert found(path) == [str(path)]
+
+
+def test_relative_paths_work(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert found("a.json") == ["a.json"]
+    assert found("*.json") == ["a.json"]
+    assert found("b/deep") == ["b/deep/plain.json.gz"]
+
+
+def test_an_archive_gives_its_traces_without_unpacking(tmp_path):
+    path = tmp_path / "run.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("rank1.json.gz", gzip.compress(TRACE))
+        archive.writestr("sub/rank0.json", TRACE)
+        archive.writestr("__MACOSX/rank0.json", b"\0")
+        archive.writestr("readme.txt", "hello")
+    selection = expand([str(path)])
+    assert [source.name for source in selection.sources] == [f"{path}!rank1.json.gz", f"{path}!sub/rank0.json"]
+    assert selection.ignored == ("readme.txt",)
+    assert [read(source) for source in selection.sources] == [(TRACE, None, 0)] * 2
+    assert found(tmp_path) == found(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_path_that_leads_nowhere_names_the_nearest(folder):
+    assert why(folder / "aa.json").endswith(f"aa.json: no such file or folder; did you mean {folder / 'a.json'}?")
+    assert "nor is there a folder" in why(folder / "nope" / "a.json")
+    assert "no such file" in why(folder / "a.json" / "b.json")
+    assert "no file matches" in why(folder / "*.xyz")
+    assert "cannot be read" in why("a\0b")
+    assert "cannot be read" in why("x" * 5000)
+
+
+def test_a_folder_without_traces_says_what_it_holds(tmp_path):
+    assert "there is no file in this folder" in why(tmp_path)
+    for name in ("a.csv", "b.txt", "c.bin", "d.bin"):
+        (tmp_path / name).write_text("x")
+    assert why(tmp_path).endswith("no trace in this folder: 4 files, none of them a trace: a.csv, b.txt, c.bin, …")
+
+
+def test_an_ascend_profile_is_named_as_such(tmp_path):
+    (tmp_path / "rank0_ascend_pt").mkdir()
+    (tmp_path / "rank0_ascend_pt" / "ascend_pytorch_profiler_0.db").write_bytes(b"SQLite format 3\0")
+    assert "Ascend profiles are not supported in this version yet" in why(tmp_path)
+
+
+def test_empty_files_devices_and_damaged_archives_are_refused(tmp_path):
+    (tmp_path / "empty.json").touch()
+    assert "the file is empty" in why(tmp_path / "empty.json")
+    assert "not a file" in why("/dev/null")
+    (tmp_path / "bad.zip").write_bytes(b"PK\x03\x04" + b"\0" * 100)
+    assert "damaged or incomplete" in why(tmp_path / "bad.zip")
+    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
+        archive.writestr("data.pkl", b"\x80\x02")
+    assert why(tmp_path / "model.pt").endswith("no trace in this archive: 1 file, not a trace: data.pkl")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_says_so(folder):
+    (folder / "a.json").chmod(0)
+    assert "no permission" in why(folder / "a.json")
+    assert any("no permission" in name for name in expand([str(folder)]).ignored)
+
+
+def test_standard_input_and_pipes_are_sources(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(TRACE))))
+    (source,) = expand(["-"]).sources
+    assert (source.name, source.size) == ("standard input", None)
+    assert read(source) == (TRACE, None, 0)
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(TRACE,))
+    writer.start()
+    (source,) = expand([str(tmp_path / "pipe")]).sources
+    assert read(source) == (TRACE, None, 0)
+    writer.join()
+
+
+# --- their text ---------------------------------------------------------------------------------------------------
+
+TEXT = b"".join(b'{"ph": "X", "ts": %d, "dur": 1},\n' % (index * 7919) for index in range(60_000))
+PACKED = gzip.compress(TEXT, 6)
+
+
+@pytest.fixture
+def packed(tmp_path):
+    return tmp_path / "t.json"
+
+
+@pytest.mark.parametrize("block", [1000, 1 << 18])
+def test_the_content_decides_how_a_file_is_unpacked(packed, block):
+    for content, text in ((TEXT, TEXT), (PACKED, TEXT), (b"[]", b"[]"), (gzip.compress(b""), b"")):
+        packed.write_bytes(content)
+        assert read(packed, block) == (text, None, 0)
+
+
+def test_members_padding_and_trailing_bytes(packed):
+    packed.write_bytes(gzip.compress(TEXT[:1000]) + gzip.compress(TEXT[1000:]) + b"\0" * 700)
+    assert read(packed) == (TEXT, None, 0)
+    packed.write_bytes(PACKED + b"\0\0" + b"garbage!")
+    assert read(packed) == (TEXT, None, 8)
+
+
+def test_all_header_fields_of_gzip_are_passed():
+    extra = b"\x1f\x8b\x08\x1e" + b"\0" * 6 + b"\x03\0abc" + b"name\0" + b"comment\0" + b"\x12\x34"
+    content = extra + gzip.compress(b"hello")[10:]
+    for size in (1, 3, 1000):
+        pieces = iter([content[i : i + size] for i in range(0, len(content), size)])
+        report = Inflation()
+        assert b"".join(inflate(lambda pieces=pieces: next(pieces, b""), report)) == b"hello"
+        assert (report.fault, report.text_bytes) == (None, 5)
+
+
+def test_a_gzip_cut_anywhere_gives_its_text_up_to_there(packed):
+    for cut in range(2, len(PACKED), len(PACKED) // 60):
+        packed.write_bytes(PACKED[:cut])
+        text, fault, _ = read(packed)
+        assert TEXT.startswith(text)
+        assert fault == f"the gzip stream ends early, after {len(text):,} bytes of text"
+        # Deflate gives about nine bytes of this text for one; a cut may lose a block of Huffman codes not yet complete.
+        assert len(text) > len(TEXT) * (cut - 2000) / len(PACKED) - 70_000
+
+
+def test_a_damaged_gzip_gives_most_of_the_text_before_the_damage(packed):
+    place = len(PACKED) * 3 // 4
+    packed.write_bytes(PACKED[:place] + b"\xff" * 64 + PACKED[place + 64 :])
+    text, fault, _ = read(packed)
+    assert fault is not None
+    assert "damaged after" in fault or "checksum does not match" in fault
+    assert text[: len(TEXT) // 2] == TEXT[: len(TEXT) // 2]
+
+
+def test_a_wrong_checksum_loses_nothing(packed):
+    packed.write_bytes(PACKED[:-8] + b"\0" * 8)
+    assert read(packed) == (TEXT, f"the gzip checksum does not match the {len(TEXT):,} bytes of text before it", 0)
+
+
+def test_a_member_of_a_damaged_archive_ends_early(tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("t.json", TEXT)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    text, fault, _ = read(Source(str(path), member="t.json", size=len(TEXT)))
+    assert len(text) <= len(TEXT)
+    assert fault is not None
+    assert fault.startswith("the archive member is damaged after")
+
+
+def test_progress_reaches_the_size_of_the_file(packed):
+    packed.write_bytes(PACKED)
+    seen: list[int] = []
+    with open_stream(Source(str(packed), size=len(PACKED)), seen.append) as stream:
+        while stream.readinto(memoryview(bytearray(1 << 20))):
+            pass
+    assert seen == sorted(seen)
+    assert seen[-1] == len(PACKED)
+
+
+def test_a_folder_opened_as_a_file_is_an_input_error(tmp_path):
+    with pytest.raises(InputError, match="cannot be opened"), open_stream(Source(str(tmp_path))):
+        pass
+
+
+# --- working ahead ------------------------------------------------------------------------------------------------
+
+
+def inflaters() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "traceanalyze-inflate"]
+
+
+def test_the_thread_never_outlives_the_stream(packed):
+    packed.write_bytes(gzip.compress(TEXT * 20, 1))
+    stream = open_stream(Source(str(packed), size=1))
+    stream.readinto(memoryview(bytearray(10)))
+    assert inflaters()
+    stream.close()
+    stream.close()
+    assert not inflaters()
+
+
+def test_working_ahead_is_bounded(monkeypatch):
+    monkeypatch.setattr(background, "_BATCH_BYTES", 1)
+    made = []
+    blocks = Background(made.append(index) or bytes([index % 250]) for index in range(1000))
+    next(blocks)
+    threading.Event().wait(0.05)
+    assert len(made) < 50
+    assert len(list(blocks)) == 999
+    blocks.close()
+
+
+def test_an_error_in_the_thread_comes_after_the_blocks_before_it():
+    def failing():
+        yield b"text"
+        raise InputError("gone")
+
+    blocks = Background(failing())
+    with pytest.raises(InputError, match="gone"):
+        list(blocks)
+    blocks.close()
+    assert list(blocks) == []

@@ -1,0 +1,108 @@
+"""Every key that the analyses and the builders use has a text, and every text can be filled in."""
+
+from __future__ import annotations
+
+import ast
+import string
+from pathlib import Path
+
+import pytest
+
+import traceanalyze
+from tests.report.make import analysis, host_only
+from traceanalyze.errors import UsageError
+from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Cause, Level, SyncKind
+from traceanalyze.report.build import build_report
+from traceanalyze.report.model import Kind
+
+PACKAGE = Path(traceanalyze.__file__).parent
+SOURCES = [path for folder in ("analyses", "report") for path in (PACKAGE / folder).rglob("*.py")]
+
+
+def first_strings(call):
+    """Constant strings, or prefixes of f-strings, among the arguments of a call."""
+    for argument in call.args:
+        if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+            yield argument.value, True
+        elif isinstance(argument, ast.JoinedStr) and isinstance(argument.values[0], ast.Constant):
+            yield argument.values[0].value, False
+
+
+def calls(name):
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+                yield node
+
+
+def has_text(key, exact, known):
+    return key in known if exact else any(text.startswith(key) for text in known)
+
+
+def test_every_check_has_a_text():
+    found = [list(first_strings(call))[1] for call in calls("Check")]
+    assert len(found) > 20
+    assert [key for key, exact in found if not has_text(key, exact, texts().checks)] == []
+
+
+def test_checks_are_given_the_values_their_texts_mention():
+    for call in calls("Check"):
+        _, (key, exact) = list(first_strings(call))[:2]
+        given = {node.value for node in ast.walk(call) if isinstance(node, ast.Constant)}
+        if exact and len(call.args) > 3 and isinstance(call.args[3], ast.Tuple):
+            assert placeholders(texts().checks[key]) <= given, key
+        if exact and len(call.args) == 3:
+            assert placeholders(texts().checks[key]) == set(), key
+
+
+def test_every_reason_has_a_text():
+    found = [next(first_strings(call), None) for call in calls("NotMeasured")]
+    keys = [key for key in found if key is not None]
+    assert len(keys) > 5
+    assert [key for key, exact in keys if not has_text(key, exact, texts().reasons)] == []
+
+
+def test_every_message_has_a_text():
+    found = [next(first_strings(call), None) for call in calls("Message")]
+    assert [key for key, exact in filter(None, found) if not has_text(key, exact, texts().messages)] == []
+
+
+def test_every_table_column_and_term_has_a_text():
+    words = texts()
+    for report in (
+        build_report("run", [analysis(rank=0), analysis(rank=1)], version="0"),
+        build_report("x", [host_only(1.0)], version="0"),
+    ):
+        for table in report.tables.values():
+            assert table.key in words.tables
+            for index, column in enumerate(table.columns):
+                assert column.key in words.columns, column.key
+                values = [row[index] for row in table.rows] if column.kind == Kind.TERM else []
+                assert [value for value in values if value not in words.terms] == []
+
+
+def test_every_cause_kind_and_level_has_a_word():
+    words = texts()
+    assert {cause.name.lower() for cause in Cause} <= set(words.terms)
+    assert {f"idle_causes.{cause.name.lower()}" for cause in Cause} <= set(words.meanings)
+    assert {f"sync_{kind.name.lower()}" for kind in SyncKind} <= set(words.terms)
+    assert {level.name for level in Level} == set(words.levels)
+
+
+def test_hints_belong_to_reasons_or_checks():
+    words = texts()
+    assert set(words.hints) <= set(words.reasons) | set(words.checks)
+
+
+def test_meanings_belong_to_terms():
+    assert [key for key in texts().meanings if key.split(".")[1] not in texts().terms] == []
+
+
+def test_a_language_that_is_not_there_yet_is_a_clear_error():
+    with pytest.raises(UsageError, match="no texts in 'zh' yet; this version speaks: en"):
+        texts("zh")
+
+
+def placeholders(text):
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}

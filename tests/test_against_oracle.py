@@ -1,0 +1,130 @@
+"""The product against the oracle on every real trace: two independent readings of the same definitions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traceanalyze
+from tests.oracle.report import numbers
+from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.results import IdleCauses, Launches, RankAnalysis
+from traceanalyze.model.vocabulary import Cause
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
+FILES = sorted(
+    str(path.relative_to(SHARED)) for top in ("kineto", "pairs") for path in (SHARED / top).rglob("*") if path.is_file()
+)
+CAUSES = {
+    "data_loading": Cause.DATA_LOADING,
+    "sync": Cause.SYNC,
+    "peer_wait": Cause.PEER_WAIT,
+    "dispatch.launch": Cause.DISPATCH_LAUNCH,
+    "dispatch.copy": Cause.DISPATCH_COPY,
+    "dispatch.alloc": Cause.DISPATCH_ALLOC,
+    "dispatch.other": Cause.DISPATCH_OTHER,
+    "dispatch.latency": Cause.DISPATCH_LATENCY,
+    "host_op": Cause.HOST_OP,
+    "device_side.gap": Cause.DEVICE_GAP,
+    "device_side.dependency": Cause.DEVICE_DEPENDENCY,
+    "untraced": Cause.UNTRACED,
+}
+PARTS = (
+    *("compute", "comm_exposed", "mem_exposed", "idle", "busy"),
+    *("comm_total", "comm_overlapped", "mem_total", "compute_dur", "comm_dur", "mem_dur"),
+)
+
+pytestmark = pytest.mark.skipif(not FILES, reason="the shared traces are not here")
+
+
+@lru_cache(maxsize=1)
+def _both(name: str) -> tuple[dict[str, Any], RankAnalysis]:
+    """Both readings of a file that holds a trace."""
+    expected = numbers(SHARED / name)
+    (trace,) = traceanalyze.load(SHARED / name).traces
+    return expected, analyze_trace(trace, Options())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_number_of_a_trace_is_the_oracles(name: str) -> None:
+    try:
+        expected, found = _both(name)
+    except ValueError:
+        _refused_in_one_line(name)
+        return
+    _steps(found, expected)
+    _partitions(found, expected)
+    _spans(found, expected)
+    _idle(found, expected)
+    _syncs(found, expected)
+    _launches(found, expected)
+
+
+def _refused_in_one_line(name: str) -> None:
+    with pytest.raises(traceanalyze.InputError) as error:
+        traceanalyze.load(SHARED / name)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def _steps(found: RankAnalysis, expected: dict[str, Any]) -> None:
+    steps, rows = found.steps, expected["steps"]
+    first = rows[0]["start"] if rows else 0
+    assert found.mode.name.lower().replace("_", " ") == expected["mode"]
+    assert [int(each - steps.start[0]) for each in steps.start] == [row["start"] - first for row in rows]
+    assert steps.time.tolist() == [row["end"] - row["start"] for row in rows]
+    assert steps.owned.tolist() == [row["owned"] for row in rows]
+    assert steps.complete.tolist() == [row["complete"] for row in rows]
+    assert (steps.between_steps, steps.lead_in) == (expected["between_steps"], expected["lead_in"])
+
+
+def _partitions(found: RankAnalysis, expected: dict[str, Any]) -> None:
+    assert {str(part.device) for part in found.partitions} == set(expected["partitions"])
+    for part in found.partitions:
+        whole = part.compute + part.comm_exposed + part.mem_exposed + part.idle
+        assert whole.tolist() == found.steps.time.tolist()
+        rows = expected["partitions"][str(part.device)]
+        assert {name: getattr(part, name).tolist() for name in PARTS} == {
+            name: [row[name] for row in rows] for name in PARTS
+        }
+
+
+def _spans(found: RankAnalysis, expected: dict[str, Any]) -> None:
+    for span in found.spans:
+        row = expected["spans"][str(span.device)]
+        assert span.end - span.start == row["end"] - row["start"]
+        assert list(span.counts) == row["counts"]
+        assert {name: getattr(span.partition, name).tolist() for name in PARTS} == {name: [row[name]] for name in PARTS}
+
+
+def _idle(found: RankAnalysis, expected: dict[str, Any]) -> None:
+    if "idle" not in expected:
+        assert not isinstance(found.idle, IdleCauses)
+        return
+    assert isinstance(found.idle, IdleCauses)
+    assert str(found.device) == expected["device"]
+    assert found.idle.by_step.sum(axis=1).tolist() == found.partitions[0].idle.tolist()
+    for index, row in enumerate(expected["idle"]):
+        measured = {name: int(found.idle.by_step[index, cause]) for name, cause in CAUSES.items()}
+        assert measured == {name: row.get(name, 0) for name in CAUSES}
+
+
+def _syncs(found: RankAnalysis, expected: dict[str, Any]) -> None:
+    if not isinstance(found.syncs, tuple) or "syncs" not in expected:
+        return
+    rows = expected["syncs"].values()
+    costed = [site for site in found.syncs if site.idle_caused is not None]
+    assert sum(site.idle_caused or 0 for site in costed) == sum(row["idle_caused"] for row in rows)
+    assert sum(site.blocked for site in costed) == sum(row["blocked"] for row in rows)
+
+
+def _launches(found: RankAnalysis, expected: dict[str, Any]) -> None:
+    if not isinstance(found.launches, Launches):
+        return
+    names = ("linked", "unlinked", "unlinked_time", "late", "negative_latency", "delay_p50", "delay_p90")
+    assert {name: getattr(found.launches, name) for name in names} == {
+        name: expected["launches"][name] for name in names
+    }

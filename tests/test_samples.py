@@ -1,0 +1,101 @@
+"""The sample traces: the product finds what their makers know, and the generated ones can be made again."""
+
+from __future__ import annotations
+
+import gzip
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import traceanalyze
+from tests.make_samples.generate_gpu import generate
+from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.results import HostSplit, IdleCauses
+from traceanalyze.model.vocabulary import Cause, Mode
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.results import RankAnalysis
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
+FACTS = {path.parent.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in SAMPLES.glob("*/case.toml")}
+TRACES = [(name, facts) for name, case in FACTS.items() for facts in case["trace"]]
+GENERATED = [pair for pair in TRACES if FACTS[pair[0]]["made"] == "generated"]
+RECORDED = [pair for pair in TRACES if FACTS[pair[0]]["made"] == "recorded"]
+CAUSES = {
+    "data_loading": (Cause.DATA_LOADING,),
+    "sync": (Cause.SYNC,),
+    "dispatch.launch": (Cause.DISPATCH_LAUNCH,),
+    "dispatch.copy": (Cause.DISPATCH_COPY,),
+    "dispatch.latency": (Cause.DISPATCH_LATENCY,),
+    "host_op": (Cause.HOST_OP,),
+    "device_side.gap": (Cause.DEVICE_GAP,),
+    "device_side.dependency": (Cause.DEVICE_DEPENDENCY,),
+    "untraced": (Cause.UNTRACED,),
+}
+
+
+def _ids(pairs: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    return [f"{name}-{facts['file']}" for name, facts in pairs]
+
+
+def _analysis(name: str, file: str) -> RankAnalysis:
+    (trace,) = traceanalyze.load(SAMPLES / name / file).traces
+    return analyze_trace(trace, Options())
+
+
+def test_there_are_samples_of_both_kinds() -> None:
+    assert {case["made"] for case in FACTS.values()} == {"generated", "recorded"}
+
+
+@pytest.mark.parametrize(("name", "facts"), GENERATED, ids=_ids(GENERATED))
+def test_generated_sample(name: str, facts: dict[str, Any]) -> None:
+    analysis = _analysis(name, facts["file"])
+    part = analysis.partitions[0]
+    assert analysis.trace.origin.rank == facts.get("rank", analysis.trace.origin.rank)
+    assert analysis.steps.time.tolist() == facts["steps"]
+    assert {key: int(getattr(part, key).sum()) for key in facts["parts"]} == facts["parts"]
+    assert isinstance(analysis.idle, IdleCauses)
+    totals = analysis.idle.by_step.sum(axis=0)
+    measured = {key: sum(int(totals[cause]) for cause in causes) for key, causes in CAUSES.items()}
+    assert {key: value for key, value in measured.items() if value} == facts["idle"]
+
+
+def test_cost_of_the_sync_worked_out_on_paper() -> None:
+    expected = FACTS["gpu_sync"]["on_paper"]
+    syncs = _analysis("gpu_sync", "trace.json.gz").syncs
+    assert isinstance(syncs, tuple)
+    (site,) = [site for site in syncs if site.idle_caused is not None]
+    assert (site.count, site.idle_caused) == (expected["sync_points"], expected["sync_idle_caused"])
+    assert site.op == "aten::_local_scalar_dense"
+    assert site.data_dependent
+
+
+@pytest.mark.parametrize(("name", "facts"), RECORDED, ids=_ids(RECORDED))
+def test_recorded_sample(name: str, facts: dict[str, Any]) -> None:
+    analysis = _analysis(name, facts["file"])
+    assert analysis.mode == Mode.HOST_ONLY
+    assert len(analysis.steps) == facts["steps"]
+    assert float(analysis.steps.time.mean()) == pytest.approx(facts["step_mean_measured"], rel=0.15)
+    assert isinstance(analysis.host, HostSplit)
+    assert int(analysis.host.data_loading.sum()) >= facts["data_loading_at_least"]
+
+
+def test_both_ranks_are_one_run() -> None:
+    assert traceanalyze.load(SAMPLES / "gpu_two_ranks").ranks == (0, 1)
+
+
+def test_generated_samples_are_what_the_script_writes(tmp_path: Path) -> None:
+    made = generate(tmp_path / "once")
+    again = generate(tmp_path / "again")
+    assert [path.read_bytes() for path in made] == [path.read_bytes() for path in again]
+    kept = [SAMPLES / path.relative_to(tmp_path / "once") for path in made]
+    assert [str(path) for path, old in zip(made, kept, strict=True) if _content(path) != _content(old)] == []
+
+
+def _content(path: Path) -> bytes:
+    """What is in the file: another zlib may pack the same text differently."""
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data

@@ -1,0 +1,66 @@
+"""What a user may choose about an analysis, as texts, and what they mean to the analyses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.context import Options
+from traceanalyze.errors import UsageError
+from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
+from traceanalyze.report.build.selection import step_chooser
+
+if TYPE_CHECKING:
+    from traceanalyze.model.vocabulary import EventKind
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a user may choose about an analysis; texts as on the command line."""
+
+    steps: str | None = None
+    """Steps to analyse, by the number each goes by: `5`, `0,3-5`, `2:`."""
+    ranks: str | None = None
+    """Ranks to analyse, written the same way."""
+    step_marker: str | None = None
+    """Regular expression of host ranges that are steps, in place of `ProfilerStep#N`."""
+    data_regex: str | None = None
+    """Of host ranges that are data loading, beside torch's own."""
+    comm_regex: str | None = None
+    """Of kernels that are communication."""
+    not_comm_regex: str | None = None
+    """Of kernels that are not."""
+    categories: tuple[str, ...] = ()
+    """`NAME=class` for event categories the tool does not know."""
+
+    def options(self) -> Options:
+        """The same for the analyses.
+
+        Raises:
+            UsageError: A text cannot be understood.
+        """
+        classify = ClassifyOptions(
+            categories=dict(_category(text) for text in self.categories),
+            comm=_pattern("--comm-regex", self.comm_regex),
+            not_comm=_pattern("--not-comm-regex", self.not_comm_regex),
+            data=_pattern("--data-regex", self.data_regex),
+            step_marker=_pattern("--step-marker", self.step_marker),
+        )
+        return Options(classify=classify, steps=step_chooser(self.steps) if self.steps else None)
+
+
+def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
+
+
+def _category(text: str) -> tuple[str, EventKind]:
+    name, equals, klass = text.rpartition("=")
+    if not equals or not name or klass not in KIND_NAMES:
+        raise UsageError(f"--category {text}: write NAME=class, where class is one of {', '.join(KIND_NAMES)}")
+    return name.lower(), KIND_NAMES[klass]

@@ -1,0 +1,108 @@
+"""Reading every recording under some paths, one after another, keeping of each only what is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.errors import InputError
+from traceanalyze.model.columns import Strings
+from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.sources import expand
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.trace import Trace
+    from traceanalyze.readers.source import Source
+
+    ReadProgress = Callable[[str, int, int | None], None]
+
+_SAMPLES = 4096
+"""Events kept of an analysed trace, enough to tell recordings apart and when they were made."""
+_NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What became of each recording, and remarks on those that were left out."""
+
+    traces: tuple[Trace, ...]
+    notes: tuple[str, ...]
+
+
+def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: ReadProgress | None) -> Gathered:
+    """Read every recording and use it. One that cannot be read is left out with a note, if it is not the only one."""
+    selection = expand(paths)
+    traces, failures = [], []
+    for source in selection.sources:
+        try:
+            trace = read_trace(source, _told(progress, source))
+        except InputError as error:
+            failures.append(error)
+            continue
+        traces.append(use(trace))
+        del trace
+    if not traces:
+        raise failures[0]
+    notes = [f"left out: {error}" for error in failures]
+    doubtful = [name for name in selection.ignored if name.endswith(")")]
+    if doubtful:
+        more = ", …" if len(doubtful) > _NAMES_SHOWN else ""
+        notes.append(f"files passed over: {len(doubtful)} ({', '.join(doubtful[:_NAMES_SHOWN])}{more})")
+    return Gathered(tuple(traces), tuple(notes))
+
+
+def _told(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    return lambda done: progress(source.name, done, source.size)
+
+
+def sampled(trace: Trace) -> Trace:
+    """The trace without its bulk: what it says of itself, and a sample of times by which recordings are told apart."""
+    events, instants, flows = trace.events, trace.instants, trace.flows
+    rows = _sample(events.ts, events.ts + events.dur)
+    few = _sample(instants.ts, instants.ts)
+    ends = _sample(flows.ts, flows.ts)
+    return replace(
+        trace,
+        strings=Strings(np.zeros(0, np.uint8), np.zeros(2, np.int64)),
+        events=replace(
+            events,
+            ts=events.ts[rows],
+            dur=events.dur[rows],
+            name=events.name[rows],
+            cat=events.cat[rows],
+            track=events.track[rows],
+            fields={},
+        ),
+        instants=replace(
+            instants,
+            ts=instants.ts[few],
+            name=instants.name[few],
+            cat=instants.cat[few],
+            track=instants.track[few],
+            fields={},
+        ),
+        flows=replace(
+            flows,
+            ts=flows.ts[ends],
+            track=flows.track[ends],
+            cat=flows.cat[ends],
+            id=flows.id[ends],
+            phase=flows.phase[ends],
+        ),
+    )
+
+
+def _sample(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Some rows: the first start, the last end, and evenly spread ones between."""
+    if len(start) == 0:
+        return np.zeros(0, np.int64)
+    spread = np.linspace(0, len(start) - 1, min(len(start), _SAMPLES)).astype(np.int64)
+    return np.sort(np.concatenate((spread, [start.argmin(), end.argmax()])))

@@ -1,0 +1,79 @@
+"""`traceanalyze analyze`: where every step's time went."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """What the report is written as."""
+
+    CONSOLE = "console"
+    JSON = "json"
+
+
+def analyze(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH…", help="Trace files (.json, .gz, .zip), folders, globs, or - for standard input."
+        ),
+    ],
+    *,
+    format_: Annotated[
+        Format | None, typer.Option("--format", help="What to write; default: by the suffix of --output, else console.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE (.json or .txt), not to stdout.")
+    ] = None,
+    steps: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Steps to analyse, by number: 5, 0,3-5, 2: (from step 2 on).")
+    ] = None,
+    ranks: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Ranks to analyse, each in detail: 0,3-7. Default: all, the slowest."),
+    ] = None,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")] = 5,
+    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en.")] = "en",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All tables, notes and steps.")] = False,
+    step_marker: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")
+    ] = None,
+    data_regex: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Host ranges that are data loading, too.")
+    ] = None,
+    comm_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels that are communication.")] = None,
+    not_comm_regex: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Kernels that are not communication.")
+    ] = None,
+    category: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
+    ] = None,
+) -> None:
+    """Say where every step's time went."""
+    # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.api import Choices, reports
+    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.locales import texts
+    from traceanalyze.report.view import Detail, View
+
+    choices = Choices(
+        steps=steps,
+        ranks=ranks,
+        step_marker=step_marker,
+        data_regex=data_regex,
+        comm_regex=comm_regex,
+        not_comm_regex=not_comm_regex,
+        categories=tuple(category or ()),
+    )
+    target = Target.of(output, format_, inputs=paths)
+    words = texts(lang)
+    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    with Progress(wanted=not quiet) as progress:
+        found = reports(paths, choices, progress=progress)
+    write(found, target, words, view)

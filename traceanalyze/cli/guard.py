@@ -1,0 +1,54 @@
+"""Errors of a command as one line on stderr and an exit code; a traceback only for developers who ask for it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, ParamSpec
+
+import typer
+
+from traceanalyze.errors import TraceAnalyzeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEBUG_VARIABLE = "TRACEANALYZE_DEBUG"
+INTERNAL_ERROR = 2
+INTERRUPTED = 130
+
+P = ParamSpec("P")
+
+
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """The command, ending in an exit code whatever happens. Exit code 1 is never an error: gates have it."""
+
+    @functools.wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except TraceAnalyzeError as error:
+            raise _failed(f"error: {error}", error.exit_code) from error
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # The reader of the pipe is gone: let the interpreter's last flush go nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except MemoryError:
+            raise _failed("error: not enough memory for this input", INTERNAL_ERROR) from None
+        except Exception as error:
+            if os.environ.get(DEBUG_VARIABLE):
+                traceback.print_exc()
+            hint = f"set {DEBUG_VARIABLE}=1 for the traceback"
+            raise _failed(f"internal error: {type(error).__name__}: {error} ({hint})", INTERNAL_ERROR) from error
+
+    return run
+
+
+def _failed(message: str, code: int) -> typer.Exit:
+    """Print one line, whatever the message holds, and end with the code."""
+    line = " ".join(message.split())
+    typer.echo("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line), err=True)
+    return typer.Exit(code)

@@ -1,0 +1,62 @@
+"""What file names tell: rank, host and process of the recording."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from traceanalyze.readers.source import ARCHIVE_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HANDLER = re.compile(r"(?P<worker>.+)\.\d{10,}\.pt\.trace\.json(?:\.gz)?")
+_HOST_AND_PID = re.compile(r"(?P<host>.+)_(?P<pid>\d{1,18})")
+_EXPLICIT = (
+    re.compile(r"(?:^|[^a-z])rank[_-]?(\d{1,6})(?!\d)", re.IGNORECASE),
+    re.compile(r"(?:^|[^a-z])worker[_-]?(\d{1,6})(?!\d)", re.IGNORECASE),
+)
+_ENDINGS = re.compile(r"(?:\.pt\.trace)?\.json(?:\.gz)?$|\.gz$", re.IGNORECASE)
+_NUMBERED = re.compile(r"[_.-](\d{1,6})\.(?:pt\.trace\.)?json(?:\.gz)?$", re.IGNORECASE)
+
+
+def host_and_pid(path: str) -> tuple[str | None, int | None]:
+    """Host and process from the name torch's tensorboard_trace_handler gives: `host_pid.time.pt.trace.json`."""
+    handler = _HANDLER.fullmatch(PurePath(path).name)
+    found = _HOST_AND_PID.fullmatch(handler["worker"]) if handler else None
+    return (found["host"], int(found["pid"])) if found else (None, None)
+
+
+def explicit_rank(path: str) -> int | None:
+    """The rank a file or its folder is named after: `rank_3`, `-rank3-`, `worker3.`; None if it is not."""
+    pure = PurePath(path.replace(ARCHIVE_MARK, "/"))
+    for text in (pure.name, pure.parent.name):
+        for pattern in _EXPLICIT:
+            found = pattern.search(text)
+            if found:
+                return int(found[1])
+    return None
+
+
+def numbered_ranks(paths: Sequence[str]) -> list[int] | None:
+    """Ranks of files that are numbered at the end of their names, `trace_3.json`.
+
+    A number alone says little, so all files must be numbered alike, from 0 to the number of files without a gap.
+    """
+    found = [_NUMBERED.search(PurePath(path).name) for path in paths]
+    numbers = [int(match[1]) for match in found if match]
+    return numbers if len(paths) > 1 and sorted(numbers) == list(range(len(paths))) else None
+
+
+def run_folder(path: str) -> str:
+    """The folder a run is told by: that of the file, or the one above if that is named after a rank."""
+    parent = PurePath(path.replace(ARCHIVE_MARK, "/")).parent
+    while any(pattern.search(parent.name) for pattern in _EXPLICIT):
+        parent = parent.parent
+    return str(parent)
+
+
+def short_name(path: str) -> str:
+    """File name without the endings every trace has."""
+    return _ENDINGS.sub("", PurePath(path.replace(ARCHIVE_MARK, "/")).name)

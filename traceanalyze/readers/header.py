@@ -1,0 +1,179 @@
+"""What a trace says about itself: devices, ranks, process groups, profiler options, names of processes and threads.
+
+A member that cannot be understood is left out and noted; it never stops the reading.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from traceanalyze.model.trace import Device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from traceanalyze.readers.scan import Metadata
+
+_MOST_RANKS = 1 << 20
+_OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
+_VERSIONS = {
+    "schemaVersion": "schema",
+    "cuda_runtime_version": "cuda_runtime",
+    "cuda_driver_version": "cuda_driver",
+    "cupti_version": "cupti",
+    "hip_runtime_version": "hip_runtime",
+    "hip_driver_version": "hip_driver",
+    "roctracer_version": "roctracer",
+    "pytorch_version": "torch",
+}
+_MEMBERS = {
+    *_OPTIONS,
+    *_VERSIONS,
+    "deviceProperties",
+    "distributedInfo",
+    "baseTimeNanoseconds",
+    "traceName",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The members of a trace's root that matter, in the model's words."""
+
+    base_ns: int = 0
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str | None = None
+    trace_name: str | None = None
+    devices: tuple[Device, ...] = ()
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    options: Mapping[str, bool] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def parse_header(members: Mapping[bytes, bytes]) -> Header:
+    """Understand the root's members, given as JSON text."""
+    values: dict[str, Any] = {}
+    notes = []
+    for raw_key, text in members.items():
+        key = raw_key.decode("utf-8", "replace")
+        if key in _MEMBERS:
+            try:
+                values[key] = lenient_json(text)
+            except ValueError:
+                notes.append(f'header member "{key}" is damaged and was left out')
+    distributed = _object(values.get("distributedInfo"))
+    versions = {name: values[key] for key, name in _VERSIONS.items() if key in values}
+    versions |= {"nccl": distributed["nccl_version"]} if "nccl_version" in distributed else {}
+    return Header(
+        base_ns=_integer(values.get("baseTimeNanoseconds")) or 0,
+        rank=_rank(distributed.get("rank")),
+        world_size=_rank(distributed.get("world_size")),
+        backend=_text(distributed.get("backend")),
+        trace_name=_text(values.get("traceName")),
+        devices=tuple(_devices(values.get("deviceProperties"))),
+        groups=dict(_groups(distributed.get("pg_config"))),
+        options={name: values[name] in (1, "1", True, "true") for name in _OPTIONS if name in values},
+        versions={name: str(value) for name, value in versions.items()},
+        notes=tuple(notes),
+    )
+
+
+def lenient_json(text: bytes) -> Any:
+    """Read a JSON text with any bytes in its strings; ValueError if it is not JSON."""
+    try:
+        return json.loads(text.decode("utf-8", "replace"), strict=False)
+    except RecursionError as error:
+        raise ValueError from error
+
+
+def process_names(metadata: Iterable[Metadata]) -> dict[str, str]:
+    """Process id → name, with the labels in brackets."""
+    names: dict[str, str] = {}
+    labels: dict[str, str] = {}
+    for record in metadata:
+        if record.name == b"process_name":
+            names[_decoded(record.pid)] = _argument(record, "name")
+        elif record.name == b"process_labels":
+            labels[_decoded(record.pid)] = _argument(record, "labels")
+    pids = [*names, *(pid for pid in labels if pid not in names)]
+    return {
+        pid: f"{names.get(pid, '')} [{labels[pid]}]".strip() if labels.get(pid) else names.get(pid, "") for pid in pids
+    }
+
+
+def thread_names(metadata: Iterable[Metadata]) -> dict[tuple[str, str], str]:
+    """(process id, thread id) → name."""
+    return {
+        (_decoded(record.pid), _decoded(record.tid)): _argument(record, "name")
+        for record in metadata
+        if record.name == b"thread_name"
+    }
+
+
+def _argument(record: Metadata, key: str) -> str:
+    try:
+        return str(_object(lenient_json(record.args)).get(key, "")).strip()
+    except ValueError:
+        return ""
+
+
+def _devices(value: object) -> Iterable[Device]:
+    for position, entry in enumerate(_list(value)):
+        device = _object(entry)
+        identifier = _natural(device.get("id"))
+        major, minor = _integer(device.get("computeMajor")), _integer(device.get("computeMinor"))
+        yield Device(
+            id=position if identifier is None else identifier,
+            name=_text(device.get("name")) or "",
+            memory_bytes=_integer(device.get("totalGlobalMem")),
+            compute_units=_integer(device.get("numSms")),
+            capability=None if major is None or minor is None else f"{major}.{minor}",
+        )
+
+
+def _groups(value: object) -> Iterable[tuple[str, tuple[int, ...]]]:
+    for entry in _list(value):
+        group = _object(entry)
+        ranks = [_rank(rank) for rank in _list(group.get("ranks"))]
+        if "pg_name" in group:
+            yield str(group["pg_name"]), tuple(rank for rank in ranks if rank is not None)
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _integer(value: object) -> int | None:
+    """A number of an int64, bare or quoted."""
+    try:
+        number = int(value) if isinstance(value, (int, float, str)) else None
+    except (ValueError, OverflowError):
+        return None
+    return number if number is not None and abs(number) < 1 << 63 else None
+
+
+def _natural(value: object) -> int | None:
+    number = _integer(value)
+    return number if number is not None and number >= 0 else None
+
+
+def _rank(value: object) -> int | None:
+    """A rank or a number of ranks that is possible."""
+    number = _natural(value)
+    return number if number is not None and number <= _MOST_RANKS else None
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "replace")

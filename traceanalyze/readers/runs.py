@@ -1,0 +1,163 @@
+"""Recordings to runs: which files are the ranks of one execution, and which are different recordings.
+
+Files belong to one run if they lie in one folder, tell different ranks (or at least different processes) of a world of
+one size, and overlap in time. The clocks of hosts may differ, so a rank that is missing may also come from a file that
+does not overlap. Nothing is put together without such evidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.run import Run
+from traceanalyze.readers.filenames import numbered_ranks, run_folder, short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from traceanalyze.model.trace import Trace
+
+
+@dataclass(slots=True)
+class _Recording:
+    """Traces that were recorded together."""
+
+    folder: str
+    traces: list[Trace] = field(default_factory=list)
+    apart: bool = False
+    """Some of them do not overlap in time."""
+
+
+def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
+    """Put traces together that are ranks of one run; runs in the order of their folders, then of time."""
+    distinct, repeats = _without_repeats(traces)
+    folders: dict[str, list[Trace]] = {}
+    for trace in distinct:
+        folders.setdefault(run_folder(trace.origin.path), []).append(trace)
+    runs = [
+        _run(recording, repeats, number if len(recordings) > 1 else 0)
+        for folder, members in folders.items()
+        for recordings in [_recordings(folder, members)]
+        for number, recording in enumerate(recordings, 1)
+    ]
+    return tuple(runs)
+
+
+def _without_repeats(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]]]:
+    """Drop files with the same content as an earlier one: path of the one kept → paths left out."""
+    kept: dict[tuple[object, ...], Trace] = {}
+    repeats: dict[str, list[str]] = {}
+    for trace in traces:
+        origin, events = trace.origin, trace.events
+        same = (origin.text_bytes, origin.rank, trace.base_ns, events.ts.tobytes(), events.dur.tobytes())
+        first = kept.setdefault(same, trace)
+        if first is not trace:
+            repeats.setdefault(first.origin.path, []).append(trace.origin.path)
+    return list(kept.values()), repeats
+
+
+def _recordings(folder: str, traces: Sequence[Trace]) -> list[_Recording]:
+    recordings: list[_Recording] = []
+    for trace in sorted(_numbered(traces), key=_window):
+        fitting = [recording for recording in recordings if _fits(trace, recording)]
+        together = [recording for recording in fitting if _overlap(trace, recording)]
+        known_world = trace.origin.rank is not None and trace.origin.world_size is not None
+        if together:
+            together[0].traces.append(trace)
+        elif fitting and known_world:
+            fitting[0].traces.append(trace)
+            fitting[0].apart = True
+        else:
+            recordings.append(_Recording(folder, [trace]))
+    return recordings
+
+
+def _numbered(traces: Sequence[Trace]) -> list[Trace]:
+    """Traces without any rank get the numbers of their file names, if these and their times leave no doubt."""
+    numbers = numbered_ranks([trace.origin.path for trace in traces])
+    together = max(_window(trace)[0] for trace in traces) < min(_window(trace)[1] for trace in traces)
+    if numbers is None or not together or any(_identity(trace) is not None for trace in traces):
+        return list(traces)
+    return [_ranked(trace, rank, "file name") for trace, rank in zip(traces, numbers, strict=True)]
+
+
+def _fits(trace: Trace, recording: _Recording) -> bool:
+    """May the trace be one more rank of the recording?"""
+    identity = _identity(trace)
+    known = [_identity(other) for other in recording.traces]
+    same_world = trace.origin.world_size == recording.traces[0].origin.world_size
+    same_kind = known[0] is not None and identity is not None and known[0][0] == identity[0]
+    return same_world and same_kind and identity not in known
+
+
+def _identity(trace: Trace) -> tuple[str, str | None, int] | None:
+    """What tells a rank apart: its number, else its process."""
+    origin = trace.origin
+    if origin.rank is not None:
+        return "rank", None, origin.rank
+    return None if origin.host is None or origin.pid is None else ("process", origin.host, origin.pid)
+
+
+def _overlap(trace: Trace, recording: _Recording) -> bool:
+    start, end = _window(trace)
+    return any(start < other_end and other_start < end for other_start, other_end in map(_window, recording.traces))
+
+
+def _window(trace: Trace) -> tuple[int, int]:
+    """First start and last end, in absolute time."""
+    if len(trace.events):
+        return trace.base_ns + int(trace.events.ts.min()), trace.base_ns + int(
+            (trace.events.ts + trace.events.dur).max()
+        )
+    ts = trace.instants.ts if len(trace.instants.ts) else trace.flows.ts
+    return trace.base_ns + int(ts.min()), trace.base_ns + int(ts.max())
+
+
+def _run(recording: _Recording, repeats: dict[str, list[str]], number: int) -> Run:
+    """One run; `number` tells the recordings of one folder apart, 0 if there is only one."""
+    traces = _in_order(recording.traces)
+    if len(traces) == 1:
+        name = short_name(traces[0].origin.path)
+    else:
+        name = PurePath(recording.folder).name or recording.folder
+        name += f" (recording {number})" if number else ""
+    return Run(name=name, traces=tuple(traces), notes=tuple(_notes(recording, traces, repeats, number)))
+
+
+def _in_order(traces: list[Trace]) -> list[Trace]:
+    """By rank; ranks nobody states are given in the order of host and process."""
+    if len(traces) > 1 and traces[0].origin.rank is None:
+        ordered = sorted(traces, key=lambda trace: (trace.origin.host or "", trace.origin.pid or 0))
+        return [_ranked(trace, rank, "order") for rank, trace in enumerate(ordered)]
+    return sorted(traces, key=lambda trace: trace.origin.rank or 0)
+
+
+def _ranked(trace: Trace, rank: int, source: str) -> Trace:
+    return replace(trace, origin=replace(trace.origin, rank=rank, rank_source=source))
+
+
+def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, list[str]], number: int) -> Iterable[str]:
+    ranks = {trace.origin.rank for trace in traces}
+    world = traces[0].origin.world_size
+    missing = [] if world is None or ranks == {None} else sorted(set(range(world)) - ranks)
+    if missing:
+        yield f"{len(missing):,} of {world:,} ranks are missing: {_ranges(missing)}"
+    if traces[0].origin.rank_source == "order":
+        yield "the files do not tell their ranks: they are numbered in the order of host and process"
+    if recording.apart:
+        yield "some ranks do not overlap in time with the others: different recordings, or clocks that differ"
+    if number:
+        yield f"{recording.folder} holds several recordings, analysed apart; this is number {number}"
+    for trace in traces:
+        for path in repeats.get(trace.origin.path, []):
+            yield f"{path} has the same content as {trace.origin.path} and was left out"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """0, 2–5, 7."""
+    breaks = [0, *(i for i, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1), len(numbers)]
+    parts = [numbers[start:stop] for start, stop in pairwise(breaks)]
+    return ", ".join(f"{part[0]}–{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)

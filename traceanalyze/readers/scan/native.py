@@ -1,0 +1,307 @@
+"""The native scanner: loads the shared library, feeds it text, and wraps its columns as NumPy arrays without a copy."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from traceanalyze.readers.scan.result import (
+    MAX_VALUE_BYTES,
+    REASONS,
+    EventColumns,
+    Field,
+    FlowColumns,
+    InstantColumns,
+    Kind,
+    Metadata,
+    Scan,
+    Sparse,
+    Strings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import DTypeLike, NDArray
+
+_ABI_VERSION = 1
+_LIBRARY = Path(__file__).with_name("libtrace_scan.dylib" if sys.platform == "darwin" else "libtrace_scan.so")
+
+_OK, _NO_MEMORY, _TOO_LARGE, _BAD_OPTIONS = 0, 1, 2, 3
+_EVENTS, _INSTANTS = 0, 1
+_ROOTS = ("none", "object", "list")
+
+# Numbers of the arrays, as in scan.h.
+_STRING_BLOB, _STRING_OFFSETS, _TRACKS = 0, 1, 2
+_EVENT_TS, _EVENT_DUR, _EVENT_NAME, _EVENT_CAT, _EVENT_TRACK = 3, 4, 5, 6, 7
+_EVENT_FIELD_ROW, _EVENT_FIELD_VALUE = 8, 9
+_INSTANT_TS, _INSTANT_NAME, _INSTANT_CAT, _INSTANT_TRACK = 10, 11, 12, 13
+_INSTANT_FIELD_ROW, _INSTANT_FIELD_VALUE = 14, 15
+_FLOW_TS, _FLOW_TRACK, _FLOW_CAT, _FLOW_ID, _FLOW_PHASE = 16, 17, 18, 19, 20
+_METADATA, _METADATA_BLOB, _METADATA_ENDS = 21, 22, 23
+_HEADER_BLOB, _HEADER_ENDS = 24, 25
+_PHASE_BLOB, _PHASE_ENDS, _PHASE_COUNTS = 26, 27, 28
+
+_VALUE_TYPES: Mapping[Kind, DTypeLike] = {Kind.INT: np.int64, Kind.REAL: np.float64, Kind.TEXT: np.int32}
+
+
+class _Key(ctypes.Structure):
+    _fields_ = [  # noqa: RUF012 (the form ctypes wants)
+        ("key", ctypes.c_char_p),
+        ("key_size", ctypes.c_uint64),
+        ("list", ctypes.c_uint32),
+        ("field", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
+    ]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [  # noqa: RUF012
+        ("keys", ctypes.POINTER(_Key)),
+        ("key_count", ctypes.c_uint64),
+        ("event_fields", ctypes.c_uint32),
+        ("instant_fields", ctypes.c_uint32),
+        ("max_value_bytes", ctypes.c_uint64),
+        ("learn", ctypes.c_uint32),
+    ]
+
+
+class _Array(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("items", ctypes.c_uint64)]  # noqa: RUF012
+
+
+class _Summary(ctypes.Structure):
+    _fields_ = [  # noqa: RUF012
+        *((name, ctypes.c_uint64) for name in REASONS),
+        ("size", ctypes.c_uint64),
+        ("fault", ctypes.c_int64),
+        ("root", ctypes.c_uint32),
+        ("truncated", ctypes.c_uint32),
+        ("fractional", ctypes.c_uint32),
+    ]
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    """The library, None where it was not built, cannot be loaded, or belongs to another version."""
+    try:
+        library = ctypes.CDLL(str(_LIBRARY))
+        if library.trace_scan_abi_version() != _ABI_VERSION:
+            return None
+    except (OSError, AttributeError):
+        return None
+    pointer = ctypes.c_void_p
+    signatures: Mapping[str, tuple[Any, ...]] = {
+        "open": (ctypes.c_int, ctypes.POINTER(_Options), ctypes.POINTER(pointer)),
+        "space": (pointer, pointer, ctypes.c_uint64),
+        "feed": (ctypes.c_int, pointer, ctypes.c_uint64),
+        "finish": (ctypes.c_int, pointer),
+        "summarize": (ctypes.c_int, pointer, ctypes.POINTER(_Summary)),
+        "get": (ctypes.c_int, pointer, ctypes.c_uint32, ctypes.c_uint32, ctypes.POINTER(_Array)),
+        "close": (None, pointer),
+    }
+    for name, (result, *arguments) in signatures.items():
+        function = getattr(library, f"trace_scan_{name}")
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+def available() -> bool:
+    """Whether the native scanner can be used here."""
+    return _library() is not None
+
+
+def _check(status: int) -> None:
+    if status == _OK:
+        return
+    if status == _NO_MEMORY:
+        raise MemoryError("no memory left for the columns of the trace")
+    if status == _TOO_LARGE:
+        raise OverflowError("the trace has more events or distinct strings than its columns can number")
+    if status == _BAD_OPTIONS:
+        raise ValueError("too many keys, or fields that contradict each other")
+    raise RuntimeError(f"the native scanner failed (status {status})")
+
+
+class _Memory:
+    """A piece of a scanner's memory as the array interface describes it; keeps the scanner alive."""
+
+    __slots__ = ("__array_interface__", "_scanner")
+
+    def __init__(self, scanner: _Scanner, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._scanner = scanner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": shape,
+            "typestr": dtype.str,
+            "strides": None,
+        }
+
+
+class _Scanner:
+    """A scan in the library; freed with the last array that looks into it."""
+
+    def __init__(
+        self, event_fields: Sequence[Field], instant_fields: Sequence[Field], max_value_bytes: int, *, learn: bool
+    ) -> None:
+        library = _library()
+        if library is None:
+            raise RuntimeError(f"the native scanner is not available: {_LIBRARY} cannot be loaded")
+        self._library = library
+        keys = [
+            _Key(raw, len(raw), number, index, field.kind)
+            for number, fields in ((_EVENTS, event_fields), (_INSTANTS, instant_fields))
+            for index, field in enumerate(fields)
+            for raw in (key.encode("utf-8", "surrogateescape") for key in field.keys)
+        ]
+        options = _Options(
+            (_Key * len(keys))(*keys),
+            len(keys),
+            len(event_fields),
+            len(instant_fields),
+            min(max(max_value_bytes, 0), 2**63),
+            learn,
+        )
+        self._handle = ctypes.c_void_p()
+        _check(library.trace_scan_open(ctypes.byref(options), ctypes.byref(self._handle)))
+        weakref.finalize(self, library.trace_scan_close, self._handle)
+
+    def read(self, readinto: Callable[[memoryview], int], block_bytes: int) -> None:
+        """Scan all that `readinto` gives, block by block, in the scanner's own buffer."""
+        library = self._library
+        while True:
+            address = library.trace_scan_space(self._handle, block_bytes)
+            if address is None:
+                raise MemoryError("no memory left for the text of the trace")
+            block = memoryview((ctypes.c_ubyte * block_bytes).from_address(address)).cast("B")
+            filled = readinto(block)
+            block.release()
+            if not filled:
+                break
+            _check(library.trace_scan_feed(self._handle, filled))
+        _check(library.trace_scan_finish(self._handle))
+
+    def summary(self) -> _Summary:
+        summary = _Summary()
+        _check(self._library.trace_scan_summarize(self._handle, ctypes.byref(summary)))
+        return summary
+
+    def array(self, array_id: int, dtype: DTypeLike, *, field: int = 0, width: int = 0) -> NDArray[Any]:
+        """An array of the result: one-dimensional, or `width` columns wide."""
+        found = _Array()
+        _check(self._library.trace_scan_get(self._handle, array_id, field, ctypes.byref(found)))
+        shape = (found.items, width) if width else (found.items,)
+        if not found.items:
+            return np.empty(shape, dtype)
+        return np.asarray(_Memory(self, found.data, shape, np.dtype(dtype)))
+
+    def texts(self, blob_id: int, ends_id: int) -> list[bytes]:
+        """Copies of texts that lie one after another."""
+        blob = self.array(blob_id, np.uint8).tobytes()
+        ends = self.array(ends_id, np.int64).tolist()
+        return [blob[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+    def fields(self, fields: Sequence[Field], row_id: int, value_id: int) -> dict[str, Sparse]:
+        return {
+            field.name: Sparse(
+                self.array(row_id, np.uint32, field=index),
+                self.array(value_id, _VALUE_TYPES[field.kind], field=index),
+            )
+            for index, field in enumerate(fields)
+        }
+
+
+def _metadata(scanner: _Scanner, strings: Strings) -> list[Metadata]:
+    codes = scanner.array(_METADATA, np.int32, width=3).tolist()
+    texts = scanner.texts(_METADATA_BLOB, _METADATA_ENDS)
+    return [
+        Metadata(strings.raw(name), strings.raw(pid), strings.raw(tid), args)
+        for (name, pid, tid), args in zip(codes, texts, strict=True)
+    ]
+
+
+def _header(scanner: _Scanner) -> dict[bytes, bytes]:
+    texts = scanner.texts(_HEADER_BLOB, _HEADER_ENDS)
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _phases(scanner: _Scanner) -> dict[str, int]:
+    phases: dict[str, int] = {}
+    counts = scanner.array(_PHASE_COUNTS, np.int64).tolist()
+    for raw, count in zip(scanner.texts(_PHASE_BLOB, _PHASE_ENDS), counts, strict=True):
+        text = raw.decode("utf-8", "replace")  # different bytes may become the same text
+        phases[text] = phases.get(text, 0) + count
+    return phases
+
+
+def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Sequence[Field]) -> Scan:
+    array = scanner.array
+    summary = scanner.summary()
+    strings = Strings(array(_STRING_BLOB, np.uint8), array(_STRING_OFFSETS, np.int64))
+    return Scan(
+        strings=strings,
+        tracks=array(_TRACKS, np.int32, width=2),
+        events=EventColumns(
+            ts=array(_EVENT_TS, np.int64),
+            dur=array(_EVENT_DUR, np.int64),
+            name=array(_EVENT_NAME, np.int32),
+            cat=array(_EVENT_CAT, np.int32),
+            track=array(_EVENT_TRACK, np.int32),
+            fields=scanner.fields(event_fields, _EVENT_FIELD_ROW, _EVENT_FIELD_VALUE),
+        ),
+        instants=InstantColumns(
+            ts=array(_INSTANT_TS, np.int64),
+            name=array(_INSTANT_NAME, np.int32),
+            cat=array(_INSTANT_CAT, np.int32),
+            track=array(_INSTANT_TRACK, np.int32),
+            fields=scanner.fields(instant_fields, _INSTANT_FIELD_ROW, _INSTANT_FIELD_VALUE),
+        ),
+        flows=FlowColumns(
+            ts=array(_FLOW_TS, np.int64),
+            track=array(_FLOW_TRACK, np.int32),
+            cat=array(_FLOW_CAT, np.int32),
+            id=array(_FLOW_ID, np.int64),
+            phase=array(_FLOW_PHASE, np.uint8),
+        ),
+        metadata=_metadata(scanner, strings),
+        header=_header(scanner),
+        phases=_phases(scanner),
+        counts={reason: int(getattr(summary, reason)) for reason in REASONS},
+        fault=None if summary.fault < 0 else summary.fault,
+        root=_ROOTS[summary.root],
+        truncated=bool(summary.truncated),
+        size=summary.size,
+        fractional=bool(summary.fractional),
+    )
+
+
+def scan(
+    readinto: Callable[[memoryview], int],
+    *,
+    event_fields: Sequence[Field],
+    instant_fields: Sequence[Field],
+    max_value_bytes: int = MAX_VALUE_BYTES,
+    block_bytes: int = 1 << 18,
+    learn: bool = True,
+) -> Scan:
+    """Scan the text of a Chrome trace into columns, in one pass and in bounded memory.
+
+    Args:
+        readinto: Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto`.
+        event_fields: Members of `args` to keep of complete events.
+        instant_fields: Members of `args` to keep of instant events.
+        max_value_bytes: Longest event or header value to accept.
+        block_bytes: How much text is read at a time; the default fits the second-level cache.
+        learn: False derives every step from the grammar, for tests: the result is the same.
+    """
+    scanner = _Scanner(event_fields, instant_fields, max_value_bytes, learn=learn)
+    scanner.read(readinto, block_bytes)
+    return _result(scanner, event_fields, instant_fields)

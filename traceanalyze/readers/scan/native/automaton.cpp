@@ -1,0 +1,222 @@
+#include "automaton.h"
+
+namespace scan {
+namespace {
+
+// A trace needs some hundred of each; more are a sign of text that never repeats.
+constexpr std::size_t kMaxNodes = 2048;
+constexpr std::size_t kMaxEdges = 8192;
+
+// Longest constant worth comparing as part of a literal.
+constexpr std::size_t kLongestConstant = 40;
+
+// Edges thrown away with fewer hits than this were useless; so many of them in a row are a pattern.
+constexpr std::uint32_t kUseful = 4;
+constexpr unsigned kPatience = 16;
+
+std::uint64_t digest(std::uint64_t seed, Text text) {
+    std::uint64_t hash = seed ^ 0xCBF29CE484222325u;
+    for (const Byte* p = text.begin; p < text.end; ++p) hash = (hash ^ *p) * 0x100000001B3u;
+    return hash ^ hash >> 29;
+}
+
+Outcome stopped(const Byte* p, const Byte* end) { return p >= end ? Outcome::unfinished : Outcome::malformed; }
+
+bool form_of(Byte c, Form& form) {
+    if (c == '"') form = Form::string;
+    else if (c == '[') form = Form::array;
+    else if (c == '{') form = Form::object;
+    else if (kBare[c]) form = Form::bare;
+    else return false;
+    return true;
+}
+
+bool foldable(Target target) {
+    if (target.action != Action::text && target.action != Action::phase) return false;
+    return target.slot >= kCat && target.slot <= kPhase;
+}
+
+}  // namespace
+
+// A step of the grammar being derived: from the end of a value to the begin of the next, or out of the event.
+struct Automaton::Step {
+    const Byte* begin;
+    const Byte* end;
+    const Byte* at;
+    Level level;
+    bool opened;  // the last thing passed was an opening brace
+    bool folds;
+    std::uint64_t kind;
+    std::uint64_t key = 0;
+    Edge edge;
+
+    std::uint32_t offset() const { return static_cast<std::uint32_t>(at - begin); }
+    void space() { at = skip_space(at); }
+    Outcome stop() const { return stopped(at, end); }
+
+    void finish(Action action, unsigned slot, Form form) {
+        edge.operation = static_cast<std::uint8_t>(operation(action, form));
+        edge.slot = static_cast<std::uint8_t>(slot);
+        edge.form = form;
+        edge.length = offset();
+    }
+};
+
+Automaton::Automaton(const Schema& schema, Rows& rows, bool learn)
+    : schema_(schema),
+      rows_(rows),
+      learn_(learn),
+      lost_{Node(Level::list, 0), Node(Level::event, 0), Node(Level::args, 0)} {
+    for (Node& node : lost_) node.learns = false;
+    start_ = find(Level::list, 0, 0);
+}
+
+Outcome Automaton::derive(Node& node, const Byte* text, const Byte* end, const Edge*& edge) {
+    Step step{text, end, text, node.level, false, node.folds, node.kind, 0, {}};
+    const Outcome outcome = walk(step);
+    if (outcome == Outcome::complete) edge = keep(node, step);
+    return outcome;
+}
+
+Outcome Automaton::walk(Step& step) {
+    if (step.level == Level::list) {
+        while (is_space(*step.at) || *step.at == ',') ++step.at;
+        step.edge.element = step.offset();
+        ++step.at;
+        step.level = Level::event;
+        step.opened = true;
+        step.kind = 0;
+    }
+    for (;;) {
+        step.space();
+        const bool comma = !step.opened && *step.at == ',';
+        if (comma) {
+            ++step.at;
+            step.space();
+        }
+        if (*step.at == '}') {
+            ++step.at;
+            step.opened = false;
+            if (step.level == Level::event) {
+                step.finish(Action::end, 0, Form::object);
+                step.level = Level::list;
+                return Outcome::complete;
+            }
+            step.level = Level::event;
+            step.edge.braces = true;
+            step.edge.args_end = step.offset();
+            continue;
+        }
+        if (!comma && !step.opened) return step.stop();
+        const Outcome outcome = member(step);
+        if (outcome != Outcome::complete || step.edge.length != 0) return outcome;
+    }
+}
+
+// Passes over a key and what belongs to the literal behind it; sets the edge's length if a value to be read follows.
+Outcome Automaton::member(Step& step) {
+    if (*step.at != '"') return step.stop();
+    const Byte* quote = find_string_end(step.at + 1, step.end);
+    if (quote == nullptr) return Outcome::unfinished;
+    const Text key = {step.at + 1, quote};
+    step.at = quote + 1;
+    step.space();
+    if (*step.at != ':') return step.stop();
+    ++step.at;
+    step.space();
+    step.opened = false;
+
+    const Target target = step.level == Level::event ? schema_.of_event(key) : schema_.of_args(key);
+    if (target.action == Action::args && *step.at == '{') {
+        step.edge.sets |= bit(kArgs);
+        step.edge.braces = true;
+        step.edge.args_begin = step.offset();
+        ++step.at;
+        step.level = Level::args;
+        step.opened = true;
+        return Outcome::complete;
+    }
+    if (step.folds && foldable(target) && fold(step, target)) return Outcome::complete;
+    Form form;
+    if (!form_of(*step.at, form)) return step.stop();
+    if (form != Form::bare) ++step.at;
+    if (target.action != Action::skip && target.action != Action::mixed) step.edge.sets |= bit(target.slot);
+    if (target.action == Action::mixed)
+        for (unsigned kind = 0; kind < 3; ++kind) {
+            const std::uint8_t slot = schema_.slots_by_kind(target.slot)[kind];
+            if (slot != kNoSlot) step.edge.sets |= bit(slot);
+        }
+    step.key = digest(0, key);
+    step.finish(target.action, target.slot, form);
+    return Outcome::complete;
+}
+
+// Makes a short, plain value part of the literal.
+bool Automaton::fold(Step& step, Target target) {
+    const Byte* p = step.at;
+    const bool quoted = *p == '"';
+    const Byte* value = p + quoted;
+    const Byte* stop;
+    if (quoted) {
+        stop = find_quote_or_escape(value, step.end);
+        if (stop == nullptr || *stop != '"') return false;
+    } else {
+        stop = skip_bare(p);
+        if (stop == p || stop == step.end) return false;
+    }
+    const Text text = {value, stop};
+    const bool phase = target.action == Action::phase;
+    if (text.size() > kLongestConstant || (phase && (!quoted || text.size() == 0))) return false;
+    step.edge.constant[target.slot - kCat] = phase ? rows_.phases.number(text) : rows_.strings.code(text);
+    step.edge.keep[target.slot - kCat] = 0;
+    step.edge.constants = true;
+    step.edge.sets |= bit(target.slot);
+    if (phase || target.slot == kCat) step.kind = digest(step.kind * 31 + target.slot, text);
+    step.at = stop + quoted;
+    return true;
+}
+
+const Edge* Automaton::keep(Node& node, const Step& step) {
+    unlearned_ = step.edge;
+    unlearned_.next = find(step.level, step.kind, step.key);
+    if (!node.learns || step.edge.length > Edge::kLongest) return &unlearned_;
+    Edge* edge = room_in(node);
+    if (edge == nullptr) return &unlearned_;
+    *edge = unlearned_;
+    std::memcpy(edge->literal, step.begin, edge->length);
+    return edge;
+}
+
+// A place for another edge of the node: new, or that of an edge little used.
+Edge* Automaton::room_in(Node& node) {
+    if (node.count < Node::kWidest) {
+        if (edges_.size() == kMaxEdges) return nullptr;
+        edges_.emplace_back();
+        return node.edges[node.count++] = &edges_.back();
+    }
+    Edge* last = node.edges[Node::kWidest - 1];
+    node.wasted = last->hits < kUseful ? node.wasted + 1 : 0;
+    if (!node.folds || node.wasted < kPatience) return last;
+    // Some constant is none: literals end before it from now on. The old edges are lost, but only once a node.
+    node.folds = false;
+    node.count = 0;
+    return nullptr;
+}
+
+Node* Automaton::find(Level level, std::uint64_t kind, std::uint64_t key) {
+    Node* lost = &lost_[static_cast<unsigned>(level)];
+    if (!learn_) return lost;
+    const std::uint64_t state = (kind * 0x9E3779B97F4A7C15u ^ key) * 4 + static_cast<unsigned>(level);
+    Node*& node = index_[state];
+    if (node == nullptr && nodes_.size() < kMaxNodes) {
+        nodes_.emplace_back(level, kind);
+        node = &nodes_.back();
+    }
+    if (node == nullptr) {
+        index_.erase(state);
+        return lost;
+    }
+    return node;
+}
+
+}  // namespace scan

@@ -1,0 +1,172 @@
+// The C interface: no exception passes it.
+#include "scan.h"
+
+#include <memory>
+#include <new>
+
+#include "document.h"
+
+namespace {
+
+using scan::Column;
+
+// A block of text at most this large keeps offsets into the buffer within 32 bits.
+constexpr std::uint64_t kMaxBlock = std::uint64_t{1} << 30;
+
+template <class T>
+trace_scan_array view(const Column<T>& column, unsigned values_per_item = 1) {
+    return {column.data(), column.size() / values_per_item};
+}
+
+template <class Action>
+int guarded(Action action) noexcept {
+    try {
+        return action();
+    } catch (const std::bad_alloc&) {
+        return TRACE_SCAN_NO_MEMORY;
+    } catch (const scan::TooLarge&) {
+        return TRACE_SCAN_TOO_LARGE;
+    } catch (...) {
+        return TRACE_SCAN_INTERNAL;
+    }
+}
+
+}  // namespace
+
+struct trace_scan {
+    enum class Stage : std::uint8_t { reading, finished, broken };
+
+    scan::Schema schema;
+    std::unique_ptr<scan::Rows> rows;
+    std::unique_ptr<scan::Document> document;  // its header outlives the scanning
+    Stage stage = Stage::reading;
+
+    template <class Action>
+    int advance(Action action) noexcept {
+        if (stage != Stage::reading) return TRACE_SCAN_INTERNAL;
+        const int status = guarded(action);
+        if (status != TRACE_SCAN_OK) stage = Stage::broken;
+        return status;
+    }
+};
+
+namespace {
+
+trace_scan_array array(const trace_scan& scan, std::uint32_t id) {
+    const scan::Rows& rows = *scan.rows;
+    switch (id) {
+        case TRACE_SCAN_STRING_BLOB: return view(rows.strings.blob());
+        case TRACE_SCAN_STRING_OFFSETS: return view(rows.strings.offsets());
+        case TRACE_SCAN_TRACKS: return view(rows.tracks.pairs(), 2 * sizeof(std::int32_t));
+        case TRACE_SCAN_EVENT_TS: return view(rows.completes.ts);
+        case TRACE_SCAN_EVENT_DUR: return view(rows.completes.dur);
+        case TRACE_SCAN_EVENT_NAME: return view(rows.completes.name);
+        case TRACE_SCAN_EVENT_CAT: return view(rows.completes.cat);
+        case TRACE_SCAN_EVENT_TRACK: return view(rows.completes.track);
+        case TRACE_SCAN_INSTANT_TS: return view(rows.instants.ts);
+        case TRACE_SCAN_INSTANT_NAME: return view(rows.instants.name);
+        case TRACE_SCAN_INSTANT_CAT: return view(rows.instants.cat);
+        case TRACE_SCAN_INSTANT_TRACK: return view(rows.instants.track);
+        case TRACE_SCAN_FLOW_TS: return view(rows.flows.ts);
+        case TRACE_SCAN_FLOW_TRACK: return view(rows.flows.track);
+        case TRACE_SCAN_FLOW_CAT: return view(rows.flows.cat);
+        case TRACE_SCAN_FLOW_ID: return view(rows.flows.id);
+        case TRACE_SCAN_FLOW_PHASE: return view(rows.flows.phase);
+        case TRACE_SCAN_METADATA: return view(rows.metadata.codes, 3);
+        case TRACE_SCAN_METADATA_BLOB: return view(rows.metadata.blob);
+        case TRACE_SCAN_METADATA_ENDS: return view(rows.metadata.ends);
+        case TRACE_SCAN_HEADER_BLOB: return view(scan.document->header().blob);
+        case TRACE_SCAN_HEADER_ENDS: return view(scan.document->header().ends);
+        case TRACE_SCAN_PHASE_BLOB: return view(rows.phases.blob());
+        case TRACE_SCAN_PHASE_ENDS: return view(rows.phases.ends());
+        case TRACE_SCAN_PHASE_COUNTS: return view(rows.phases.counts());
+        default: return {nullptr, 0};
+    }
+}
+
+// The array of a field, if `id` is one of those.
+const scan::Field* field_of(const trace_scan& scan, std::uint32_t id, std::uint32_t number) {
+    const bool event = id == TRACE_SCAN_EVENT_FIELD_ROW || id == TRACE_SCAN_EVENT_FIELD_VALUE;
+    const bool instant = id == TRACE_SCAN_INSTANT_FIELD_ROW || id == TRACE_SCAN_INSTANT_FIELD_VALUE;
+    if (!event && !instant) return nullptr;
+    const auto& fields = (event ? scan.rows->completes.fields : scan.rows->instants.fields).all();
+    return number < fields.size() ? &fields[number] : nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+uint32_t trace_scan_abi_version(void) { return TRACE_SCAN_ABI_VERSION; }
+
+int trace_scan_open(const trace_scan_options* options, trace_scan** scan) {
+    return guarded([&]() -> int {
+        auto opened = std::make_unique<trace_scan>();
+        if (!opened->schema.build(*options)) return TRACE_SCAN_BAD_OPTIONS;
+        opened->rows = std::make_unique<scan::Rows>(opened->schema);
+        opened->document = std::make_unique<scan::Document>(opened->schema, *opened->rows, options->max_value_bytes,
+                                                            options->learn != 0);
+        *scan = opened.release();
+        return TRACE_SCAN_OK;
+    });
+}
+
+uint8_t* trace_scan_space(trace_scan* scan, uint64_t bytes) {
+    uint8_t* space = nullptr;
+    scan->advance([&]() -> int {
+        if (bytes > kMaxBlock) return TRACE_SCAN_NO_MEMORY;
+        space = scan->document->buffer().space(bytes);
+        return TRACE_SCAN_OK;
+    });
+    return space;
+}
+
+int trace_scan_feed(trace_scan* scan, uint64_t bytes) {
+    return scan->advance([&]() -> int {
+        if (!scan->document->buffer().has_space(bytes)) return TRACE_SCAN_INTERNAL;
+        scan->document->feed(bytes);
+        return TRACE_SCAN_OK;
+    });
+}
+
+int trace_scan_finish(trace_scan* scan) {
+    return scan->advance([&]() -> int {
+        scan->document->finish();
+        scan->rows->freeze();
+        scan->stage = trace_scan::Stage::finished;
+        return TRACE_SCAN_OK;
+    });
+}
+
+int trace_scan_summarize(const trace_scan* scan, trace_scan_summary* summary) {
+    if (scan->stage != trace_scan::Stage::finished) return TRACE_SCAN_INTERNAL;
+    const scan::Counts& counts = scan->rows->counts;
+    *summary = scan->document->summary();
+    summary->no_phase = counts.no_phase;
+    summary->no_ts = counts.no_ts;
+    summary->bad_ts = counts.bad_ts;
+    summary->no_dur = counts.no_dur;
+    summary->bad_dur = counts.bad_dur;
+    summary->negative_dur = counts.negative_dur;
+    summary->no_pid = counts.no_pid;
+    summary->bad_value = counts.bad_value;
+    summary->fractional = counts.fractional;
+    return TRACE_SCAN_OK;
+}
+
+int trace_scan_get(const trace_scan* scan, uint32_t array_id, uint32_t field, trace_scan_array* result) {
+    if (scan->stage != trace_scan::Stage::finished) return TRACE_SCAN_INTERNAL;
+    const scan::Field* column = field_of(*scan, array_id, field);
+    if (column == nullptr) {
+        *result = array(*scan, array_id);
+    } else if (array_id == TRACE_SCAN_EVENT_FIELD_ROW || array_id == TRACE_SCAN_INSTANT_FIELD_ROW) {
+        *result = view(column->row);
+    } else {
+        *result = column->kind == TRACE_SCAN_TEXT ? view(column->codes) : view(column->wide);
+    }
+    return TRACE_SCAN_OK;
+}
+
+void trace_scan_close(trace_scan* scan) { delete scan; }
+
+}  // extern "C"
