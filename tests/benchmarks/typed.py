@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
+
+from traceanalyze.readers.fields import EVENT_FIELDS
+from traceanalyze.readers.scan.result import Kind
 
 Number = int | float | str | None
 
 
-class Args(msgspec.Struct, gc=False):
-    correlation: Number = None
-    external_id: Number = msgspec.field(default=None, name="External id")
-    device: Number = None
-    stream: Number = None
-    bytes: Number = None
-    collective: str | None = msgspec.field(default=None, name="Collective name")
+def _member(index: int, key: str, kind: Kind) -> tuple[str, Any, Any]:
+    if kind is Kind.TEXT:
+        return f"f{index}", msgspec.Raw, msgspec.field(default=msgspec.Raw(b"null"), name=key)
+    return f"f{index}", Number, msgspec.field(default=None, name=key)
+
+
+_MEMBERS = [_member(index, field.keys[0], field.kind) for index, field in enumerate(EVENT_FIELDS)]
+Args = msgspec.defstruct("Args", _MEMBERS, gc=False)
+"""One member for each field, under the first of its keys; texts stay undecoded."""
 
 
 class Event(msgspec.Struct, gc=False):
