@@ -123,6 +123,7 @@ def analysis(
             for row in range(len(steps))
         )
         * 3,
+        gap_count=3 * len(steps),
         syncs=(
             SyncSite(
                 "aten::item",
@@ -172,6 +173,7 @@ def whole_trace(**changes):
         partitions=(part,),
         idle=causes_of(part.idle, host_op=0.5),
         gaps=(),
+        gap_count=0,
         **changes,
     )
 
@@ -190,6 +192,7 @@ def host_only(*times_ms):
         spans=(),
         idle=missing,
         gaps=missing,
+        gap_count=0,
         syncs=missing,
         launches=missing,
         host=HostSplit(time // 4, zero, zero, zero, time // 2, time - time // 4 - time // 2),

@@ -46,7 +46,7 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
     if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
         return _without_device(context)
     steps = context.steps
-    causes, gaps, syncs = _idle(context)
+    causes, (gaps, gap_count), syncs = _idle(context)
     launched = _launches(context)
     return RankAnalysis(
         trace=trace,
@@ -57,6 +57,7 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
         spans=tuple(device_span(context.device, d) for d in context.devices),
         idle=causes,
         gaps=gaps,
+        gap_count=gap_count,
         syncs=syncs,
         launches=launched,
         host=_host(context),
@@ -76,6 +77,7 @@ def _without_device(context: Context) -> RankAnalysis:
         spans=(),
         idle=missing,
         gaps=missing,
+        gap_count=0,
         syncs=missing,
         launches=missing,
         host=_host(context),
@@ -98,7 +100,7 @@ def _launches(context: Context) -> Launches | NotMeasured:
 
 def _idle(
     context: Context,
-) -> tuple[IdleCauses, tuple[Gap, ...], tuple[SyncSite, ...] | NotMeasured]:
+) -> tuple[IdleCauses, tuple[tuple[Gap, ...], int], tuple[SyncSite, ...] | NotMeasured]:
     """Causes by step, the gap table and the sync sites, which all need the same pieces of idle time."""
     steps = context.steps
     cut, step = idle.clipped(context.pieces, steps.start, steps.end)

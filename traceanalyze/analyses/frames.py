@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.nesting import Nest, innermost_at, nest
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Frames:
         self.recorded = len(rows) > 0
         user = trace.strings.lookup(trace.events.name[rows], is_user_frame).astype(np.bool_)
         self._rows = rows[user]
-        tracks = np.unique(trace.events.track[rows])
+        tracks = distinct(trace.events.track[rows])
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
         self._only = int(tracks[0]) if len(tracks) == 1 else None
         self._nests: dict[int, Nest] = {}

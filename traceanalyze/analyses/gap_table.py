@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyze.analyses.results import Gap
 from traceanalyze.intervals import Intervals, overlaps
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
@@ -16,8 +17,11 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[Gap, ...]:
-    """Gaps split at window borders, longest first, at most `options.max_gaps`. `drained` marks gaps a sync caused."""
+def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[tuple[Gap, ...], int]:
+    """Gaps split at window borders, longest first, at most `options.max_gaps`, and how many there are in all.
+
+    `drained` marks gaps that a sync caused.
+    """
     gaps, steps = context.gaps, context.steps
     window = np.flatnonzero(steps.end > steps.start)
     parts = overlaps(Intervals(gaps.start, gaps.end), Intervals(steps.start[window], steps.end[window]))
@@ -42,7 +46,7 @@ def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[Gap, ...]:
         )
         for k, i in enumerate(top.tolist())
     ]
-    return tuple(sorted(table, key=lambda g: (-g.length, g.start)))
+    return tuple(sorted(table, key=lambda g: (-g.length, g.start))), len(length)
 
 
 def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) -> list[tuple[tuple[Cause, int], ...]]:
@@ -66,7 +70,7 @@ def _place(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | None], 
     frame: list[str | None] = [None] * len(gap)
     call = context.gaps.call[gap]
     track = np.where(call >= 0, context.calls.track[call], -1) if len(context.calls) else np.full(len(gap), -1)
-    for one in np.unique(track[call >= 0]).tolist():
+    for one in distinct(track[call >= 0]).tolist():
         here = np.flatnonzero((track == one) & (call >= 0))
         _, names, frames = context.locate(one, context.calls.start[call[here]])
         for k, i in enumerate(here.tolist()):

@@ -9,6 +9,7 @@ import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.intervals import Intervals
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def explain(
     parts = [_device_side(gaps, host_end, known)]
     launcher = np.full(len(gaps), -1, np.int64)
     launcher[known] = call_track[gaps.call[known]]
-    for track in np.unique(launcher).tolist():
+    for track in distinct(launcher).tolist():
         member = np.flatnonzero((launcher == track) & (host_end > gaps.start))
         order = list(dict.fromkeys(t for t in (track, step_track) if t >= 0))
         parts.extend(_host_side(gaps, host_end, member, order, threads, states))

@@ -9,6 +9,7 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses.host_events import call_label
 from traceanalyze.analyses.results import LaunchClass, Launches
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _queue_depth(
     blocked = 0
     events = np.flatnonzero(good)
     lane = device.device[events] * (1 << 32) + device.stream[events]
-    for one in np.unique(lane).tolist():
+    for one in distinct(lane).tolist():
         mine = events[lane == one]
         _, first = np.unique(link[mine], return_index=True)
         mine = mine[np.sort(first)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses.results import DeviceSpan, Partition
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _time_before(
 
 def device_order(events: DeviceEvents, start: NDArray[np.int64], end: NDArray[np.int64]) -> list[int]:
     """Devices by busy time inside the windows, the headline device first."""
-    devices = np.unique(events.device).tolist()
+    devices = distinct(events.device).tolist()
     busy = {d: int(partition(events, d, start, end).busy.sum()) for d in devices}
     return sorted(devices, key=lambda d: (-busy[d], d))
 

@@ -9,6 +9,7 @@ import numpy as np
 from traceanalyze.analyses.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.results import Check, Launches, NotMeasured
 from traceanalyze.intervals import merge
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _repairs(context: Context) -> Iterator[Check]:
     counts = context.trace.read.counts
     for reason in _MALFORMED:
         if counts.get(reason, 0):
-            yield Check("Q02", Level.WARN, f"skipped_{reason}", (("count", counts[reason]), ("at", _place(context))))
+            yield Check("Q02", Level.WARN, f"skipped_{reason}", (("count", counts[reason]), *_place(context)))
     if counts.get("bad_value", 0):
         yield Check("Q02", Level.INFO, "skipped_bad_value", (("count", counts["bad_value"]),))
     device = context.device
@@ -67,9 +68,9 @@ def _repairs(context: Context) -> Iterator[Check]:
         yield Check("Q02", level, "repaired", (("count", device.repaired), ("removed_ns", device.removed)))
 
 
-def _place(context: Context) -> int:
+def _place(context: Context) -> tuple[tuple[str, int], ...]:
     fault = context.trace.read.fault
-    return -1 if fault is None else fault
+    return () if fault is None else (("at", fault),)
 
 
 def _links(context: Context, launches: Launches | NotMeasured) -> Iterator[Check]:
@@ -89,7 +90,7 @@ def _links(context: Context, launches: Launches | NotMeasured) -> Iterator[Check
 
 def _absent(context: Context) -> Iterator[Check]:
     kind = context.kind
-    present = set(np.unique(kind).tolist())
+    present = set(distinct(kind).tolist())
     if len(context.device) == 0:
         yield Check("Q05", Level.WARN, "no_device_events")
     if EventKind.API not in present:
@@ -172,7 +173,7 @@ def _classes(context: Context) -> Iterator[Check]:
         return
     time = (device.end - device.start)[suspects].sum()
     total = (device.end - device.start).sum()
-    names = [context.trace.strings.text(c) for c in np.unique(device.name[suspects]).tolist()]
+    names = [context.trace.strings.text(c) for c in distinct(device.name[suspects]).tolist()]
     level = Level.WARN if time > 0.05 * total else Level.INFO
     values = (("count", int(suspects.sum())), ("time_ns", int(time)), ("names", _list([n[:60] for n in names])))
     yield Check("Q08", level, "suspected_communication", values)
@@ -185,7 +186,7 @@ def _launched_under_collectives(context: Context) -> NDArray[np.bool_]:
     rows = context.host_rows[hit]
     out = np.zeros(len(context.device), np.bool_)
     linked = np.flatnonzero(context.link >= 0)
-    for track in np.unique(trace.events.track[rows]).tolist():
+    for track in distinct(trace.events.track[rows]).tolist():
         here = rows[trace.events.track[rows] == track]
         start = trace.events.ts[here]
         ranges = merge(start, start + trace.events.dur[here])
@@ -209,7 +210,10 @@ def _on_comm_streams(context: Context) -> NDArray[np.bool_]:
 def _clock(context: Context) -> Iterator[Check]:
     if context.trace.resolution_ns >= 1000 and len(context.trace.events):
         zero = int((context.device.end == context.device.start).sum())
-        yield Check("Q09", Level.INFO, "microsecond_clock", (("zero_length", zero),))
+        if zero:
+            yield Check("Q09", Level.INFO, "microsecond_clock", (("zero_length", zero),))
+        else:
+            yield Check("Q09", Level.INFO, "microsecond_clock_only")
 
 
 def _processes(context: Context) -> Iterator[Check]:

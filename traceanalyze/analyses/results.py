@@ -130,7 +130,7 @@ class SyncSite:
     count: int
     blocked: int
     idle_caused: int | None
-    """None: terminal (the trace ends with it) or not measurable."""
+    """None: terminal, the trace ends with it."""
     data_dependent: bool
     """The operator needs a value from the device (item, nonzero …)."""
 
@@ -231,7 +231,9 @@ class RankAnalysis:
     """One a device, headline first."""
     idle: IdleCauses | NotMeasured
     gaps: tuple[Gap, ...] | NotMeasured
-    """Longest first, capped."""
+    """Longest first, capped at `Options.max_gaps`."""
+    gap_count: int
+    """Intervals there are in all."""
     syncs: tuple[SyncSite, ...] | NotMeasured
     """Costliest first."""
     launches: Launches | NotMeasured

@@ -115,10 +115,13 @@ def _leftover_end(markers: Markers, device: DeviceEvents, owner: NDArray[np.int6
 
 
 def _complete(owned: NDArray[np.int64]) -> NDArray[np.bool_]:
-    if len(owned) < 2:
+    """Whether a step has its device events. A cut trace has many empty steps, so the median is that of the others."""
+    some = owned[owned > 0]
+    if len(owned) < 2 or len(some) == 0:
         return np.ones(len(owned), np.bool_)
-    reference = np.median(owned) if len(owned) > 2 else owned.max()
-    return owned >= COMPLETE_SHARE * reference
+    reference = np.median(some) if len(some) > 2 else some.max()
+    complete: NDArray[np.bool_] = owned >= COMPLETE_SHARE * reference
+    return complete
 
 
 def whole_window(start: int, end: int, *, owned: int) -> Steps:

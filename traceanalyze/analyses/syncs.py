@@ -10,6 +10,7 @@ import numpy as np
 
 from traceanalyze.analyses.results import SyncSite
 from traceanalyze.model.classify import is_async_copy, is_data_dependent
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause, EventKind, SyncKind
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _draining_call(sync: NDArray[np.int64], calls: ApiCalls, gaps: Gaps) -> NDAr
     best = np.full(len(gaps), -1, np.int64)
     best_start = np.full(len(gaps), np.iinfo(np.int64).min)
     has_event = gaps.event >= 0
-    for track in np.unique(calls.track[sync]).tolist():
+    for track in distinct(calls.track[sync]).tolist():
         mine = sync[calls.track[sync] == track]
         at = np.searchsorted(calls.start[mine], gaps.start, "right") - 1
         candidate = np.where(at >= 0, mine[at], -1)
@@ -90,7 +91,7 @@ def _call_at(
 ) -> NDArray[np.int64]:
     """The sync call running on each track at each instant (there must be one)."""
     found = np.empty(len(t), np.int64)
-    for one in np.unique(track).tolist():
+    for one in distinct(track).tolist():
         mine = sync[calls.track[sync] == one]
         here = track == one
         found[here] = mine[np.searchsorted(calls.start[mine], t[here], "right") - 1]
@@ -113,13 +114,13 @@ def sync_sites(
         sync: positions in `calls`.
         calls: runtime calls.
         kinds: `SyncKind` of each of `sync`.
-        cost: idle caused by each of `sync`; negative when not measurable.
+        cost: idle caused by each of `sync`.
         last_launch: start of the trace's last launch; later syncs are terminal.
         locate: `(track, instants) -> (operator row or -1, operator name, user frame)`.
     """
     points: dict[tuple[int, int], list[int]] = defaultdict(list)
     place: dict[int, tuple[str | None, str | None]] = {}
-    for track in np.unique(calls.track[sync]).tolist():
+    for track in distinct(calls.track[sync]).tolist():
         here = np.flatnonzero(calls.track[sync] == track)
         op_row, op_name, frame = locate(track, calls.start[sync[here]])
         for k, i in enumerate(here.tolist()):

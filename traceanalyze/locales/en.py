@@ -264,6 +264,7 @@ MESSAGES = {
     "device": " · device {device}",
     "device_named": " · device {device} ({device_name})",
     "more_rows": "and {count} more; --top {all} shows them",
+    "gaps_kept": "The {kept} longest of {count} intervals are listed.",
     "more_notes": "Notes that change no number: {count} (-v shows them)",
     "legend": "n/m: not measured ({reasons})",
     "slowest_of": "{title}: the {count} slowest of {all}; -v shows all",
@@ -324,6 +325,7 @@ CHECKS = {
     "microsecond_clock": (
         "Times have a resolution of 1 µs (torch 2.2 or older), so {zero_length} device event(s) show no duration."
     ),
+    "microsecond_clock_only": "Times have a resolution of 1 µs (torch 2.2 or older).",
     "several_processes": (
         "Several ranks or recordings in one file: {count} process(es) launch work ({pids}); they are analysed as one."
     ),

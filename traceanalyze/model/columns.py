@@ -48,6 +48,12 @@ def distinct_codes(codes: NDArray[np.int32], size: int) -> tuple[NDArray[np.int6
     return distinct, position[codes]
 
 
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """Distinct values, ascending; `np.unique` would import `numpy.ma`, 10 ms of every run."""
+    ordered = np.sort(values)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+
+
 @dataclass(frozen=True, slots=True)
 class Sparse:
     """A column that only some rows have: `row` (uint32, ascending) and `value` (int64, float64, or int32 codes)."""

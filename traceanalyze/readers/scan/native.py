@@ -52,7 +52,7 @@ _VALUE_TYPES: Mapping[Kind, DTypeLike] = {Kind.INT: np.int64, Kind.REAL: np.floa
 
 
 class _Key(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012 (the form ctypes wants)
+    _fields_ = [
         ("key", ctypes.c_char_p),
         ("key_size", ctypes.c_uint64),
         ("list", ctypes.c_uint32),
@@ -62,7 +62,7 @@ class _Key(ctypes.Structure):
 
 
 class _Options(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("keys", ctypes.POINTER(_Key)),
         ("key_count", ctypes.c_uint64),
         ("event_fields", ctypes.c_uint32),
@@ -73,11 +73,11 @@ class _Options(ctypes.Structure):
 
 
 class _Array(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("items", ctypes.c_uint64)]  # noqa: RUF012
+    _fields_ = [("data", ctypes.c_void_p), ("items", ctypes.c_uint64)]
 
 
 class _Summary(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         *((name, ctypes.c_uint64) for name in REASONS),
         ("size", ctypes.c_uint64),
         ("fault", ctypes.c_int64),

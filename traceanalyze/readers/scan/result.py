@@ -41,7 +41,7 @@ class Kind(IntEnum):
     REAL = 1
     """Finite decimal number, bare or quoted, as float64."""
     TEXT = 2
-    """Decoded string, or the JSON text as written of anything else (lists of shapes, for example); a code into `strings`."""
+    """Decoded string, or the JSON text as written of anything else (such as lists of shapes); a code into `strings`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """Complete events (`"ph": "X"`) in file order. `ts` and `dur` are int64 ns as written (`dur` ≥ 0);
-    `name` and `cat` are int32 codes into `strings`, `track` is an int32 index into the track table."""
+    """Complete events (`"ph": "X"`) in file order.
+
+    `ts` and `dur` are int64 ns as written (`dur` ≥ 0); `name` and `cat` are int32 codes into `strings`,
+    `track` is an int32 index into the track table.
+    """
 
     ts: NDArray[np.int64]
     dur: NDArray[np.int64]
@@ -79,8 +82,10 @@ class InstantColumns:
 
 @dataclass(frozen=True, slots=True)
 class FlowColumns:
-    """Flow events (`s`, `t`, `f`) in file order. `id` is the int64 written, or INT64_MIN + string code for any other
-    text; `phase` (uint8) is the letter."""
+    """Flow events (`s`, `t`, `f`) in file order.
+
+    `id` is the int64 written, or INT64_MIN + string code for any other text; `phase` (uint8) is the letter.
+    """
 
     ts: NDArray[np.int64]
     track: NDArray[np.int32]

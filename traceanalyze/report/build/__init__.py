@@ -106,7 +106,7 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
         totals_table(headline, window),
         causes_table(analysis.idle, window),
         syncs_table(analysis.syncs),
-        gaps_table(analysis.gaps, analysis.steps),
+        gaps_table(analysis.gaps, analysis.gap_count, analysis.steps),
         launches_table(analysis.launches),
         calls_table(analysis.launches),
         devices_table(analysis.partitions, analysis.trace.devices, window),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.build.window import step_labels
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import Column, Kind, Message, Table
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Gap, IdleCauses, Steps
@@ -57,7 +57,7 @@ def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
     )
 
 
-def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, steps: Steps) -> Table:
+def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, count: int, steps: Steps) -> Table:
     """The longest idle intervals; `at_ns` counts from the start of the step."""
     # Which step it is goes without saying when there is one.
     columns = (Column("step", Kind.TEXT, machine=len(steps) == 1), *_GAPS)
@@ -77,4 +77,6 @@ def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, steps: Steps) -> Table:
         )
         for gap in gaps
     )
-    return Table("gaps", columns, rows, ranked=True)
+    kept = (("kept", Kind.COUNT, len(rows)), ("count", Kind.COUNT, count))
+    notes = (Message("gaps_kept", kept),) if len(rows) < count else ()
+    return Table("gaps", columns, rows, ranked=True, notes=notes)

@@ -1,7 +1,5 @@
 #include "automaton.h"
 
-#include <algorithm>
-
 namespace scan {
 namespace {
 
@@ -33,8 +31,9 @@ bool form_of(Byte c, Form& form) {
     return true;
 }
 
-std::uint64_t state_of(Level level, std::uint64_t kind, std::uint64_t key) {
-    return (kind * 0x9E3779B97F4A7C15u ^ key) * 4 + static_cast<unsigned>(level);
+bool foldable(Target target) {
+    if (target.action != Action::text && target.action != Action::phase) return false;
+    return target.slot >= kCat && target.slot <= kPhase;
 }
 
 }  // namespace
@@ -59,8 +58,6 @@ struct Automaton::Step {
         edge.operation = static_cast<std::uint8_t>(operation(action, form));
         edge.slot = static_cast<std::uint8_t>(slot);
         edge.form = form;
-        edge.watched = (action == Action::skip || action == Action::integer || (action == Action::text && slot == kName)) &&
-                       (form == Form::bare || form == Form::string);
         edge.length = offset();
     }
 };
@@ -74,7 +71,7 @@ Automaton::Automaton(const Schema& schema, Rows& rows, bool learn)
     start_ = find(Level::list, 0, 0);
 }
 
-Outcome Automaton::derive(Node& node, const Byte* text, const Byte* end, Edge*& edge) {
+Outcome Automaton::derive(Node& node, const Byte* text, const Byte* end, const Edge*& edge) {
     Step step{text, end, text, node.level, false, node.folds, node.kind, 0, {}};
     const Outcome outcome = walk(step);
     if (outcome == Outcome::complete) edge = keep(node, step);
@@ -139,8 +136,7 @@ Outcome Automaton::member(Step& step) {
         step.opened = true;
         return Outcome::complete;
     }
-    step.key = digest(0, key);
-    if (foldable(step, target) && fold(step, target)) return Outcome::complete;
+    if (step.folds && foldable(target) && fold(step, target)) return Outcome::complete;
     Form form;
     if (!form_of(*step.at, form)) return step.stop();
     if (form != Form::bare) ++step.at;
@@ -150,71 +146,37 @@ Outcome Automaton::member(Step& step) {
             const std::uint8_t slot = schema_.slots_by_kind(target.slot)[kind];
             if (slot != kNoSlot) step.edge.sets |= bit(slot);
         }
-    step.edge.key = state_of(step.level, step.kind, step.key);
+    step.key = digest(0, key);
     step.finish(target.action, target.slot, form);
     return Outcome::complete;
 }
 
-// Whether a value should be part of the literal, if it is short and plain.
-bool Automaton::foldable(const Step& step, Target target) const {
-    if (!step.folds || step.edge.constants == Edge::kConstants) return false;
-    switch (target.action) {
-        case Action::phase: return true;
-        case Action::text: if (target.slot >= kCat && target.slot <= kTid) return true; break;
-        case Action::skip: case Action::integer: break;
-        default: return false;
-    }
-    return steady_.count(state_of(step.level, step.kind, step.key)) != 0;
-}
-
 // Makes a short, plain value part of the literal.
 bool Automaton::fold(Step& step, Target target) {
-    const bool quoted = *step.at == '"';
-    const Byte* begin = step.at + quoted;
-    const Byte* end = quoted ? find_quote_or_escape(begin, step.end) : skip_bare(begin);
-    if (end == nullptr || (quoted ? *end != '"' : end == begin || end == step.end)) return false;
-    const Text text = {begin, end};
-    if (text.size() > kLongestConstant || step.offset() + text.size() > Edge::kLongest) return false;
-    std::int64_t value = 0;
-    switch (target.action) {
-        case Action::phase:
-            if (!quoted || text.size() == 0) return false;
-            value = rows_.phases.number(text);
-            break;
-        case Action::integer:
-            if (!parse_integer(text, value)) return false;
-            break;
-        case Action::text: value = rows_.strings.code(text); break;
-        default: break;
+    const Byte* p = step.at;
+    const bool quoted = *p == '"';
+    const Byte* value = p + quoted;
+    const Byte* stop;
+    if (quoted) {
+        stop = find_quote_or_escape(value, step.end);
+        if (stop == nullptr || *stop != '"') return false;
+    } else {
+        stop = skip_bare(p);
+        if (stop == p || stop == step.end) return false;
     }
-    if (target.action != Action::skip) {
-        step.edge.constant[step.edge.constants++] = {target.slot, step.offset(), value};
-        step.edge.sets |= bit(target.slot);
-    }
-    if (target.slot == kPhase || target.slot == kCat) step.kind = digest(step.kind * 31 + target.slot, text);
-    step.at = end + quoted;
+    const Text text = {value, stop};
+    const bool phase = target.action == Action::phase;
+    if (text.size() > kLongestConstant || (phase && (!quoted || text.size() == 0))) return false;
+    step.edge.constant[target.slot - kCat] = phase ? rows_.phases.number(text) : rows_.strings.code(text);
+    step.edge.untouched[target.slot - kCat] = 0;
+    step.edge.constants = true;
+    step.edge.sets |= bit(target.slot);
+    if (phase || target.slot == kCat) step.kind = digest(step.kind * 31 + target.slot, text);
+    step.at = stop + quoted;
     return true;
 }
 
-void Automaton::observe(Node& node, Edge& edge, Text value) {
-    const std::uint64_t first = load8(value.begin);
-    const std::uint64_t seen = value.size() < 8 ? first & ((std::uint64_t{1} << 8 * value.size()) - 1) : first;
-    edge.streak = seen == edge.seen ? static_cast<std::uint16_t>(edge.streak + 1) : std::uint16_t{0};
-    edge.seen = seen;
-    if (edge.streak != Edge::kSteady || !node.folds || steady_.size() == kMaxNodes) return;
-    steady_.insert(edge.key);
-    node.drop(&edge);  // to be derived again, with the value in the literal
-}
-
-void Node::drop(const Edge* edge) {
-    Edge** last = edges + count;
-    Edge** found = std::find(edges, last, edge);
-    if (found == last) return;
-    std::move(found + 1, last, found);
-    --count;
-}
-
-Edge* Automaton::keep(Node& node, const Step& step) {
+const Edge* Automaton::keep(Node& node, const Step& step) {
     unlearned_ = step.edge;
     unlearned_.next = find(step.level, step.kind, step.key);
     if (!node.learns || step.edge.length > Edge::kLongest) return &unlearned_;
@@ -244,7 +206,7 @@ Edge* Automaton::room_in(Node& node) {
 Node* Automaton::find(Level level, std::uint64_t kind, std::uint64_t key) {
     Node* lost = &lost_[static_cast<unsigned>(level)];
     if (!learn_) return lost;
-    const std::uint64_t state = state_of(level, kind, key);
+    const std::uint64_t state = (kind * 0x9E3779B97F4A7C15u ^ key) * 4 + static_cast<unsigned>(level);
     Node*& node = index_[state];
     if (node == nullptr && nodes_.size() < kMaxNodes) {
         nodes_.emplace_back(level, kind);

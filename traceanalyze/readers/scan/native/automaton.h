@@ -3,7 +3,7 @@
 // A profiler writes the same few keys in the same few orders with the same white space. What stands between the end of
 // one value and the begin of the next (`, "tid": `) is a step of the grammar; the automaton keeps the steps it has seen
 // as edges, literal text with what it means, and matches them with a few wide comparisons. Values that hardly vary
-// (phase, category, process, thread, and those that turn out not to) become part of the literal.
+// (phase, category, process, thread) become part of the literal.
 //
 // A node stands for a state of the grammar (its level), and an edge holds exactly what the grammar makes of its literal
 // in that state. So an edge that matches says what the grammar would have said, and learning changes no result.
@@ -11,7 +11,6 @@
 
 #include <deque>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "rows.h"
 
@@ -33,20 +32,9 @@ constexpr unsigned operation(Action action, Form form) {
     return static_cast<unsigned>(action) * kOperations + static_cast<unsigned>(form);
 }
 
-// A value that became part of a literal.
-struct Constant {
-    std::uint8_t slot;
-    std::uint32_t offset;  // of its text
-    std::int64_t value;
-};
-
 struct Edge {
     static constexpr unsigned kLongest = 96;
-    static constexpr unsigned kConstants = 6;
-
-    // Uses of an edge after which its value is no longer watched, and of the same value that make it a constant.
-    static constexpr std::uint32_t kTrial = 2000;
-    static constexpr std::uint16_t kSteady = 48;
+    static constexpr unsigned kConstants = kPhase - kCat + 1;
 
     Byte literal[kLongest] = {};  // ends with the quote or bracket that begins the value, if one does
     Node* next = nullptr;
@@ -56,16 +44,13 @@ struct Edge {
     std::uint8_t operation = 0;
     std::uint8_t slot = 0;
     Form form = Form::string;
-    bool watched = false;         // the value is one that may turn out to be a constant
-    bool braces = false;          // of args are in the literal
+    bool constants = false;  // there are some
+    bool braces = false;     // of args are in the literal
     std::uint32_t element = 0;    // offset of the event's brace, at level list
     std::uint32_t args_begin = 0; // offset of the brace that opens args, if not 0
     std::uint32_t args_end = 0;   // offset behind the brace that closes them, if not 0
-    std::uint64_t key = 0;        // state that the key of the value stands for
-    std::uint64_t seen = 0;       // the last value's first bytes
-    std::uint16_t streak = 0;     // how often in a row it was this
-    std::uint8_t constants = 0;
-    Constant constant[kConstants] = {};
+    std::int64_t constant[kConstants] = {};  // of the slots kCat to kPhase
+    std::int64_t untouched[kConstants] = {-1, -1, -1, -1};  // ones where there is no constant
 
     Action action() const { return static_cast<Action>(operation / kOperations); }
 
@@ -85,8 +70,7 @@ struct Node {
     std::uint64_t kind;  // digest of the event's constants so far: events of a kind share nodes
     Edge* edges[kWidest] = {};
 
-    Edge* match(const Byte* text);
-    void drop(const Edge* edge);
+    const Edge* match(const Byte* text);
 };
 
 inline bool Edge::matches(const Byte* text) const {
@@ -106,7 +90,7 @@ inline bool Edge::matches(const Byte* text) const {
     return form != Form::bare || kBare[text[length]];
 }
 
-inline Edge* Node::match(const Byte* text) {
+inline const Edge* Node::match(const Byte* text) {
     for (unsigned i = 0; i < count; ++i) {
         Edge* edge = edges[i];
         if (!edge->matches(text)) continue;
@@ -126,12 +110,7 @@ public:
 
     // The step from `text` on, derived from the grammar, and learned if there is room. The edge is good until the next
     // call. At level list there must be an object behind the separators.
-    Outcome derive(Node& node, const Byte* text, const Byte* end, Edge*& edge);
-
-    // Takes note of the value behind an edge: if it never varies, it becomes part of the literal.
-    void watch(Node& node, Edge& edge, Text value) {
-        if (edge.hits < Edge::kTrial) observe(node, edge, value);
-    }
+    Outcome derive(Node& node, const Byte* text, const Byte* end, const Edge*& edge);
 
 private:
     struct Step;
@@ -139,9 +118,7 @@ private:
     Outcome walk(Step& step);
     Outcome member(Step& step);
     bool fold(Step& step, Target target);
-    void observe(Node& node, Edge& edge, Text value);
-    bool foldable(const Step& step, Target target) const;
-    Edge* keep(Node& node, const Step& step);
+    const Edge* keep(Node& node, const Step& step);
     Node* find(Level level, std::uint64_t kind, std::uint64_t key);
     Edge* room_in(Node& node);
 
@@ -153,7 +130,6 @@ private:
     std::unordered_map<std::uint64_t, Node*> index_;
     Node lost_[3];  // one a level: they learn nothing
     Node* start_;
-    std::unordered_set<std::uint64_t> steady_;  // states whose value is a constant
     Edge unlearned_;
 };
 

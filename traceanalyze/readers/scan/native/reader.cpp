@@ -16,7 +16,7 @@ Reader::Reader(const Schema& schema, Rows& rows, bool learn)
 Outcome Reader::read(const Byte*& p, const Byte* end, std::size_t max_bytes, const Byte*& element) {
     const Byte* at = p;
     Node* node = node_;
-    Edge* edge = std::exchange(first_, nullptr);
+    const Edge* edge = std::exchange(first_, nullptr);
     Outcome outcome = Outcome::complete;
     event_.clear();
     for (bool first = true;; first = false, edge = node->match(at)) {
@@ -27,25 +27,23 @@ Outcome Reader::read(const Byte*& p, const Byte* end, std::size_t max_bytes, con
         if (first) element = at + edge->element;
         apply(*edge, at);
         at += edge->length;
-        if (edge->action() == Action::end) break;
-        const Byte* begin = at;
-        at = value(*edge, begin, end, outcome);
-        if (at == nullptr) return outcome;
-        if (edge->watched) automaton_.watch(*node, *edge, {begin, at});
         node = edge->next;
+        if (edge->action() == Action::end) break;
+        at = value(*edge, at, end, outcome);
+        if (at == nullptr) return outcome;
     }
     if (static_cast<std::size_t>(at - element) > max_bytes) return Outcome::malformed;
     rows_.add(event_);
-    node_ = edge->next;
+    node_ = node;
     p = at;
     return Outcome::complete;
 }
 
 inline void Reader::apply(const Edge& edge, const Byte* literal) {
     event_.present |= edge.sets;
-    for (const Constant* constant = edge.constant; constant < edge.constant + edge.constants; ++constant) {
-        event_.at[constant->slot] = literal + constant->offset;
-        event_.set(constant->slot, constant->value);
+    if (edge.constants) {
+        std::int64_t* value = event_.value + kCat;
+        for (unsigned i = 0; i < Edge::kConstants; ++i) value[i] = (value[i] & edge.untouched[i]) | edge.constant[i];
     }
     if (edge.braces) {
         if (edge.args_end != 0) event_.args.end = literal + edge.args_end;
@@ -54,7 +52,7 @@ inline void Reader::apply(const Edge& edge, const Byte* literal) {
 }
 
 // Reads the value whose text, behind any quote or bracket, begins at `p`; null, and the outcome, if it is not complete.
-inline const Byte* Reader::value(Edge& edge, const Byte* p, const Byte* end, Outcome& outcome) {
+inline const Byte* Reader::value(const Edge& edge, const Byte* p, const Byte* end, Outcome& outcome) {
     const unsigned slot = edge.slot;
     const Byte* done = nullptr;
     switch (edge.operation) {

@@ -17,7 +17,7 @@ public:
     Outcome read(const Byte*& p, const Byte* end, std::size_t max_bytes, const Byte*& element);
 
 private:
-    const Byte* value(Edge& edge, const Byte* p, const Byte* end, Outcome& outcome);
+    const Byte* value(const Edge& edge, const Byte* p, const Byte* end, Outcome& outcome);
     const Byte* text_string(unsigned slot, const Byte* p, const Byte* end);
     const Byte* any_value(const Edge& edge, const Byte* p, const Byte* end, Outcome& outcome);
     void apply(const Edge& edge, const Byte* literal);
@@ -28,7 +28,7 @@ private:
     Rows& rows_;
     Automaton automaton_;
     Node* node_;
-    Edge* first_ = nullptr;
+    const Edge* first_ = nullptr;
     Event event_{};
 };
 

@@ -1,0 +1,5 @@
+"""`python -m traceanalyze`."""
+
+from traceanalyze.cli.main import main
+
+main()
