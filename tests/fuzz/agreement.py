@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import random
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from traceanalyze.readers.scan import native, twin
 from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, Field, Kind, Scan, Sparse
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Iterator
 
 INT64_MIN = -(2**63)
@@ -154,8 +154,10 @@ def head(text: bytes, size: int) -> bytes:
 HAND_MADE = (
     b'{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1.5,"dur":2,"args":{"stream":7}}]}',
     b'[{"name":"a","ph":"X","pid":"p","tid":null,"ts":"1736408883688177.930","dur":"145.57","args":{"x":1,"y":[]}},]',
-    b'\xef\xbb\xbf {"schemaVersion": 1, "traceEvents": [\n  {"ph": "M", "name": "process_name", "pid": 1, "tid": 0,\n'
-    b'   "args": {"name": "py\\u0074hon \\ud83d\\ude00 \\ud800 \\q"}}\n  ], "end": [1, {"a": "b"}]}\n',
+    (
+        b'\xef\xbb\xbf {"schemaVersion": 1, "traceEvents": [\n{"ph": "M", "name": "process_name", "pid": 1, "tid": 0,\n'
+        b' "args": {"name": "py\\u0074hon \\ud83d\\ude00 \\ud800 \\q"}}\n  ], "end": [1, {"a": "b"}]}\n'
+    ),
     b'[{"ph":"s","id":12,"ts":1,"pid":0,"tid":0},{"ph":"f","id":"0x1","ts":2},{"ph":"t","id":-0,"ts":3,"cat":"c"}]',
     b'[{"ph":"i","ts":1,"args":{"Bytes":-5,"Addr":18446744073709551615,"x":1e400,"y":"\\n"},"s":"t"},3,"x",[1],null]',
     b'{"a":1,"traceEvents":[{"ph":"X","ts":1,"dur":1},{"ph":"X","ts":x!},{"ph":"X","ts":3,"dur":0.0005}],"b":}',

@@ -19,7 +19,8 @@ Parts = list[tuple[idle.Gap, list[idle.Piece]]]
 
 def numbers(path: Path) -> dict[str, Any]:
     """Windows, partition, device span, idle causes, syncs and launches of a trace file, in ns."""
-    built = trace.build(raw.load(path))
+    read = raw.load(path)
+    built = trace.build(read)
     windows = trace.windows(built)
     rows = [(row.start, row.end) for row in windows.rows]
     devices = _by_device(built.device)
@@ -27,6 +28,7 @@ def numbers(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         "mode": windows.mode,
         "base": built.base,
+        "malformed": read.malformed,
         "repaired": built.repaired,
         "between_steps": windows.between,
         "lead_in": windows.lead_in,

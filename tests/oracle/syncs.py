@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ class Sync:
     call: Event
     terminal: bool
     idle_caused: int = 0
-    drained: list[Gap] = field(default_factory=list)
 
 
 def costs(trace: Trace, state: Host, parts: list[tuple[Gap, list[Piece]]]) -> list[Sync]:
@@ -35,7 +34,6 @@ def costs(trace: Trace, state: Host, parts: list[tuple[Gap, list[Piece]]]) -> li
         if candidates:
             chosen = max(candidates, key=lambda sync: (_on_launching_thread(sync, gap), sync.call.start))
             chosen.idle_caused += sum(b - a for a, b, cause in pieces if cause not in {"data_loading", "peer_wait"})
-            chosen.drained.append(gap)
         else:
             _share(near, pieces)
     return syncs

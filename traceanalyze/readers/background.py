@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BATCH_BYTES = 1 << 18
+_BATCH_BYTES = 1 << 20
 _BATCHES_AHEAD = 4
 
 

@@ -172,7 +172,8 @@ class _Scanner:
         )
         self._handle = ctypes.c_void_p()
         _check(library.trace_scan_open(ctypes.byref(options), ctypes.byref(self._handle)))
-        weakref.finalize(self, library.trace_scan_close, self._handle)
+        # Not at exit: arrays may still be looked at then.
+        weakref.finalize(self, library.trace_scan_close, self._handle).atexit = False
 
     def read(self, readinto: Callable[[memoryview], int], block_bytes: int) -> None:
         """Scan all that `readinto` gives, block by block, in the scanner's own buffer."""
@@ -221,10 +222,10 @@ class _Scanner:
 
 def _metadata(scanner: _Scanner, strings: Strings) -> list[Metadata]:
     codes = scanner.array(_METADATA, np.int32, width=3).tolist()
+    text = cache(strings.raw)  # a few names and ids, again and again
     texts = scanner.texts(_METADATA_BLOB, _METADATA_ENDS)
     return [
-        Metadata(strings.raw(name), strings.raw(pid), strings.raw(tid), args)
-        for (name, pid, tid), args in zip(codes, texts, strict=True)
+        Metadata(text(name), text(pid), text(tid), args) for (name, pid, tid), args in zip(codes, texts, strict=True)
     ]
 
 

@@ -25,11 +25,11 @@ enum class Level : std::uint8_t {
 
 struct Node;
 
-constexpr unsigned kOperations = 4;
+constexpr unsigned kForms = 4;
 
 // What to do with a value: the action and the form it begins with.
 constexpr unsigned operation(Action action, Form form) {
-    return static_cast<unsigned>(action) * kOperations + static_cast<unsigned>(form);
+    return static_cast<unsigned>(action) * kForms + static_cast<unsigned>(form);
 }
 
 struct Edge {
@@ -38,21 +38,21 @@ struct Edge {
 
     Byte literal[kLongest] = {};  // ends with the quote or bracket that begins the value, if one does
     Node* next = nullptr;
-    Bits sets = 0;                // slots that the constants and the value fill
+    Bits sets = 0;  // slots that the constants and the value fill
     std::uint32_t length = 0;
     std::uint32_t hits = 0;
     std::uint8_t operation = 0;
     std::uint8_t slot = 0;
     Form form = Form::string;
-    bool constants = false;  // there are some
-    bool braces = false;     // of args are in the literal
-    std::uint32_t element = 0;    // offset of the event's brace, at level list
-    std::uint32_t args_begin = 0; // offset of the brace that opens args, if not 0
-    std::uint32_t args_end = 0;   // offset behind the brace that closes them, if not 0
-    std::int64_t constant[kConstants] = {};  // of the slots kCat to kPhase
-    std::int64_t untouched[kConstants] = {-1, -1, -1, -1};  // ones where there is no constant
+    bool constants = false;         // there are some
+    bool braces = false;            // of args are in the literal
+    std::uint32_t element = 0;      // offset of the event's brace, at level list
+    std::uint32_t args_begin = 0;   // offset of the brace that opens args, if not 0
+    std::uint32_t args_end = 0;     // offset behind the brace that closes them, if not 0
+    std::int64_t constant[kConstants] = {};  // of the slots from kCat to kPhase
+    std::int64_t untouched[kConstants] = {-1, -1, -1, -1};  // zero where there is a constant
 
-    Action action() const { return static_cast<Action>(operation / kOperations); }
+    Action action() const { return static_cast<Action>(operation / kForms); }
 
     bool matches(const Byte* text) const;
 };
@@ -63,11 +63,11 @@ struct Node {
     Node(Level level_, std::uint64_t kind_) : level(level_), kind(kind_) {}
 
     Level level;
-    bool folds = true;   // constants may become part of literals
+    bool folds = true;  // constants may become part of literals
     bool learns = true;
     unsigned count = 0;
     unsigned wasted = 0;  // edges in a row that made room for others before they were of use
-    std::uint64_t kind;  // digest of the event's constants so far: events of a kind share nodes
+    std::uint64_t kind;   // digest of the event's phase and category so far: events of a kind share nodes
     Edge* edges[kWidest] = {};
 
     const Edge* match(const Byte* text);

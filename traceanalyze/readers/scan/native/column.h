@@ -21,7 +21,8 @@ public:
     Memory() = default;
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
-    Memory(Memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    Memory(Memory&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
     Memory& operator=(Memory&& other) noexcept {
         std::swap(data_, other.data_);
         std::swap(size_, other.size_);
@@ -35,7 +36,7 @@ public:
     // False, and nothing changed, when there is no memory. Contents stay, as far as they fit.
     bool resize(std::size_t size);
 
-    // Says that the bytes from `begin` to `end` are about to be written: one call costs less than a fault for each page.
+    // Says that the bytes from `begin` to `end` will be written soon: one call costs less than a fault for each page.
     void prepare(std::size_t begin, std::size_t end);
 
 private:
@@ -114,7 +115,8 @@ private:
         const std::size_t least = (size_ + count) * sizeof(T);
         const std::size_t bytes = capacity_ * sizeof(T);
         const std::size_t wanted = std::max(least, (bytes + bytes / 8 + kChunk) / kChunk * kChunk);
-        if (wanted > memory_.size() && !memory_.resize(std::max(wanted, 2 * memory_.size()))) throw std::bad_alloc();
+        if (wanted > memory_.size() && !memory_.resize(std::max(wanted, 2 * memory_.size())) && !memory_.resize(wanted))
+            throw std::bad_alloc();
         memory_.prepare(bytes, wanted);
         capacity_ = wanted / sizeof(T);
     }

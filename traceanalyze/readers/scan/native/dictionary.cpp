@@ -136,7 +136,7 @@ std::int32_t Strings::insert(Text text, std::uint32_t hash, std::size_t slot) {
         widen();
         for (slot = hash & mask_; table_[slot].code != kVacant;) slot = (slot + 1) & mask_;
     }
-    table_[slot] = {hash, static_cast<std::int32_t>(count), offsets_[count]};
+    table_[slot] = {hash, static_cast<std::int32_t>(count)};
     blob_.grown(size);
     offsets_.push(static_cast<std::int64_t>(blob_.size()));
     return static_cast<std::int32_t>(count);
@@ -147,7 +147,7 @@ void Strings::widen() {
     Memory entries;
     if (!entries.resize(slots * sizeof(Entry))) throw std::bad_alloc();
     auto* table = static_cast<Entry*>(entries.data());
-    std::fill_n(table, slots, Entry{0, kVacant, 0});
+    std::fill_n(table, slots, Entry{0, kVacant});
     for (std::size_t i = 0; table_ != nullptr && i <= mask_; ++i) {
         if (table_[i].code == kVacant) continue;
         std::size_t slot = table_[i].hash & (slots - 1);

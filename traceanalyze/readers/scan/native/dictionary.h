@@ -55,7 +55,6 @@ private:
     struct Entry {
         std::uint32_t hash;
         std::int32_t code;
-        std::int64_t offset;
     };
 
     static std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
@@ -86,8 +85,8 @@ private:
 
     bool equals(const Entry& entry, const Byte* p, std::size_t size) const {
         const auto code = static_cast<std::size_t>(entry.code);
-        if (static_cast<std::size_t>(offsets_[code + 1] - entry.offset) != size) return false;
-        const Byte* q = blob_.data() + entry.offset;
+        if (static_cast<std::size_t>(offsets_[code + 1] - offsets_[code]) != size) return false;
+        const Byte* q = blob_.data() + offsets_[code];
         for (; size > 32; size -= 32, p += 32, q += 32)
             if (!is_zero((load16(p) ^ load16(q)) | (load16(p + 16) ^ load16(q + 16)))) return false;
         const Vector low = (load16(p) ^ load16(q)) & first_bytes(size);

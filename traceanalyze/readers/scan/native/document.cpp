@@ -104,8 +104,8 @@ Byte* Buffer::space(std::size_t bytes) {
     }
     const bool idle = memory_.size() > kMaxIdleBuffer && memory_.size() / 4 > needed;
     if (memory_.size() < needed || idle) {
-        const std::size_t size = idle ? needed : std::max(needed, 2 * memory_.size());
-        if (!memory_.resize(size)) throw std::bad_alloc();
+        const std::size_t ample = idle ? needed : std::max(needed, 2 * memory_.size());
+        if (!memory_.resize(ample) && !memory_.resize(needed)) throw std::bad_alloc();
     }
     return data() + end_;
 }
@@ -116,7 +116,7 @@ void Buffer::filled(std::size_t bytes) {
 }
 
 Document::Document(const Schema& schema, Rows& rows, std::size_t max_value_bytes, bool learn)
-    : max_value_bytes_(std::min(max_value_bytes, kMaxValueBytes)), reader_(schema, rows, learn) {
+    : max_value_bytes_(std::min(max_value_bytes, kMaxValueBytes)), reader_(std::in_place, schema, rows, learn) {
     summary_.fault = -1;
 }
 
@@ -132,6 +132,7 @@ void Document::finish() {
     final_ = true;
     run();
     buffer_.release();
+    reader_.reset();
     summary_.trailing_bytes = summary_.size - std::min(tail_from_, summary_.size);
 }
 
@@ -258,7 +259,7 @@ Outcome Document::read_value(const Byte*& p) {
 bool Document::list() {
     for (;;) {
         const Byte* p = buffer_.begin();
-        if (reader_.expects(p)) {
+        if (reader_->expects(p)) {
             if (!element(p, p)) return false;
         } else {
             const Byte* begin = skip_separators(p);
@@ -280,7 +281,7 @@ bool Document::list() {
 
 // An event; `p` is at the separators before it. `begin` is its brace unless the reader knows better.
 bool Document::element(const Byte* p, const Byte* begin) {
-    Outcome outcome = reader_.read(p, buffer_.end(), max_value_bytes_, begin);
+    Outcome outcome = reader_->read(p, buffer_.end(), max_value_bytes_, begin);
     if (outcome == Outcome::unfinished && static_cast<std::size_t>(buffer_.end() - begin) > max_value_bytes_)
         outcome = Outcome::malformed;
     return settle(outcome, begin, p, nullptr);

@@ -1,7 +1,7 @@
 // The document around the events: root, header, event list, and the way back after malformed text.
 #pragma once
 
-#include <memory>
+#include <optional>
 
 #include "reader.h"
 #include "scan.h"
@@ -87,7 +87,7 @@ private:
 
     std::size_t max_value_bytes_;
     Buffer buffer_;
-    Reader reader_;
+    std::optional<Reader> reader_;  // until the text is complete
     Header header_;
     State state_ = State::root;
     bool in_object_ = false;      // the root is an object

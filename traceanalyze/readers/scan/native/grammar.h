@@ -49,8 +49,8 @@ inline const Byte* skip_bare(const Byte* p) {
 // First quote or backslash at or after `p`, null if there is none before `end`.
 inline const Byte* find_quote_or_escape(const Byte* p, const Byte* end) {
     const auto special = [](Vector v) { return mask16(equal(v, '"') | equal(v, '\\')); };
-    for (; p < end; p += 32) {
-        const Bits found = special(load16(p)) | special(load16(p + 16)) << 16;
+    for (; p < end; p += 16) {
+        const Bits found = special(load16(p));
         if (found != 0) return p + lowest(found);
     }
     return nullptr;

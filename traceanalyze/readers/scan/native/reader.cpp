@@ -3,7 +3,7 @@
 namespace scan {
 namespace {
 
-// The text of a number: a string's content undecoded, or the value as written (which an array never is a number).
+// What may be a number: a string's content undecoded, or any other value as written.
 Text number_text(Text value) {
     return *value.begin == '"' ? Text{value.begin + 1, value.end - 1} : value;
 }
@@ -145,7 +145,9 @@ void Reader::store(Action action, unsigned slot, Text value) {
             std::memcpy(&number, &real, sizeof number);
             break;
         }
-        case Action::phase: number = *value.begin == '"' ? rows_.phases.number(number_text(value)) : Phases::kNone; break;
+        case Action::phase:
+            number = *value.begin == '"' ? rows_.phases.number({value.begin + 1, value.end - 1}) : Phases::kNone;
+            break;
         case Action::id:
             event_.id = value;
             valid = false;

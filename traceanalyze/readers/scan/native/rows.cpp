@@ -28,7 +28,8 @@ void Phases::freeze() {
         const auto byte = static_cast<Byte>(c);
         list({&byte, &byte + 1}, single_[c]);
     }
-    for (std::size_t i = 0; i < long_counts_.size(); ++i) list(long_.text(static_cast<std::int32_t>(i)), long_counts_[i]);
+    for (std::size_t i = 0; i < long_counts_.size(); ++i)
+        list(long_.text(static_cast<std::int32_t>(i)), long_counts_[i]);
     long_.freeze();
 }
 

@@ -13,8 +13,8 @@ struct Event {
     Bits present;     // slots that have a value; all else is undefined without it
     Bits valid;       // numeric slots whose text was such a number
     Bits fractional;  // of ts and dur: not whole microseconds
-    Text args;        // as written
-    Text id;          // as written, if not valid
+    Text args;  // as written
+    Text id;    // as written, if not valid
     std::int64_t value[kSlots];
     const Byte* at[kSlots];  // where the text of a field's value begins: the last one counts
 
