@@ -194,8 +194,8 @@ def test_a_cut_gzip_is_read_up_to_the_cut_and_says_so(tmp_path):
         (b"a,b\n1,2\n", "this is a table (CSV)"),
         (b"\x80\x04\x95\x00}\x8c\x08segments", "this is a memory snapshot"),
         (b"\x0a\x04\x40\x01\x50\x01" * 9, "this is a Perfetto protobuf trace"),
-        (gzip.compress(gzip.compress(GOOD)), "compressed with gzip more than once"),
-        (gzip.compress(b"<html>"), "this is an HTML or XML page"),
+        (gzip.compress(gzip.compress(GOOD, mtime=0), mtime=0), "compressed with gzip more than once"),
+        (gzip.compress(b"<html>", mtime=0), "this is an HTML or XML page"),
     ],
 )
 def test_a_file_that_is_no_trace_is_refused_in_one_line(file, content, reason):
