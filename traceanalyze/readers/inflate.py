@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from isal import isal_zlib
+from isal import igzip_lib, isal_zlib
 
 from traceanalyze.readers.detect import GZIP_MAGIC
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _LONGEST_PIECE = 1 << 16
 _SHORTEST_PIECE = 1 << 8
 _BLOCK = 1 << 18
-_Damaged = cast("type[Exception]", isal_zlib.IsalError)
+_Damaged = cast("type[Exception]", igzip_lib.error)
 _HCRC, _EXTRA, _NAME, _COMMENT = 2, 4, 8, 16
 
 
@@ -84,23 +84,19 @@ def inflate(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
 
 
 def _member(source: _Input, report: Inflation) -> Iterator[bytes]:
-    body = isal_zlib.decompressobj(-isal_zlib.MAX_WBITS)
+    # Of isal's three decompressors the one that lets other threads run; blocks this small stay in the cache.
+    body = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
     checksum = length = 0
-    piece: bytes | memoryview = b""
-    text = b""
     while not body.eof:
-        if not piece and len(text) < _BLOCK:
-            piece = source.take(min(_LONGEST_PIECE, max(_SHORTEST_PIECE, source.taken // 8)))
-            if not piece:
-                report.fault = _ends_early(report)
-                return
+        piece = source.take(_piece_size(source)) if body.needs_input else memoryview(b"")
+        if body.needs_input and not piece:
+            report.fault = _ends_early(report)
+            return
         try:
-            # A bounded block is inflated into the cache; an unbounded one into memory that must first be found.
             text = body.decompress(piece, _BLOCK)
         except _Damaged:
             report.fault = f"the gzip stream is damaged after {report.text_bytes:,} bytes of text"
             return
-        piece = body.unconsumed_tail
         checksum = isal_zlib.crc32(text, checksum)
         length += len(text)
         report.text_bytes += len(text)
@@ -113,6 +109,10 @@ def _member(source: _Input, report: Inflation) -> Iterator[bytes]:
         report.fault = _ends_early(report)
     elif trailer != checksum.to_bytes(4, "little") + (length & 0xFFFFFFFF).to_bytes(4, "little"):
         report.fault = f"the gzip checksum does not match the {report.text_bytes:,} bytes of text before it"
+
+
+def _piece_size(source: _Input) -> int:
+    return min(_LONGEST_PIECE, max(_SHORTEST_PIECE, source.taken // 8))
 
 
 def _skip_header(source: _Input) -> bool:

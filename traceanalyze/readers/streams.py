@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self
 from traceanalyze.readers.background import Background
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES
 from traceanalyze.readers.inflate import Inflation, inflate
-from traceanalyze.readers.quick_inflate import inflate_quickly
 from traceanalyze.readers.stored import StoredBytes
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ class Stream:
     """Text of a source; `fault` and `trailing_bytes` are final at its end. Use it as a context manager."""
 
     def __init__(self, source: Source, *, progress: Callable[[int], None] | None, ahead: bool) -> None:
-        self._source = source
         self._progress = progress
         self._inflation = Inflation()
         self._thread: Background | None = None
@@ -78,25 +76,13 @@ class Stream:
         self._stored.close()
 
     def _unpacked(self, first: bytes, *, ahead: bool) -> Iterator[bytes]:
-        if not first.startswith(GZIP_MAGIC):
-            blocks = chain((first,), iter(self._stored.read, b""))
-        elif ahead:
-            blocks = inflate_quickly(first, self._stored, self._again)
-        else:
-            blocks = self._forgiving(first)
+        blocks: Iterator[bytes] = chain((first,), iter(self._stored.read, b""))
+        if first.startswith(GZIP_MAGIC):
+            stored = blocks
+            blocks = inflate(lambda: next(stored, b""), self._inflation)
         if ahead:
             blocks = self._thread = Background(blocks)
         return blocks
-
-    def _forgiving(self, first: bytes) -> Iterator[bytes]:
-        stored = chain([first] if first else [], iter(self._stored.read, b""))
-        return inflate(lambda: next(stored, b""), self._inflation)
-
-    def _again(self) -> Iterator[bytes]:
-        """The text from the beginning, the forgiving way."""
-        self._stored.close()
-        self._stored = StoredBytes(self._source)
-        return self._forgiving(b"")
 
 
 def _at_least(count: int, blocks: Iterator[bytes]) -> bytes:
