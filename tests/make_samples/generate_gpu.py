@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.make_samples.cases import Case
+    from tests.simulate.schedule import Schedule
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python tests/make_samples/generate_gpu.py"
@@ -18,48 +21,64 @@ COMMAND = "python tests/make_samples/generate_gpu.py"
 def generate(folder: Path) -> list[Path]:
     """Write every generated case under the folder; the same bytes each time."""
     from tests.make_samples.cases import cases
-    from tests.make_samples.kineto_text import modern, old
+    from tests.simulate.simulate import simulate
+    from tests.simulate.writers.kineto import write
 
     written = []
     for case in cases():
         home = folder / case.name
         home.mkdir(parents=True, exist_ok=True)
-        names = [f"rank{program.rank}.json.gz" if program.world > 1 else "trace.json.gz" for program in case.programs]
-        for name, program in zip(names, case.programs, strict=True):
-            (home / name).write_bytes(compress(old(program) if case.old_layout else modern(program)))
+        ranks = simulate(case.workload)
+        names = [f"rank{each.rank}.json.gz" if len(ranks) > 1 else "trace.json.gz" for each in ranks]
+        for name, schedule in zip(names, ranks, strict=True):
+            (home / name).write_bytes(compress(write(schedule, case.layout)))
             written.append(home / name)
-        (home / "case.toml").write_text(_description(case, names), encoding="utf-8")
+        (home / "case.toml").write_text("\n".join(_description(case, names, ranks)) + "\n", encoding="utf-8")
         written.append(home / "case.toml")
     return written
 
 
-def compress(text: str) -> bytes:
+def compress(text: bytes) -> bytes:
     """Gzip without name and time."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=9, mtime=0) as stream:
-        stream.write(text.encode())
+        stream.write(text)
     return buffer.getvalue()
 
 
-def _description(case: Case, names: list[str]) -> str:
-    from tests.make_samples.truth import truth
+def _description(case: Case, names: list[str], ranks: tuple[Schedule, ...]) -> Iterator[str]:
+    from tests.simulate.truth.summary import critical_resource
 
-    lines = [
-        f'title = "{case.title}"',
-        'made = "generated"',
-        f'how = "{COMMAND}"',
-        "# Times in ns, from the generator's own schedule; parts and idle are sums over all steps.",
-    ]
-    for name, program in zip(names, case.programs, strict=True):
-        found = truth(program)
-        lines += ["", "[[trace]]", f'file = "{name}"', *([f"rank = {program.rank}"] if program.world > 1 else [])]
-        lines += [f"steps = {list(found.steps)}", "", "[trace.parts]"]
-        lines += [f"{part} = {value}" for part, value in found.parts.items()]
-        lines += ["", "[trace.idle]"]
-        lines += [f'"{cause}" = {value}' for cause, value in sorted(found.idle.items())]
-    if case.on_paper:
-        lines += ["", "[on_paper]", *(f"{key} = {value}" for key, value in case.on_paper.items())]
-    return "\n".join(lines) + "\n"
+    yield f'title = "{case.title}"'
+    yield 'made = "generated"'
+    yield f'how = "{COMMAND}"'
+    yield f'command = "traceanalyze sample_traces/{case.name}"'
+    faults = ", ".join(f'{{ name = "{fault.name}", size = {fault.size} }}' for fault in case.workload.faults)
+    yield f"faults = [{faults}]"
+    yield f'critical_resource = "{critical_resource(case.workload)}"'
+    yield "# The simulation's own account. Times in ns; parts and idle are sums over all steps."
+    for name, schedule in zip(names, ranks, strict=True):
+        yield from ("", "[[trace]]", f'file = "{name}"')
+        if len(ranks) > 1:
+            yield f"rank = {schedule.rank}"
+        yield from _truth(case, schedule)
+
+
+def _truth(case: Case, schedule: Schedule) -> Iterator[str]:
+    from tests.simulate.truth.summary import total, truth, without_faults
+
+    known = truth(schedule)
+    yield f"steps = {[step.time for step in known.steps]}"
+    yield from ("", "[trace.parts]", *(f"{part} = {time}" for part, time in total(known.parts).items()))
+    yield from ("", "[trace.idle]", *(f'"{cause}" = {time}' for cause, time in sorted(total(known.idle).items())))
+    if case.workload.faults:
+        times = without_faults(case.workload, schedule.rank)
+        yield from ("", "# Sum of the step times without each fault.", "[trace.without]")
+        yield from (f"{fault} = {time}" for fault, time in times.items())
+    for (op, line, call, terminal), cost in known.syncs.items():
+        if not terminal:
+            yield from ("", "[[trace.sync]]", f'op = "{op}"', f'frame = "{line}"', f'call = "{call}"')
+            yield from (f"count = {cost.count}", f"blocked = {cost.blocked}", f"idle_caused = {cost.idle_caused}")
 
 
 def main() -> None:

@@ -1,0 +1,41 @@
+"""When the next batch is ready: workers make batches ahead of the loop, each worker one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulate.noise import scattered
+from tests.simulate.streams import on_grid
+
+if TYPE_CHECKING:
+    from tests.simulate.workload import Workload
+
+
+class Workers:
+    """Batches are asked for in turn: at the start `prefetch` of each worker, then one whenever one is taken."""
+
+    def __init__(self, workload: Workload, rank: int) -> None:
+        self._workload = workload
+        self._rank = rank
+        self._ready: list[int] = []
+        self._taken: list[int] = []
+
+    def ready(self) -> int:
+        """When the next batch is (or was) ready."""
+        loader = self._workload.loader
+        index = len(self._ready)
+        ahead = loader.workers * loader.prefetch
+        asked = self._taken[index - ahead] if index >= ahead else 0
+        free = self._ready[index - loader.workers] if index >= loader.workers else 0
+        self._ready.append(max(asked, free) + self.cost(index))
+        return self._ready[-1]
+
+    def take(self, now: int) -> None:
+        """The loop takes the batch."""
+        self._taken.append(now)
+
+    def cost(self, index: int) -> int:
+        """Time to make a batch."""
+        workload = self._workload
+        nominal = scattered(workload.loader.cost, 0.05, workload.seed, "batch", self._rank, index)
+        return on_grid(nominal, workload.tick)

@@ -1,0 +1,36 @@
+"""Run all ranks of a workload: they go on side by side and meet in their collectives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulate.faults import with_faults
+from tests.simulate.training import Meeting, Training
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from tests.simulate.schedule import Schedule
+    from tests.simulate.workload import Workload
+
+
+def simulate(workload: Workload) -> tuple[Schedule, ...]:
+    """The schedule of every rank. Time is the same for all; what they meet for ends at one time for all of them."""
+    faulty = with_faults(workload)
+    ranks = [Training(faulty, rank) for rank in range(faulty.ranks.count)]
+    programs = [rank.run() for rank in ranks]
+    meetings = [_next(program, None) for program in programs]
+    while any(meetings):
+        here = [meeting for meeting in meetings if meeting is not None]
+        if len(here) != len(programs):
+            raise AssertionError("the ranks do not ask for the same collectives")
+        end = max(each.arrived for each in here) + here[0].transfer
+        meetings = [_next(program, end) for program in programs]
+    return tuple(rank.host.schedule for rank in ranks)
+
+
+def _next(program: Generator[Meeting, int, None], end: int | None) -> Meeting | None:
+    try:
+        return next(program) if end is None else program.send(end)
+    except StopIteration:
+        return None

@@ -1,0 +1,309 @@
+"""One rank's training loop. It stops wherever it needs the other ranks, and is told when they were done."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.simulate.host import Host
+from tests.simulate.loader import Workers
+from tests.simulate.memory import Allocator
+from tests.simulate.model import Builder, Layer, Module, Op, Tensor, layers_of
+from tests.simulate.optimizer import OPTIMIZERS
+from tests.simulate.schedule import AUTOGRAD, SIDE, Collective, Step, Work
+from tests.simulate.streams import COMM, COMPUTE, SIDE_STREAM, on_grid
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from contextlib import AbstractContextManager
+
+    from tests.simulate.model import Kernel
+    from tests.simulate.schedule import OpCall
+    from tests.simulate.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A rank is here; it goes on when all ranks are, and the transfer is done."""
+
+    arrived: int
+    transfer: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A layer of the forward pass, for its backward node."""
+
+    layer: Layer
+    op: OpCall
+    block: tuple[int, int]
+
+
+class Training:
+    """The program of one rank."""
+
+    def __init__(self, workload: Workload, rank: int) -> None:
+        self.workload = workload
+        self.host = Host(workload, rank)
+        self._builder = Builder(workload.model, workload.device.vendor)
+        self._network, self._loss = self._builder.network(), self._builder.loss()
+        self._layers = [*layers_of(self._network), *layers_of(self._loss)]
+        self._parameters = [each for layer in self._layers for each in layer.parameters]
+        self._workers = Workers(workload, rank)
+        weights = sum(each.bytes for each in self._parameters)
+        kept = sum(layer.keeps for layer in self._layers)
+        self._memory = Allocator(self.host, 4 * weights, 4 * weights + kept + len(self._layers) * 4096)
+        self._collectives = 0
+        self._sequence = 100
+        self._bucket: list[Tensor] = []
+
+    def run(self) -> Generator[Meeting, int, None]:
+        """All steps, then the profiler stops and waits for the device."""
+        host, workload = self.host, self.workload
+        for _ in range(workload.warmup):
+            yield from self._step(0)
+        host.until(host.streams.all_done)
+        host.record()
+        self._collectives = 0
+        host.python()
+        self._leftover(workload.recording.leftover)
+        with self._frame("train.py(58): <module>"), self._frame("train.py(31): train"):
+            for number in range(workload.first_step, workload.first_step + workload.steps):
+                yield from self._step(number)
+                host.spend(workload.tick)
+        host.python()
+        host.synchronize("cudaDeviceSynchronize", host.launched_done())
+
+    def _leftover(self, duration: int) -> None:
+        if duration:
+            kernel = self._builder.kernel("elementwise", 0, 65_536, "MulFunctor")
+            start = self.host.now
+            end = self.host.streams.run(COMPUTE, start, on_grid(duration, self.workload.tick))
+            found = Work("compute", kernel.kind, kernel.name, COMPUTE, start, end, None, None, "unknown", linked=False)
+            self.host.schedule.works.append(found)
+
+    def _step(self, number: int) -> Generator[Meeting, int, None]:
+        host, script = self.host, self.workload.script
+        start = host.now
+        with host.annotation(f"ProfilerStep#{number}"):
+            if script.side_kernels:
+                self._side(script.side_kernels)
+            if script.barrier:
+                yield from self._barrier()
+            self._load()
+            with self._frame("train.py(41): step"):
+                self._to_device()
+                self._zero_grad()
+                ran = self._forward()
+                self._read_loss(script.items)
+                host.spend(script.pause)
+                yield from self._backward(ran)
+                yield from self._optimize()
+                for _ in range(script.device_syncs):
+                    with self._frame("torch/cuda/__init__.py(1040): synchronize"):
+                        host.synchronize("cudaDeviceSynchronize", host.launched_done())
+            if script.empty_cache:
+                with self._frame("torch/cuda/memory.py(222): empty_cache"):
+                    self._memory.empty()
+        host.schedule.steps.append(Step(number, start, host.now))
+
+    def _frame(self, name: str) -> AbstractContextManager[None]:
+        return self.host.frame(name, user=name.startswith(("train.py", "model.py")))
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        before, self.host.phase = self.host.phase, name
+        yield
+        self.host.phase = before
+
+    def _side(self, kernels: int) -> None:
+        """A second thread, say a moving average of the weights, at its own pace."""
+        weight = max(self._parameters, key=lambda each: each.elements)
+        moved = 3 * weight.bytes
+        op = Op("aten::lerp_", (weight, weight), (self._builder.kernel("elementwise", 0, moved, "LerpFunctor"),))
+        with self.host.beside(SIDE):
+            for _ in range(kernels):
+                self.host.spend(20 * self.workload.host.python)
+                self._op(op, SIDE_STREAM)
+
+    def _barrier(self) -> Generator[Meeting, int, None]:
+        host = self.host
+        host.peer = True
+        with host.op("gloo:barrier"):
+            done = yield Meeting(host.now, on_grid(50_000, self.workload.tick))
+            host.until(done)
+        host.peer = False
+
+    def _load(self) -> None:
+        host, loader = self.host, self.workload.loader
+        with self._phase("data_loading"), self._frame("torch/utils/data/dataloader.py(701): __next__"):
+            kind = "_MultiProcessingDataLoaderIter" if loader.workers else "_SingleProcessDataLoaderIter"
+            host.loading = True
+            with host.annotation(f"enumerate(DataLoader)#{kind}.__next__"):
+                if loader.workers:
+                    host.until(self._workers.ready())
+                else:
+                    self._make_batch()
+                self._workers.take(host.now)
+            host.loading = False
+
+    def _make_batch(self) -> None:
+        """The loop's own thread makes the batch."""
+        model = self.workload.model
+        batch = Tensor((model.batch, model.sequence), "long int")
+        cost = self._workers.cost(self.host.schedule.steps[-1].number if self.host.schedule.steps else 0)
+        with self._frame("dataset.py(17): __getitem__"):
+            self.host.spend(cost)
+        with self.host.op("aten::stack", (batch,)):
+            pass
+
+    def _to_device(self) -> None:
+        model, script = self.workload.model, self.workload.script
+        batch = Tensor((model.batch, model.sequence + 1), "long int")
+        with self.host.op("aten::to", (batch,)), self.host.op("aten::_to_copy", (batch,)):
+            with self.host.op("aten::empty_strided"):
+                pass
+            with self.host.op("aten::copy_", (batch, batch)):
+                # Images beside the tokens: what makes the copy worth looking at.
+                self.host.copy("HtoD", batch.bytes * 64, pageable=not script.pinned)
+                if not script.pinned:
+                    self.host.synchronize("cudaStreamSynchronize", self.host.streams.busy_until[COMPUTE])
+
+    def _zero_grad(self) -> None:
+        with self._phase("optimizer"), self.host.annotation("Optimizer.zero_grad#AdamW.zero_grad"):
+            self.host.python()
+
+    def _forward(self) -> list[_Ran]:
+        counts: dict[str, int] = {}
+        ran: list[_Ran] = []
+        with self._phase("forward"):
+            for module in (self._network, self._loss):
+                self._module(module, counts, ran)
+        return ran
+
+    def _module(self, module: Module, counts: dict[str, int], ran: list[_Ran]) -> None:
+        number = counts[module.kind] = counts.get(module.kind, -1) + 1
+        name = f"nn.Module: {module.kind}_{number}"
+        before, self.host.module = self.host.module, (*self.host.module, name)
+        with self._frame(name), self._frame(module.source):
+            for each in module.inside:
+                self.host.python()
+                if isinstance(each, Module):
+                    self._module(each, counts, ran)
+                else:
+                    ran.append(self._layer(each))
+        self.host.module = before
+
+    def _layer(self, layer: Layer) -> _Ran:
+        self._sequence += 1
+        with self.host.op(layer.forward.name, layer.forward.inputs) as found:
+            found.sequence = self._sequence
+            block = self._memory.allocate(layer.keeps)
+            self._inside(layer.forward, COMPUTE)
+        return _Ran(layer, found, block)
+
+    def _op(self, op: Op, stream: int = COMPUTE) -> None:
+        with self.host.op(op.name, op.inputs):
+            self._inside(op, stream)
+
+    def _inside(self, op: Op, stream: int) -> None:
+        for each in op.inside:
+            if isinstance(each, Op):
+                self._op(each, stream)
+            elif each.kind == "memset":
+                self.host.memset(each, op.name)
+            else:
+                self.host.launch(each, op.name, stream)
+
+    def _read_loss(self, times: int) -> None:
+        for _ in range(times):
+            with (
+                self._frame("train.py(22): log_loss"),
+                self.host.op("aten::item"),
+                self.host.op("aten::_local_scalar_dense"),
+            ):
+                self.host.copy("DtoH", 4, pageable=False)
+                self.host.synchronize("cudaStreamSynchronize", self.host.streams.busy_until[COMPUTE])
+            self.host.work(self.workload.script.log, "log")
+
+    def _backward(self, ran: list[_Ran]) -> Generator[Meeting, int, None]:
+        host = self.host
+        with self._phase("backward"), self._frame("torch/_tensor.py(581): backward"), host.on(AUTOGRAD):
+            for each in reversed(ran):
+                host.python()
+                host.module = each.op.module
+                self._node(each)
+                self._memory.free(each.block)
+                yield from self._accumulate(each.layer.parameters, last=each is ran[0])
+            host.module = ()
+            if self.workload.ranks.count > 1:
+                host.make_wait(COMPUTE, COMM)
+
+    def _node(self, ran: _Ran) -> None:
+        host, node = self.host, ran.layer.node
+        with host.op(f"autograd::engine::evaluate_function: {node}") as outer, host.op(node) as inner:
+            outer.sequence = inner.sequence = ran.op.sequence
+            outer.forward_of = ran.op
+            for op in ran.layer.backward:
+                self._op(op)
+
+    def _accumulate(self, parameters: tuple[Tensor, ...], *, last: bool) -> Generator[Meeting, int, None]:
+        host, ranks = self.host, self.workload.ranks
+        for number, each in enumerate(parameters, start=1):
+            name = "torch::autograd::AccumulateGrad"
+            with host.op(f"autograd::engine::evaluate_function: {name}"), host.op(name):
+                with host.op("aten::detach", (each,)):
+                    pass
+                self._bucket.append(each)
+                full = sum(part.bytes for part in self._bucket) >= ranks.bucket
+                if full or (last and number == len(parameters)):
+                    yield from self._reduce()
+
+    def _reduce(self) -> Generator[Meeting, int, None]:
+        ranks, elements = self.workload.ranks, sum(each.elements for each in self._bucket)
+        self._bucket = []
+        if ranks.count == 1:
+            return
+        if ranks.strategy == "ddp":
+            yield from self._collective("all_reduce", elements, elements)
+        else:
+            part = -(-elements // ranks.count)
+            yield from self._collective("reduce_scatter", part * ranks.count, part)
+
+    def _collective(self, kind: str, taken: int, given: int) -> Generator[Meeting, int, None]:
+        """One collective on the communication stream; it begins when this rank's gradients are ready."""
+        host, ranks, tick = self.host, self.workload.ranks, self.workload.tick
+        op_name = {"all_reduce": "c10d::allreduce_", "reduce_scatter": "c10d::_reduce_scatter_base_"}
+        meant = Collective(kind, taken, given, self.workload.model.dtype, self._collectives)
+        self._collectives += 1
+        with host.op(op_name.get(kind, "c10d::_allgather_base_")), host.op("record_param_comms") as op:
+            op.collective = meant
+            host.make_wait(COMM, COMPUTE)
+            call = host.begin_collective()
+        start = host.streams.begin(COMM, call.start)
+        share = (ranks.count - 1) / ranks.count * (2 if kind == "all_reduce" else 1)
+        transfer = on_grid(ranks.latency + round(share * meant.bytes / ranks.bandwidth * 1e9), tick)
+        end = yield Meeting(start, transfer)
+        host.streams.run(COMM, start, end - start)
+        kernel: Kernel = self._builder.kernel(kind, 0, 0)
+        work = Work("comm", kind, kernel.name, COMM, start, end, call, op, host.phase, 24, 544, meant.bytes)
+        work.collective = meant
+        host.schedule.works.append(work)
+
+    def _optimize(self) -> Generator[Meeting, int, None]:
+        host, ranks = self.host, self.workload.ranks
+        shared = ranks.count if ranks.strategy == "sharded" else 1
+        mine = [Tensor((-(-each.elements // shared),), each.dtype) for each in self._parameters]
+        with (
+            self._phase("optimizer"),
+            self._frame("torch/optim/optimizer.py(493): wrapper"),
+            host.annotation("Optimizer.step#AdamW.step"),
+        ):
+            for op in OPTIMIZERS[self.workload.script.optimizer](self._builder, mine):
+                host.python()
+                self._op(op)
+            if ranks.count > 1 and ranks.strategy == "sharded":
+                total = sum(each.elements for each in mine)
+                yield from self._collective("all_gather", total, total * ranks.count)
+                host.make_wait(COMPUTE, COMM)

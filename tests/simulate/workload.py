@@ -1,0 +1,156 @@
+"""What is simulated: model, data, script, host, device and ranks. All times in ns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+US, MS = 1_000, 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A decoder-only transformer."""
+
+    layers: int = 2
+    hidden: int = 1024
+    heads: int = 16
+    sequence: int = 512
+    batch: int = 8
+    vocabulary: int = 8192
+    dtype: str = "c10::BFloat16"
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """Batches come from worker processes, which the profiler does not see, or (`workers` 0) from the loop itself."""
+
+    cost: int = 2 * MS
+    """To make one batch."""
+    workers: int = 4
+    prefetch: int = 2
+    """Batches a worker may be ahead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What the training loop does beside forward, backward and optimizer; the places where mistakes are made."""
+
+    optimizer: str = "fused"
+    """`fused`, `foreach` or `for_loop`."""
+    items: int = 0
+    """`loss.item()` calls a step."""
+    log: int = 40 * US
+    """Python after each of them: the value is written down."""
+    device_syncs: int = 0
+    """`torch.cuda.synchronize()` calls a step."""
+    pinned: bool = True
+    """Batches are in pinned memory and copied without waiting."""
+    empty_cache: bool = False
+    """`torch.cuda.empty_cache()` after every step."""
+    pause: int = 0
+    """Host stops for so long in every step, and no event tells why."""
+    side_kernels: int = 0
+    """Kernels a step that a second thread launches on its own stream."""
+    barrier: bool = False
+    """Ranks meet on the host (gloo) before every step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Cost of the program's own work."""
+
+    op: int = 3 * US
+    """Inside an operator, before what it does; half of it again after."""
+    python: int = 4 * US
+    """Between two operators."""
+    launch: int = 4_500
+    copy: int = 6 * US
+    allocate: int = 180 * US
+    other: int = 1 * US
+    """Event record, stream wait and the like."""
+    wake: int = 6 * US
+    """From the end of the awaited work to the return of the call that waits."""
+    spread: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """How fast kernels run and how work reaches them."""
+
+    vendor: str = "nvidia"
+    name: str = "Example GPU"
+    units: int = 108
+    memory: int = 80 * 2**30
+    flops: float = 180e12
+    """Reached, not peak; so is the bandwidth (bytes a second)."""
+    bandwidth: float = 1.2e12
+    pcie: float = 20e9
+    pageable: float = 5e9
+    """Copies from pageable memory go through a staging buffer."""
+    floor: int = 1_800
+    """No kernel is shorter."""
+    latency: int = 6 * US
+    """From the begin of a launch call to the begin of its kernel on an idle stream."""
+    gap: int = 900
+    """Between two kernels of a stream."""
+    queue: int = 1000
+    """Launches wait when so many kernels of a stream have not begun."""
+    spread: float = 0.03
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Data parallelism."""
+
+    count: int = 1
+    strategy: str = "ddp"
+    """`ddp` (all-reduce) or `sharded` (reduce-scatter, then all-gather after the optimizer)."""
+    bucket: int = 16 * 2**20
+    """Gradients are reduced when so many bytes are ready."""
+    bandwidth: float = 100e9
+    latency: int = 12 * US
+    slow_rank: int = 0
+    slow_by: float = 1.0
+    """Kernels of the slow rank take so many times as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What the profiler records of it."""
+
+    stacks: bool = True
+    unlinked: int = 0
+    """Of so many kernels one has no launch record; 0: all have one."""
+    leftover: int = 0
+    """Work launched before recording that runs so long into the first step."""
+    clock_offset: int = 0
+    """The clock of each rank is so much ahead of the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault of `faults.FAULTS` and how big it is."""
+
+    name: str
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Everything a simulation depends on; equal workloads give equal schedules."""
+
+    model: Model = field(default_factory=Model)
+    loader: Loader = field(default_factory=Loader)
+    script: Script = field(default_factory=Script)
+    host: Host = field(default_factory=Host)
+    device: Device = field(default_factory=Device)
+    ranks: Ranks = field(default_factory=Ranks)
+    recording: Recording = field(default_factory=Recording)
+    faults: tuple[Fault, ...] = ()
+    warmup: int = 1
+    """Steps before recording: workers are ahead as far as they can be. Then the device is waited for."""
+    steps: int = 3
+    first_step: int = 3
+    seed: int = 0
+    tick: int = 1
+    """Everything happens at multiples of it: 1000 for layouts that store whole microseconds."""
