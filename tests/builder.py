@@ -23,6 +23,8 @@ class TraceBuilder:
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
+        self.header: dict[str, Any] = {}
+        """Further members of the file's root."""
         self._correlation = 0
 
     def event(self, cat: str, name: str, at: float, dur: float, *, pid: Any = HOST, tid: Any = 1, **args: Any) -> None:
@@ -77,6 +79,14 @@ class TraceBuilder:
         self.api(api, at, dur, tid=tid, correlation=correlation)
         self.device(device_at, device_dur, correlation=correlation, **device)
 
+    def memory(self, at: float, size: int, *, kind: int = 1, device: int = 0, **totals: int) -> None:
+        """A record of the caching allocator; totals are `allocated` and `reserved`."""
+        names = {"allocated": "Total Allocated", "reserved": "Total Reserved"}
+        args = {"Bytes": size, "Device Type": kind, "Device Id": device} | {names[k]: v for k, v in totals.items()}
+        self.events.append(
+            {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": HOST, "tid": 1, "ts": at, "args": args}
+        )
+
     def copy(self, at: float, dur: float, device_at: float, device_dur: float, **more: Any) -> None:
         """An asynchronous copy and its transfer."""
         defaults = {"api": "cudaMemcpyAsync", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pageable -> Device)"}
@@ -87,7 +97,7 @@ class TraceBuilder:
         return self._correlation
 
     def text(self) -> str:
-        return json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 0, "traceEvents": self.events})
+        return json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 0, **self.header, "traceEvents": self.events})
 
     def write(self, path: Path) -> Path:
         path.write_text(self.text())

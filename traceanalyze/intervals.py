@@ -98,6 +98,15 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
     return intersect(a, gaps(b, int(a.start[0]), int(a.end[-1])))
 
 
+def contains(a: Intervals, t: Int64) -> NDArray[np.bool_]:
+    """Whether each instant lies inside the set."""
+    if len(a.start) == 0:
+        return np.zeros(len(t), np.bool_)
+    at = np.searchsorted(a.start, t, "right") - 1
+    inside: NDArray[np.bool_] = (at >= 0) & (t < a.end[at])
+    return inside
+
+
 def coverage(a: Intervals, start: Int64, end: Int64) -> Int64:
     """For each window `[start[i], end[i])` (any order, may overlap) the time of it inside the set."""
     inside: Int64 = np.maximum(_until(a, end) - _until(a, np.minimum(start, end)), 0)

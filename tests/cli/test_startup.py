@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-HEAVY = {"isal", "msgspec", "numpy", "pandas", "prettytable", "rich", "torch", "xlsxwriter"}
+HEAVY = {"isal", "msgspec", "numpy", "pandas", "prettytable", "pyarrow", "rich", "torch", "xlsxwriter"}
 
 
 def imported(run_process, code, *arguments):
@@ -36,6 +36,13 @@ def test_an_analysis_needs_no_pandas_and_no_rich(run_process, sample):
 def test_a_json_report_needs_no_table_printer(run_process, sample):
     loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample, "--format", "json")
     assert "prettytable" not in loaded
+
+
+@pytest.mark.parametrize(("target", "needed"), [("report.xlsx", {"xlsxwriter"}), ("tables/", set())])
+def test_a_workbook_and_tables_need_only_their_writer(run_process, sample, target, needed):
+    code = "from traceanalyze.cli.main import main; main()"
+    loaded = imported(run_process, code, sample, "-o", f"{sample.parent}/{target}")
+    assert loaded & {"pandas", "prettytable", "pyarrow", "rich", "xlsxwriter"} == needed
 
 
 def test_help_answers_at_once(run_process):

@@ -80,6 +80,15 @@ def test_the_verdict_names_the_data_loader():
     ]
 
 
+@pytest.mark.parametrize("one", [analysis(), host_only(1.0)])
+def test_the_verdict_says_when_the_file_is_cut_short(one):
+    cut = replace(one, trace=replace(one.trace, read=replace(one.trace.read, truncated=True)))
+    assert sentences(report_of(cut)) == [
+        *sentences(report_of(one)),
+        "The file is cut short: what came later in it is missing here.",
+    ]
+
+
 def test_the_verdict_of_a_busy_device_names_what_it_does():
     busy = analysis(times=(116.0,), compute=0.79, comm=0.1, mem=0.07)
     (text,) = sentences(report_of(busy))

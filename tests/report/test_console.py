@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wcwidth import wcswidth
 
 from tests.report.make import MS, analysis, empty, host_only, whole_trace
-from traceanalyze.analyses.results import Gap
+from traceanalyze.analyses.results import Gap, NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.build import Scope, build_report
@@ -33,6 +33,11 @@ CASES = {
 def show(analyses, *, width=80, detail=Detail.NORMAL, top=5, scope=None, **style):
     report = build_report("run", analyses, version="0", notes=["1 rank is missing: 3"], scope=scope)
     return render(report, texts(), Style(width=width, **style), View(detail, top))
+
+
+def test_idle_causes_that_were_not_measured_say_why():
+    text = show([replace(analysis(), idle=NotMeasured("no_api"))])
+    assert "- Why the device was idle: no runtime calls recorded" in text
 
 
 @pytest.mark.parametrize("detail", list(Detail))

@@ -82,6 +82,23 @@ def test_every_table_column_and_term_has_a_text():
                 assert [value for value in values if value not in words.terms] == []
 
 
+def test_every_column_has_a_meaning():
+    words = texts()
+    for report in (
+        build_report("run", [analysis(rank=0), analysis(rank=1)], version="0"),
+        build_report("x", [host_only(1.0)], version="0"),
+    ):
+        for table in report.tables.values():
+            missing = [column.key for column in table.columns if not words.meaning_of(table.key, column.key)]
+            assert missing == [], table.key
+
+
+def test_meanings_belong_to_columns():
+    words = texts()
+    assert {key.rpartition(".")[2] for key in words.column_meanings} <= set(words.columns)
+    assert {key.rpartition(".")[0] for key in words.column_meanings} <= {"", *words.tables}
+
+
 def test_every_cause_kind_and_level_has_a_word():
     words = texts()
     assert {cause.name.lower() for cause in Cause} <= set(words.terms)

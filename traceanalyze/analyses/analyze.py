@@ -9,8 +9,11 @@ import numpy as np
 from traceanalyze.analyses import idle
 from traceanalyze.analyses.classification import classification
 from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.device_memory import memory
+from traceanalyze.analyses.device_tables import device_tables
 from traceanalyze.analyses.gap_table import gap_table
 from traceanalyze.analyses.host_only import host_split
+from traceanalyze.analyses.host_tables import host_tables
 from traceanalyze.analyses.launches import launches
 from traceanalyze.analyses.partition import device_span, partition
 from traceanalyze.analyses.quality import quality
@@ -63,6 +66,9 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
         host=_host(context),
         classification=classification(trace, context.device),
         checks=quality(context, launched),
+        device_work=device_tables(context),
+        memory=memory(context),
+        host_work=host_tables(context),
     )
 
 
@@ -83,6 +89,8 @@ def _without_device(context: Context) -> RankAnalysis:
         host=_host(context),
         classification=(),
         checks=quality(context, missing),
+        memory=memory(context),
+        host_work=host_tables(context),
     )
 
 

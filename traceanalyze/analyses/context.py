@@ -15,10 +15,12 @@ from traceanalyze.analyses.frames import Frames, user_frame_of_stack
 from traceanalyze.analyses.host_events import ApiCalls, ByTrack, api_calls, by_track, is_sync_call
 from traceanalyze.analyses.host_state import API_CAUSE, States, layered
 from traceanalyze.analyses.links import launch_links
-from traceanalyze.analyses.nesting import Nest, innermost_at, nest
+from traceanalyze.analyses.nesting import Nest, innermost, innermost_at, nest_rows
+from traceanalyze.analyses.op_links import launching_ops
 from traceanalyze.analyses.partition import device_order
 from traceanalyze.analyses.steps import Markers, find_markers, step_windows, whole_window
 from traceanalyze.analyses.syncs import blocking_copies
+from traceanalyze.analyses.work import Work, device_work
 from traceanalyze.model.classify import ClassifyOptions, event_kind, is_annotation_op, is_data_loading, is_peer_wait
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.results import Steps
+    from traceanalyze.model.device_peaks import Peaks
     from traceanalyze.model.trace import Trace
 
 
@@ -40,6 +43,8 @@ class Options:
     """Which steps to analyse; all when None."""
     max_gaps: int = 1000
     """Rows kept in the gap table, longest first."""
+    peaks: tuple[Peaks, ...] = ()
+    """Peak rates of devices, looked at before those that the tool knows."""
 
 
 class Context:
@@ -49,7 +54,6 @@ class Context:
         self.trace = trace
         self.options = options
         self._states: dict[tuple[int, bool], States] = {}
-        self._op_nests: dict[int, Nest] = {}
 
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
@@ -139,6 +143,32 @@ class Context:
         return by_track(self.trace, np.flatnonzero(self.kind == EventKind.HOST_OP))
 
     @cached_property
+    def host_windows(self) -> intervals.Intervals:
+        """When a host event must begin to be counted: in an analysed window; without steps at any time.
+
+        A trace without steps is analysed from the first device event to the last, and the host runs ahead of these.
+        """
+        if self.mode != Mode.WHOLE_TRACE:
+            return intervals.merge(self.steps.start, self.steps.end)
+        start = self.trace.events.ts
+        return intervals.Intervals(start.min(keepdims=True), (start + self.trace.events.dur).max(keepdims=True) + 1)
+
+    @cached_property
+    def op_nest(self) -> Nest:
+        """Call trees of the operators."""
+        return nest_rows(self.trace, np.flatnonzero(self.kind == EventKind.HOST_OP))
+
+    @cached_property
+    def call_op(self) -> NDArray[np.int64]:
+        """Place in `op_nest` of the innermost operator around each runtime call, -1 for none."""
+        return innermost(self.op_nest, self.calls.track, self.calls.start)
+
+    @cached_property
+    def event_op(self) -> NDArray[np.int64]:
+        """Place in `op_nest` of the operator that launched each device event, -1 for none."""
+        return launching_ops(self)
+
+    @cached_property
     def _ranges(self) -> tuple[ByTrack, ByTrack]:
         """Data-loading and peer-wait ranges by thread."""
         rows, names = self.host_rows, self.trace.events.name[self.host_rows]
@@ -146,6 +176,10 @@ class Context:
         data = self.trace.strings.lookup(names, lambda text: is_data_loading(text, classify)).astype(np.bool_)
         peer = self.trace.strings.lookup(names, is_peer_wait).astype(np.bool_)
         return by_track(self.trace, rows[data]), by_track(self.trace, rows[peer])
+
+    def data_loading(self, track: int) -> intervals.Intervals:
+        """When a thread waits for its data loader."""
+        return self._row_set(self._ranges[0].of(track))
 
     @cached_property
     def data_loading_seen(self) -> bool:
@@ -229,19 +263,21 @@ class Context:
         )
 
     @cached_property
+    def work(self) -> Work:
+        """Device events inside the analysed windows, with their operators and groups."""
+        return device_work(self)
+
+    @cached_property
     def frames(self) -> Frames:
         """User Python frames."""
         return Frames(self.trace, self.kind)
 
     def ops_at(self, track: int, t: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row of the innermost operator of a thread at each instant, -1 for none."""
-        if track not in self._op_nests:
-            rows = self.ops.of(track)
-            start = self.trace.events.ts[rows]
-            self._op_nests[track] = nest(rows, start, start + self.trace.events.dur[rows])
-        nested = self._op_nests[track]
-        at = innermost_at(nested, t)
-        return np.where(at >= 0, nested.row[at], -1) if len(nested.row) else np.full(len(t), -1, np.int64)
+        at = innermost_at(self.op_nest, t, track)
+        rows = np.full(len(t), -1, np.int64)
+        rows[at >= 0] = self.op_nest.row[at[at >= 0]]
+        return rows
 
     def locate(self, track: int, t: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str | None], list[str | None]]:
         """Innermost operator (row, name) and user frame of a thread at each instant."""

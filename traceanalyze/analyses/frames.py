@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.nesting import Nest, innermost_at, nest
+from traceanalyze.analyses.nesting import Nest, innermost_at, nest_rows
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
 
@@ -37,7 +38,7 @@ def user_frame_of_stack(stack: str) -> str | None:
 
 
 class Frames:
-    """User frames of a trace by thread; nests are built when a thread is first asked for."""
+    """User frames of a trace by thread; they are nested when first asked for."""
 
     def __init__(self, trace: Trace, kind: NDArray[np.uint8]) -> None:
         self._trace = trace
@@ -48,19 +49,20 @@ class Frames:
         tracks = distinct(trace.events.track[rows])
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
         self._only = int(tracks[0]) if len(tracks) == 1 else None
-        self._nests: dict[int, Nest] = {}
+
+    @cached_property
+    def nest(self) -> Nest:
+        """Call trees of the user frames alone."""
+        return nest_rows(self._trace, self._rows)
+
+    def track(self, track: int) -> int:
+        """Thread whose frames are those of a host thread."""
+        return track if self._only is None else self._only
 
     def at(self, track: int, t: NDArray[np.int64]) -> list[str | None]:
         """Innermost user frame on a thread at each instant."""
-        if self._only is not None:
-            track = self._only
-        if track not in self._nests:
-            rows = self._rows[self._trace.events.track[self._rows] == track]
-            start = self._trace.events.ts[rows]
-            self._nests[track] = nest(rows, start, start + self._trace.events.dur[rows])
-        nested = self._nests[track]
         names = self._trace.events.name
         return [
-            self._trace.strings.text(int(names[nested.row[i]])) if i >= 0 else None
-            for i in innermost_at(nested, t).tolist()
+            self._trace.strings.text(int(names[self.nest.row[i]])) if i >= 0 else None
+            for i in innermost_at(self.nest, t, self.track(track)).tolist()
         ]

@@ -25,7 +25,7 @@ API_CAUSE = {
 
 
 class States(NamedTuple):
-    """Disjoint segments of one thread in time order, each with the `Cause` it stands for."""
+    """Disjoint segments of one thread in time order, each with the `Cause` (or `Phase`) it stands for."""
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -37,10 +37,10 @@ class States(NamedTuple):
         return Intervals(self.start, self.end)
 
 
-def layered(layers: Iterable[tuple[Cause, Intervals]]) -> States:
+def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
     """Segments of several overlapping sets where an earlier set hides the later ones."""
     taken = intervals.EMPTY
-    parts: list[tuple[Cause, Intervals]] = []
+    parts: list[tuple[int, Intervals]] = []
     for cause, one in layers:
         visible = intervals.subtract(one, taken)
         taken = intervals.union(taken, one)

@@ -38,12 +38,12 @@ def launches(
     clock_error = linked & (latency < 0)
     good = linked & ~clock_error
     delay = np.maximum(device.start[good] - launch_end[good], 0)
-    depth_at_start, blocked_launch = _queue_depth(device, launch_start, good, link, calls)
+    _, depth_at_start, blocked_launch = queue_depth(device, launch_start, good, link, calls)
     ended_late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     waiting = intervals.merge(launch_start[good], device.start[good])
     idle = intervals.Intervals(gaps.start, gaps.end)
     idle_time = intervals.total(idle)
-    trusted = clock_error.sum() <= CLOCK_ERROR_SHARE * linked.sum()
+    trusted = clocks_agree(clock_error, linked)
     return Launches(
         linked=int(linked.sum()),
         unlinked=int((~linked).sum()),
@@ -62,23 +62,31 @@ def launches(
     )
 
 
+def clocks_agree(clock_error: NDArray[np.bool_], linked: NDArray[np.bool_]) -> bool:
+    """Whether so few of the linked events start before their launch that delays and depths can be believed."""
+    return bool(clock_error.sum() <= CLOCK_ERROR_SHARE * linked.sum())
+
+
 def _percentile(values: NDArray[np.int64], q: int) -> int | None:
     """An observed value: the upper one where the percentile falls between two."""
     return int(np.percentile(values, q, method="higher")) if len(values) else None
 
 
-def _queue_depth(
+def queue_depth(
     device: DeviceEvents,
     launch_start: NDArray[np.int64],
     good: NDArray[np.bool_],
     link: NDArray[np.int64],
     calls: ApiCalls,
-) -> tuple[NDArray[np.int64], int]:
-    """Depth of its stream's queue when each event starts (itself included); time in launches blocked by a full queue.
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Depth of its stream's queue when an event starts (itself included); time in launches blocked by a full queue.
 
     Events of one launch (a graph) wait as one, until the first of them starts.
+
+    Returns:
+        The first event of each launch, by stream; the depth at each; and the blocked time, ns.
     """
-    depths = []
+    firsts, depths = [], []
     blocked = 0
     events = np.flatnonzero(good)
     lane = device.device[events] * (1 << 32) + device.stream[events]
@@ -86,6 +94,7 @@ def _queue_depth(
         mine = events[lane == one]
         _, first = np.unique(link[mine], return_index=True)
         mine = mine[np.sort(first)]
+        firsts.append(mine)
         queued = np.sort(launch_start[mine])
         started = device.start[mine]
         depths.append(np.searchsorted(queued, started, "right") - np.searchsorted(started, started, "left"))
@@ -98,7 +107,9 @@ def _queue_depth(
         )
         full = link[slow[depth >= FULL_QUEUE_DEPTH]]
         blocked += int((calls.end[full] - calls.start[full]).sum())
-    return (np.concatenate(depths) if depths else np.empty(0, np.int64)), blocked
+    if not firsts:
+        return np.empty(0, np.int64), np.empty(0, np.int64), blocked
+    return np.concatenate(firsts), np.concatenate(depths), blocked
 
 
 def _calls(trace: Trace, calls: ApiCalls, sync: NDArray[np.bool_]) -> tuple[LaunchClass, ...]:

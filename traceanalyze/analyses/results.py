@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.results_device import DeviceWork, Memory
+    from traceanalyze.analyses.results_host import HostWork
     from traceanalyze.model.trace import Trace
     from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
 
@@ -240,3 +242,6 @@ class RankAnalysis:
     host: HostSplit | NotMeasured
     classification: tuple[KernelClass, ...]
     checks: tuple[Check, ...]
+    device_work: DeviceWork | NotMeasured = NotMeasured("no_device_events")
+    memory: Memory | NotMeasured = NotMeasured("no_memory_records")
+    host_work: HostWork | NotMeasured = NotMeasured("no_host_events")

@@ -59,6 +59,7 @@ def analyze(
     comm_regex: str | None = None,
     not_comm_regex: str | None = None,
     categories: Sequence[str] = (),
+    device_peaks: Path | None = None,
 ) -> Report:
     """Where the steps' time went.
 
@@ -71,11 +72,21 @@ def analyze(
         comm_regex: Regular expression of kernels that are communication.
         not_comm_regex: Regular expression of kernels that are not.
         categories: `NAME=class` for event categories the tool does not know.
+        device_peaks: TOML file with peak rates of devices, looked at before those that the tool knows.
 
     Returns:
         The report; `report.tables["split"].to_pandas()` and the like are its tables.
     """
-    choices = Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(categories))
+    choices = Choices(
+        steps,
+        ranks,
+        step_marker,
+        data_regex,
+        comm_regex,
+        not_comm_regex,
+        tuple(categories),
+        None if device_peaks is None else os.fspath(device_peaks),
+    )
     if isinstance(run, Run):
         options = choices.options()
         wanted = _chosen(run, choices)

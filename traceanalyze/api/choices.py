@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.context import Options
+from traceanalyze.api.device_peaks import read_peaks
 from traceanalyze.errors import UsageError
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.report.build.selection import step_chooser
@@ -33,12 +34,14 @@ class Choices:
     """Of kernels that are not."""
     categories: tuple[str, ...] = ()
     """`NAME=class` for event categories the tool does not know."""
+    device_peaks: str | None = None
+    """TOML file with peak rates of devices, looked at before those that the tool knows."""
 
     def options(self) -> Options:
         """The same for the analyses.
 
         Raises:
-            UsageError: A text cannot be understood.
+            UsageError: A text cannot be understood, or a file that it names cannot be used.
         """
         classify = ClassifyOptions(
             categories=dict(_category(text) for text in self.categories),
@@ -47,7 +50,11 @@ class Choices:
             data=_pattern("--data-regex", self.data_regex),
             step_marker=_pattern("--step-marker", self.step_marker),
         )
-        return Options(classify=classify, steps=step_chooser(self.steps) if self.steps else None)
+        return Options(
+            classify=classify,
+            steps=step_chooser(self.steps) if self.steps else None,
+            peaks=read_peaks(self.device_peaks) if self.device_peaks is not None else (),
+        )
 
 
 def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:

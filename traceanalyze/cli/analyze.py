@@ -13,6 +13,9 @@ class Format(StrEnum):
 
     CONSOLE = "console"
     JSON = "json"
+    XLSX = "xlsx"
+    CSV = "csv"
+    PARQUET = "parquet"
 
 
 def analyze(
@@ -24,10 +27,16 @@ def analyze(
     ],
     *,
     format_: Annotated[
-        Format | None, typer.Option("--format", help="What to write; default: by the suffix of --output, else console.")
+        Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE (.json or .txt), not to stdout.")
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|DIR/",
+            help="Write to FILE (.xlsx, .json, .txt), or every table into the folder DIR/ (CSV or Parquet).",
+        ),
     ] = None,
     steps: Annotated[
         str | None, typer.Option(metavar="LIST", help="Steps to analyse, by number: 5, 0,3-5, 2: (from step 2 on).")
@@ -53,10 +62,14 @@ def analyze(
     category: Annotated[
         list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
     ] = None,
+    device_peaks: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Peak rates of devices (TOML), beside those of the tool.")
+    ] = None,
 ) -> None:
     """Say where every step's time went."""
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.api import Choices, reports
+    from traceanalyze.cli.notices import tell_slow_scanner
     from traceanalyze.cli.output import Target, write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
@@ -70,10 +83,13 @@ def analyze(
         comm_regex=comm_regex,
         not_comm_regex=not_comm_regex,
         categories=tuple(category or ()),
+        device_peaks=device_peaks,
     )
     target = Target.of(output, format_, inputs=paths)
     words = texts(lang)
     view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    if not quiet:
+        tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:
         found = reports(paths, choices, progress=progress)
     write(found, target, words, view)

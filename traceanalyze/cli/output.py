@@ -1,11 +1,10 @@
-"""Where a report goes: stdout, or a file that appears only when it is complete."""
+"""Where a report goes: stdout, a file, or a folder of tables."""
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -18,12 +17,16 @@ if TYPE_CHECKING:
     from traceanalyze.report.model import Report
     from traceanalyze.report.view import View
 
-_SUFFIXES = {".json": "json", ".txt": "console"}
+_SUFFIXES = {".json": "json", ".txt": "console", ".xlsx": "xlsx"}
+_TABLES = ("csv", "parquet")
+"""Formats of which each table is a file."""
+_TABLE_SUFFIXES = (".csv", ".parquet")
+_EACH_A_FILE = "every table is a file of its own; give a folder, such as tables/"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """File (None: stdout) and format."""
+    """File or folder (None: stdout) and format."""
 
     path: Path | None
     format: str
@@ -31,18 +34,46 @@ class Target:
     @classmethod
     def of(cls, output: str | None, format_: str | None, *, inputs: Sequence[str]) -> Self:
         """Check what the user asked for before any work is done."""
+        if format_ == "parquet" and find_spec("pyarrow") is None:
+            raise UsageError("--format parquet: needs pyarrow, which is not installed (pip install pyarrow)")
         if output is None or output == "-":
+            if format_ == "xlsx":
+                raise UsageError("--format xlsx: give a file name, --output report.xlsx")
+            if format_ in _TABLES:
+                raise UsageError(f"--format {format_}: give a folder, --output tables/")
             return cls(None, format_ or "console")
         path = Path(output)
-        chosen = format_ or _SUFFIXES.get(path.suffix.lower())
-        if chosen is None:
-            raise UsageError(f"--output {output}: end the name in .json or .txt, or give --format")
         _refuse_input(path, inputs)
-        if path.is_dir():
-            raise UsageError(f"--output {output}: this is a folder; give a file name")
         if not path.parent.is_dir():
             raise UsageError(f"--output {output}: the folder {path.parent} does not exist")
-        return cls(path, chosen)
+        if format_ in _TABLES or path.is_dir() or output.endswith(("/", "\\")):
+            return cls(path, _folder_format(output, path, format_))
+        return cls(path, _file_format(output, path, format_))
+
+
+def _folder_format(output: str, path: Path, format_: str | None) -> str:
+    chosen = format_ or "csv"
+    if chosen not in _TABLES:
+        raise UsageError(f"--output {output}: this is a folder; give a file name for --format {chosen}")
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--output {output}: this is a file; --format {chosen} needs a folder")
+    if not path.exists() and path.suffix.lower() in {*_TABLE_SUFFIXES, *_SUFFIXES}:
+        raise UsageError(f"--output {output}: {_EACH_A_FILE}")
+    return chosen
+
+
+def _file_format(output: str, path: Path, format_: str | None) -> str:
+    suffix = path.suffix.lower()
+    chosen = format_ or _SUFFIXES.get(suffix)
+    if suffix in _TABLE_SUFFIXES:
+        raise UsageError(f"--output {output}: {_EACH_A_FILE}")
+    if chosen is None:
+        raise UsageError(
+            f"--output {output}: end the name in .xlsx, .json or .txt (a file) or in / (a folder), or give --format"
+        )
+    if (chosen == "xlsx") != (suffix == ".xlsx"):
+        raise UsageError(f"--output {output}: --format {chosen} and the name's ending do not go together")
+    return chosen
 
 
 def _refuse_input(path: Path, inputs: Iterable[str]) -> None:
@@ -58,16 +89,33 @@ def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -
         # Names in traces may hold what the terminal's encoding does not know.
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
-        sys.stdout.write(_rendered(reports, target, texts, view))
+        sys.stdout.write(_text(reports, target, texts, view))
         sys.stdout.flush()
+        return
+    from traceanalyze.cli.files import write_folder, write_whole
+
+    if target.format in _TABLES:
+        from traceanalyze.report import folder
+
+        files = folder.files(reports, texts, target.format)
+        write_folder(target.path, files)
+        sys.stderr.write(f"Wrote {len(files)} files to {target.path}\n")
         return
     # Folders and globs show only now which files they stood for.
     _refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
-    write_whole(target.path, _rendered(reports, target, texts, view))
+    write_whole(target.path, _content(reports, target, texts, view))
     sys.stderr.write(f"Wrote {target.path}\n")
 
 
-def _rendered(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> str:
+def _content(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> bytes:
+    if target.format == "xlsx":
+        from traceanalyze.report import xlsx
+
+        return xlsx.render(reports, texts)
+    return _text(reports, target, texts, view).encode("utf-8", errors="replace")
+
+
+def _text(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> str:
     if target.format == "json":
         from traceanalyze.report import json
 
@@ -76,28 +124,3 @@ def _rendered(reports: Sequence[Report], target: Target, texts: Texts, view: Vie
 
     style = console.style_for(sys.stdout) if target.path is None else console.file_style()
     return console.render_all(reports, texts, style, view)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write under a temporary name beside the file, then rename: nobody ever sees a part of it."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise UsageError(f"--output {path}: cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101 - mkstemp makes it private, a report is not
-        os.replace(temporary, path)  # noqa: PTH105 - both names are strings here
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError(f"--output {path}: cannot be written: {error.strerror}") from error
-        raise
-
-
-def _umask() -> int:
-    """The process's umask, which can be read only by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -27,6 +27,8 @@ class Texts:
     """Words of the tool: parts, causes, classes, kinds."""
     meanings: Mapping[str, str]
     """`table.term` → what the term means, one short line."""
+    column_meanings: Mapping[str, str]
+    """Column key → what it holds; `table.column` where a table means something of its own by it."""
     messages: Mapping[str, str]
     """Verdicts, notes and phrases of the layout."""
     checks: Mapping[str, str]
@@ -36,6 +38,10 @@ class Texts:
     hints: Mapping[str, str]
     """Reason → what to record so that it is measured."""
     levels: Mapping[str, str]
+
+    def meaning_of(self, table: str, column: str) -> str:
+        """What a column of a table holds; nothing where that is not written down."""
+        return self.column_meanings.get(f"{table}.{column}") or self.column_meanings.get(column, "")
 
 
 @lru_cache(maxsize=2)

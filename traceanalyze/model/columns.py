@@ -54,6 +54,10 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
+_TABLE = 16
+"""Values are looked up in a table when it has at most this many places a row asked for, else by search."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sparse:
     """A column that only some rows have: `row` (uint32, ascending) and `value` (int64, float64, or int32 codes)."""
@@ -66,6 +70,11 @@ class Sparse:
         out = np.full(len(rows), missing, self.value.dtype)
         if len(self.row) == 0 or len(rows) == 0:
             return out
+        last = int(self.row[-1])
+        if last < _TABLE * len(rows):
+            table = np.full(last + 2, missing, self.value.dtype)
+            table[self.row] = self.value
+            return table[np.minimum(rows.astype(np.uint32), last + 1)]
         at = np.searchsorted(self.row, rows.astype(np.uint32))
         at[at == len(self.row)] = 0
         found = self.row[at] == rows

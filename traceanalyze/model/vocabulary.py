@@ -71,6 +71,24 @@ class Cause(IntEnum):
     UNTRACED = 11
 
 
+class Phase(IntEnum):
+    """Part of a training step (definitions §10)."""
+
+    DATA_LOADING = 0
+    FORWARD = 1
+    BACKWARD = 2
+    """With recomputation."""
+    RECOMPUTE = 3
+    """Part of BACKWARD: forward operators run again by activation checkpointing."""
+    OPTIMIZER = 4
+    """With zero_grad."""
+    ZERO_GRAD = 5
+    """Part of OPTIMIZER."""
+    OTHER = 6
+    UNKNOWN = 7
+    """Device events without a launch record."""
+
+
 class Mode(IntEnum):
     """What the analysed windows are."""
 

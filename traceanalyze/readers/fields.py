@@ -15,6 +15,7 @@ EVENT_FIELDS = (
     Field("fwd_thread", Kind.INT, ("Fwd thread id",)),
     Field("shapes", Kind.TEXT, ("Input Dims", "Input dims")),
     Field("dtypes", Kind.TEXT, ("Input type",)),
+    Field("concrete", Kind.TEXT, ("Concrete Inputs",)),
     Field("stack", Kind.TEXT, ("Call stack",)),
     Field("module", Kind.TEXT, ("Module Hierarchy",)),
     Field("collective", Kind.TEXT, ("Collective name",)),
@@ -27,6 +28,12 @@ EVENT_FIELDS = (
     Field("sync_kind", Kind.TEXT, ("cuda_sync_kind",)),
     Field("wait_stream", Kind.INT, ("wait_on_stream",)),
     Field("wait_record", Kind.INT, ("wait_on_cuda_event_record_corr_id",)),
+    Field("grid", Kind.TEXT, ("grid",)),
+    Field("block", Kind.TEXT, ("block",)),
+    Field("registers", Kind.INT, ("registers per thread",)),
+    Field("shared_memory", Kind.INT, ("shared memory",)),
+    Field("blocks_per_sm", Kind.REAL, ("blocks per SM",)),
+    Field("occupancy", Kind.REAL, ("est. achieved occupancy %",)),
 )
 """Of complete events. "Device" of 2021 operators is a process id, hence no alias of `device`."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Breakdown, Column, Message, Row, Value
+    from traceanalyze.report.model import Breakdown, Column, Message, RankReport, Row, Table, Value
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.SHARE: units.percent,
@@ -73,6 +73,35 @@ class Formatter:
         """Any text with the values of a message filled in."""
         text = template.format(**{name: self.value(kind, value) for name, kind, value in message.values})
         return _PLURAL.sub(lambda found: found["stem"] + ("" if found["number"] == "1" else found["ending"]), text)
+
+    def title(self, table: Table) -> str:
+        """A table's title; one step needs no mean."""
+        values = {name: self.value(kind, value) for name, kind, value in table.title_values}
+        single = ("steps", Kind.COUNT, 1) in table.title_values
+        template = self.texts.tables.get(f"{table.key}_one") if single else None
+        return (template or self.texts.tables[table.key]).format(**values)
+
+    def topic(self, table: Table) -> str:
+        """What a table is about, whatever its rows were taken over."""
+        return self.texts.tables.get(f"{table.key}_one") or self.title(table)
+
+    def about(self, rank: RankReport, path: str) -> str:
+        """Recording, rank, device and windows in one line."""
+        values = {name: value for name, _, value in rank.headline.values}
+        messages = self.texts.messages
+        device = "" if values["device"] is None else messages["device_named" if values["device_name"] else "device"]
+        template = messages[rank.headline.key].format(
+            path="{path}",
+            rank=messages["rank"] if values["rank"] is not None else "",
+            device=device,
+            steps="{steps}",
+            left_out="{left_out}",
+        )
+        return template.format(**{**values, "path": path})
+
+    def hints(self, rank: RankReport) -> list[str]:
+        """Advice on what to record, each once."""
+        return list(dict.fromkeys(self.texts.hints[key] for key in rank.hints if key in self.texts.hints))
 
     def _breakdown(self, parts: Breakdown) -> str:
         """The largest parts with their shares; one that is all of it needs no number."""

@@ -56,7 +56,7 @@ def _rank(rank: RankReport, texts: Texts) -> Json:
         "verdict": [_message(item, formatter, texts.messages) for item in rank.verdict],
         "tables": {table.key: _table(table, formatter) for table in rank.tables},
         "checks": [_check(check, formatter) for check in rank.checks],
-        "to_measure_more": list(dict.fromkeys(texts.hints[key] for key in rank.hints if key in texts.hints)),
+        "to_measure_more": formatter.hints(rank),
     }
 
 

@@ -1,16 +1,15 @@
-"""The native scanner: loads the shared library, feeds it text, and wraps its columns as NumPy arrays without a copy."""
+"""The native scanner: feeds text to the shared library and wraps its columns as NumPy arrays without a copy."""
 
 from __future__ import annotations
 
 import ctypes
-import sys
 import weakref
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceanalyze import native
 from traceanalyze.readers.scan.result import (
     MAX_VALUE_BYTES,
     REASONS,
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import DTypeLike, NDArray
-
-_ABI_VERSION = 1
-_LIBRARY = Path(__file__).with_name("libtrace_scan.dylib" if sys.platform == "darwin" else "libtrace_scan.so")
 
 _OK, _NO_MEMORY, _TOO_LARGE, _BAD_OPTIONS = 0, 1, 2, 3
 _EVENTS, _INSTANTS = 0, 1
@@ -89,12 +85,9 @@ class _Summary(ctypes.Structure):
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    """The library, None where it was not built, cannot be loaded, or belongs to another version."""
-    try:
-        library = ctypes.CDLL(str(_LIBRARY))
-        if library.trace_scan_abi_version() != _ABI_VERSION:
-            return None
-    except (OSError, AttributeError):
+    """The library with the scanner's functions declared, None where there is none."""
+    library = native.library()
+    if library is None:
         return None
     pointer = ctypes.c_void_p
     signatures: Mapping[str, tuple[Any, ...]] = {
@@ -154,7 +147,7 @@ class _Scanner:
     ) -> None:
         library = _library()
         if library is None:
-            raise RuntimeError(f"the native scanner is not available: {_LIBRARY} cannot be loaded")
+            raise RuntimeError(f"the native scanner is not available: {native.LIBRARY} cannot be loaded")
         self._library = library
         keys = [
             _Key(raw, len(raw), number, index, field.kind)

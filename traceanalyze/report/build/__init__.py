@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Mode
+from traceanalyze.report.build.device_tables import device_work_tables
 from traceanalyze.report.build.devices import classification_table, devices_table, spans_table
 from traceanalyze.report.build.host import calls_table, launches_table, syncs_table
+from traceanalyze.report.build.host_work import host_work_tables
 from traceanalyze.report.build.idle import causes_table, gaps_table
 from traceanalyze.report.build.quality import findings, hints
 from traceanalyze.report.build.ranks import RankRow, files_table, rank_label, ranks_sentence, ranks_table, slowest
@@ -99,6 +101,8 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
             split_table(parts, window, whole=whole),
             steps_table(analysis.steps, parts, window),
             statistics_table(analysis.steps, window),
+            *host_work_tables(analysis, window),
+            *device_work_tables(analysis),
         ]
     headline = analysis.partitions[0]
     return [
@@ -109,6 +113,8 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
         gaps_table(analysis.gaps, analysis.gap_count, analysis.steps),
         launches_table(analysis.launches),
         calls_table(analysis.launches),
+        *host_work_tables(analysis, window),
+        *device_work_tables(analysis),
         devices_table(analysis.partitions, analysis.trace.devices, window),
         steps_table(analysis.steps, parts, window),
         statistics_table(analysis.steps, window),

@@ -41,9 +41,10 @@ def verdict(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
     if analysis.mode == Mode.EMPTY or window.total == 0:
         return (Message("nothing_to_analyse"),)
     if analysis.mode == Mode.HOST_ONLY:
-        return (_host_sentence(parts, window), *_outlier(analysis.steps, window))
+        return (_host_sentence(parts, window), *_outlier(analysis.steps, window), *_cut(analysis))
     sentence = _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window)
-    return (sentence, *_sync_cost(analysis.syncs, analysis.steps), *_outlier(analysis.steps, window))
+    costs = _sync_cost(analysis.syncs, analysis.steps)
+    return (sentence, *costs, *_outlier(analysis.steps, window), *_cut(analysis))
 
 
 def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses | NotMeasured, window: Window) -> Message:
@@ -113,6 +114,12 @@ def _host_sentence(parts: tuple[Part, ...], window: Window) -> Message:
             ("share", Kind.SHARE, window.share(window.sum(largest.time))),
         ),
     )
+
+
+def _cut(analysis: RankAnalysis) -> tuple[Message, ...]:
+    """A sentence when part of the file is missing: device events often come last in it."""
+    read = analysis.trace.read
+    return (Message("cut_short"),) if read.truncated or read.stream_fault is not None else ()
 
 
 def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:

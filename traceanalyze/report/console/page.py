@@ -11,7 +11,6 @@ from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.style import printable
 from traceanalyze.report.console.tables import WIDE, pick, table_lines
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.model import Kind
 from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
@@ -65,18 +64,8 @@ class _Page:
 
     def _about(self, rank: RankReport) -> str:
         """File, rank, device and windows in one line."""
-        values = {name: value for name, _, value in rank.headline.values}
-        messages = self.texts.messages
-        device = "" if values["device"] is None else messages["device_named" if values["device_name"] else "device"]
-        template = messages[rank.headline.key].format(
-            path="{path}",
-            rank=messages["rank"] if values["rank"] is not None else "",
-            device=device,
-            steps="{steps}",
-            left_out="{left_out}",
-        )
-        values["path"] = self.style.shorten(printable(PurePath(rank.path).name), self.style.width // 2)
-        return self._painted(template.format(**values), "dim")
+        path = self.style.shorten(printable(PurePath(rank.path).name), self.style.width // 2)
+        return self._painted(self._formatter(rank).about(rank, path), "dim")
 
     def _rank(self, rank: RankReport, *, with_verdict: bool) -> Iterator[str]:
         formatter = self._formatter(rank)
@@ -89,7 +78,7 @@ class _Page:
             yield self._listed("not_measured", [self._missing(table, formatter) for table in missing])
         if rank.checks:
             yield from self._quality(rank, formatter)
-        hints = list(dict.fromkeys(self.texts.hints[key] for key in rank.hints if key in self.texts.hints))
+        hints = formatter.hints(rank)
         if hints:
             yield self._listed("measure_more", hints)
 
@@ -101,7 +90,7 @@ class _Page:
 
     def _table(self, table: Table, formatter: Formatter) -> str:
         picked = pick(table, self.view.top, everything=self.view.detail == Detail.VERBOSE)
-        title = self._title(table, formatter)
+        title = formatter.title(table)
         if picked.worst_first:
             counts = {"count": len(picked.rows), "all": len(picked.rows) + picked.left_out}
             title = self.texts.messages["slowest_of"].format(title=title, **counts)
@@ -117,16 +106,9 @@ class _Page:
         lines += [self.style.wrap(formatter.message(note)) for note in table.notes]
         return "\n".join(lines)
 
-    def _title(self, table: Table, formatter: Formatter) -> str:
-        values = {name: formatter.value(kind, value) for name, kind, value in table.title_values}
-        single = ("steps", Kind.COUNT, 1) in table.title_values
-        template = self.texts.tables.get(f"{table.key}_one") if single else None
-        return (template or self.texts.tables[table.key]).format(**values)
-
     def _missing(self, table: Table, formatter: Formatter) -> str:
         reason = table.rows.reason if isinstance(table.rows, NotMeasured) else ""
-        title = self.texts.tables.get(f"{table.key}_one", self._title(table, formatter))
-        return f"{title}: {self.texts.reasons[reason]}"
+        return f"{formatter.topic(table)}: {self.texts.reasons[reason]}"
 
     def _quality(self, rank: RankReport, formatter: Formatter) -> Iterator[str]:
         """Checks; mere notes only count in a short view."""

@@ -1,4 +1,4 @@
-/* C interface of the event scanner: text of a Chrome trace in, columns out.
+/* C interface of the native library: the event scanner (text of a Chrome trace in, columns out) and call trees.
  *
  *   trace_scan *s = NULL;
  *   trace_scan_open(&options, &s);
@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 /* Changes whenever a function, structure or code below does: the caller compares it before anything else. */
-#define TRACE_SCAN_ABI_VERSION 1
+#define TRACE_SCAN_ABI_VERSION 2
 
 typedef struct trace_scan trace_scan;
 
@@ -139,6 +139,35 @@ TRACE_SCAN_API int trace_scan_summarize(const trace_scan *scan, trace_scan_summa
 TRACE_SCAN_API int trace_scan_get(const trace_scan *scan, uint32_t array_id, uint32_t field, trace_scan_array *array);
 
 TRACE_SCAN_API void trace_scan_close(trace_scan *scan);
+
+/* Events of any threads; `track` numbers the threads from 0 to below `tracks`. */
+typedef struct {
+    const int64_t *start;
+    const int64_t *end;
+    const int32_t *track;
+    const uint8_t *rank; /* of events with equal bounds the lower one is the outer; if equal too, the earlier row */
+    uint64_t size;
+    uint64_t tracks;
+    int64_t tick; /* by how much an event may outlast its parent and still be its child */
+} trace_tree_events;
+
+/* Their call trees, one thread after another, parents before children: a subtree is the rows [i, stop[i]).
+ * The caller gives arrays of `size` items. */
+typedef struct {
+    int32_t *order;  /* the event at each place */
+    int32_t *parent; /* place of its parent, -1: none */
+    int32_t *stop;   /* place after its last descendant */
+    int64_t *start;
+    int64_t *end;    /* cut so that children lie inside their parents and siblings beside each other */
+    int64_t *own;    /* time in none of its children */
+    uint64_t broken; /* events cut short because a later one outlasts them by more than a tick */
+} trace_tree;
+
+TRACE_SCAN_API int trace_tree_build(const trace_tree_events *events, trace_tree *tree);
+
+/* Which events of a tree are not inside an event of the same key; keys are numbers from 0 to below `keys`. */
+TRACE_SCAN_API int trace_tree_outermost(const int32_t *stop, const int32_t *key, uint64_t size, uint64_t keys,
+                                        uint8_t *outer);
 
 #ifdef __cplusplus
 }

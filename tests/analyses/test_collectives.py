@@ -1,0 +1,142 @@
+"""Collectives of one rank on hand-made traces."""
+
+import pytest
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.collectives import ranks_label
+from traceanalyze.analyses.results import NotMeasured
+
+KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+ARGS = {
+    "Collective name": "allreduce",
+    "In msg nelems": 1000,
+    "Out msg nelems": 1000,
+    "Group size": 4,
+    "dtype": "Float",
+    "Process Group Name": "0",
+    "Process Group Ranks": "[0, 1, 2, 3]",
+}
+MISSING = NotMeasured("no_collective_metadata")
+
+
+def collectives(b):
+    return b.analyze().device_work.collectives
+
+
+def one(**args):
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.device(10, 20, name="ncclDevKernel_Generic", **(ARGS | args))
+    (row,) = collectives(b)
+    return row
+
+
+def test_bytes_and_bandwidths_of_an_all_reduce():
+    row = one()
+    assert (row.group, row.kind, row.dtype, row.bytes, row.ranks) == ("0-3", "all_reduce", "Float", 4000, 4)
+    assert row.algbw == pytest.approx(4000 / 20_000)
+    assert row.busbw == pytest.approx(4000 / 20_000 * 2 * 3 / 4)
+
+
+def test_an_all_gather_counts_its_output_and_a_reduce_scatter_its_input():
+    gather = one(**{"Collective name": "_allgather_base", "Out msg nelems": 4000})
+    scatter = one(**{"Collective name": "_reduce_scatter_base", "In msg nelems": 8000, "dtype": "BFloat16"})
+    assert (gather.kind, gather.bytes, gather.busbw) == ("all_gather", 16_000, pytest.approx(0.8 * 3 / 4))
+    assert (scatter.kind, scatter.bytes) == ("reduce_scatter", 16_000)
+
+
+def test_a_barrier_has_no_bus_bandwidth():
+    assert one(**{"Collective name": "barrier"}).busbw == NotMeasured("no_bus_bandwidth")
+    assert one(**{"Group size": 1}).busbw == NotMeasured("no_bus_bandwidth")
+
+
+def test_what_was_not_recorded_is_not_measured():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.device(10, 20, name=KERNEL)
+    (row,) = collectives(b)
+    assert row.kind == "all_reduce"
+    assert row.group == row.dtype == row.bytes == row.ranks == row.algbw == row.busbw == MISSING
+
+
+def test_an_unknown_element_type_gives_no_size():
+    assert one(dtype="Mystery").bytes == MISSING
+
+
+def test_the_record_around_the_launch_describes_it():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.op("record_param_comms", 0, 10, **ARGS)
+    b.launch(2, 1, 20, 10, name="ncclDevKernel_SendRecv")
+    (row,) = collectives(b)
+    assert (row.kind, row.bytes) == ("all_reduce", 4000)
+
+
+def test_an_all_to_all_is_told_by_its_range_not_by_its_kernel():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.annotation("nccl:all_to_all", 0, 10)
+    b.op("record_param_comms", 1, 8)
+    b.launch(2, 1, 20, 10, name="ncclDevKernel_SendRecv")
+    b.launch(40, 1, 50, 5, name="ncclDevKernel_SendRecv")
+    assert [(row.kind, row.time.total) for row in collectives(b)] == [("all_to_all", 10_000), ("send_recv", 5_000)]
+
+
+def test_exposed_time_of_concurrent_collectives_is_the_first_ones():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.device(0, 30, name="void at::native::compute")
+    b.device(10, 40, name=KERNEL, stream=8)  # 10 to 50, of it 20 under compute
+    b.device(40, 40, name="ncclDevKernel_AllGather_RING_LL", stream=9)  # 40 to 80, its own from 50 on
+    a = b.analyze()
+    found = {row.kind: (row.exposed, row.overlapped) for row in a.device_work.collectives}
+    assert found == {"all_reduce": (20_000, 20_000), "all_gather": (30_000, 0)}
+    assert sum(exposed for exposed, _ in found.values()) == int(a.partitions[0].comm_exposed.sum())
+
+
+def test_one_inside_another_has_nothing_exposed():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.device(10, 50, name=KERNEL, stream=8)
+    b.device(20, 10, name="ncclDevKernel_AllGather_RING_LL", stream=9)
+    b.device(50, 20, name="ncclDevKernel_Broadcast", stream=10)
+    assert {row.kind: row.exposed for row in collectives(b)} == {
+        "all_reduce": 50_000,
+        "all_gather": 0,
+        "broadcast": 10_000,
+    }
+
+
+def test_sizes_are_told_apart():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    for at in (0, 20):
+        b.device(at, 10, name=KERNEL, **ARGS)
+    b.device(40, 10, name=KERNEL, **(ARGS | {"In msg nelems": 5}))
+    assert [(row.bytes, row.time.count) for row in collectives(b)] == [(4000, 2), (20, 1)]
+
+
+def test_the_size_of_a_group_may_come_from_its_ranks_or_the_header():
+    b = TraceBuilder()
+    b.header["distributedInfo"] = {"pg_config": [{"pg_name": "dp", "ranks": [0, 2]}]}
+    b.step(1, 0, 200)
+    few = {key: ARGS[key] for key in ("Collective name", "In msg nelems", "dtype")}
+    b.device(10, 10, name=KERNEL, **few, **{"Process Group Name": "dp"})
+    b.device(30, 20, name=KERNEL, **few, **{"Process Group Ranks": "[1, 3, 5]"})
+    found = [(row.group, row.ranks) for row in collectives(b)]
+    assert found == [("1, 3, 5", 3), ("dp", 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [("[0, 1, 2]", "0-2"), ("[4]", "4"), ("[0, 2]", "0, 2"), ("default_pg", "default_pg"), ("7", "7")],
+)
+def test_ranks_label(text, label):
+    assert ranks_label(text) == label
+
+
+def test_without_communication_there_is_no_table():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.device(10, 5)
+    assert collectives(b) == NotMeasured("no_communication")

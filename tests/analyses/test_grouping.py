@@ -1,0 +1,33 @@
+"""Groups of rows against plain Python."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceanalyze.analyses.grouping import group
+
+KEYS = st.lists(st.tuples(st.integers(-3, 3), st.sampled_from([-(2**62), 0, 5, 2**40])), max_size=40)
+
+
+@given(KEYS)
+def test_equal_keys_are_one_group_in_order_of_the_keys(keys):
+    found = group(np.array([a for a, _ in keys], np.int64), np.array([b for _, b in keys], np.int64))
+    distinct = sorted(set(keys))
+    assert found.of.tolist() == [distinct.index(key) for key in keys]
+    assert found.first.tolist() == [keys.index(key) for key in distinct]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 10**12)), max_size=40))
+def test_times_of_each_group(rows):
+    found = group(np.array([key for key, _ in rows], np.int64))
+    spreads = found.spreads(np.array([time for _, time in rows], np.int64))
+    times = {key: [t for k, t in rows if k == key] for key, _ in rows}
+    expected = [(len(t), sum(t), min(t), max(t)) for _, t in sorted(times.items())]
+    assert [(s.count, s.total, s.shortest, s.longest) for s in spreads] == expected
+
+
+def test_a_weighted_mean_leaves_out_what_is_not_known():
+    found = group(np.array([0, 0, 0, 1]))
+    means = found.mean(np.array([1.0, 4.0, np.nan, np.nan]), np.array([3, 1, 5, 1]))
+    assert means[0] == 1.75
+    assert np.isnan(means[1])

@@ -1,0 +1,129 @@
+"""Recurring kernels on hand-made traces, and against counting by hand over random ones."""
+
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builder import TraceBuilder
+
+
+def sequences(b):
+    return {"".join(item.names): item for item in b.analyze().device_work.sequences}
+
+
+def row_of(b, names, at, *, dur=2, every=3, **more):
+    for index, name in enumerate(names):
+        b.device(at + every * index, dur, name=name, **more)
+
+
+def test_count_times_and_gaps():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    row_of(b, "abc", 0)
+    row_of(b, "x", 20)
+    row_of(b, "abc", 40)
+    row_of(b, "y", 60)
+    found = sequences(b)
+    assert set(found) == {"abc"}
+    item = found["abc"]
+    assert (item.count, item.time, item.gaps, item.mean, item.saved) == (2, 12_000, 4000, 2000, 4)
+
+
+def test_a_part_that_occurs_elsewhere_too_has_its_own_row():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    for index, names in enumerate(("abc", "x", "abc", "y", "ab", "z")):
+        row_of(b, names, 15 * index)
+    found = sequences(b)
+    assert {names: item.count for names, item in found.items()} == {"abc": 2, "ab": 3}
+
+
+def test_occurrences_do_not_overlap():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    row_of(b, "aaaaaaa", 0)
+    assert {names: item.count for names, item in sequences(b).items()} == {"aa": 3, "aaa": 2}
+
+
+def test_other_work_on_the_stream_parts_and_other_streams_do_not():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    for at in (0, 20):
+        row_of(b, "ab", at)
+        b.device(at + 6, 1, name="Memset (Device)", cat="gpu_memset")
+        row_of(b, "cd", at + 7)
+        b.device(at + 1, 5, name=f"other{at}", stream=9)
+    assert set(sequences(b)) == {"ab", "cd"}
+
+
+def test_steps_part():
+    b = TraceBuilder()
+    for step, at in enumerate((0, 10, 20)):
+        b.step(step, at, 10)
+        b.launch(at, 1, at + 1, 2, name="a")
+        b.launch(at + 2, 1, at + 4, 2, name="b")
+    assert {names: item.count for names, item in sequences(b).items()} == {"ab": 3}
+
+
+def test_overlapping_kernels_have_no_gap():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    row_of(b, "ab", 0, dur=5)
+    row_of(b, "x", 20)
+    row_of(b, "ab", 30, dur=5)
+    assert sequences(b)["ab"].gaps == 0
+
+
+def test_most_launches_saved_come_first_and_fifty_are_kept():
+    b = TraceBuilder()
+    b.step(1, 0, 10_000)
+    at = 0
+    for index in range(60):
+        for times in range(4 if index == 59 else 2):
+            b.device(at, 1, name=f"first{index}")
+            b.device(at + 2, 1, name=f"second{index}")
+            b.device(at + 4, 1, name=f"parted{index}.{times}")
+            at += 6
+    found = b.analyze().device_work.sequences
+    assert len(found) == 50
+    assert found[0].names == ("first59", "second59")
+
+
+def test_nothing_recurs():
+    b = TraceBuilder()
+    b.device(0, 1)
+    assert sequences(b) == {}
+    b.device(2, 1, name="other")
+    assert sequences(b) == {}
+
+
+def test_only_compute_kernels_count():
+    b = TraceBuilder()
+    for at in range(4):
+        b.device(at, 1, name="Memset (Device)", cat="gpu_memset")
+    assert sequences(b) == {}
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.text("abc", min_size=1, max_size=14), min_size=1, max_size=4))
+def test_counts_agree_with_counting_by_hand(rows):
+    b = TraceBuilder()
+    for index, row in enumerate(rows):
+        row_of(b, row, 100 * index)
+        b.device(100 * index + 90, 1, name="Memset (Device)", cat="gpu_memset")
+    raw = defaultdict(int)
+    for row in rows:
+        for length in range(2, 6):
+            for at in range(len(row) - length + 1):
+                raw[row[at : at + length]] += 1
+    whole = {
+        part for part in raw
+        if not any(raw[more] == raw[part] for more in raw if len(more) == len(part) + 1 and part in more)
+    }  # fmt: skip
+    # `str.count` counts from the left and without overlap.
+    expected = {part: sum(row.count(part) for row in rows) for part in whole}
+    expected = {part: count for part, count in expected.items() if count > 1}
+    found = {names: item.count for names, item in sequences(b).items()}
+    assert found.items() <= expected.items()
+    assert len(found) == min(len(expected), 50)

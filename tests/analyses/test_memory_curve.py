@@ -1,0 +1,69 @@
+"""Memory over time on hand-made records."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.memory_curve import POINTS, memory_curve
+
+
+def curve_of(b):
+    b.step(1, 0, 100)
+    b.device(10, 5)
+    (row,) = b.analyze().memory.devices
+    return row.curve
+
+
+def test_few_records_are_all_there():
+    b = TraceBuilder()
+    b.memory(10, 500, allocated=1500, reserved=4000)
+    b.memory(20, -200, allocated=1300, reserved=4096)
+    curve = curve_of(b)
+    assert not curve.relative
+    assert curve.t.tolist() == [10_000, 20_000]
+    assert curve.allocated.tolist() == [1500, 1300]
+    assert curve.reserved.tolist() == [4000, 4096]
+
+
+def test_old_records_give_the_running_sum():
+    b = TraceBuilder()
+    for at, size in ((10, 300), (30, -400), (20, 50)):
+        b.memory(at, size)
+    curve = curve_of(b)
+    assert curve.relative
+    assert curve.allocated.tolist() == [300, 350, -50]
+    assert curve.reserved is None
+
+
+def test_totals_without_reserved_and_records_without_totals():
+    b = TraceBuilder()
+    b.memory(10, 500, allocated=500)
+    b.memory(20, 100)
+    b.memory(30, 100, allocated=700)
+    curve = curve_of(b)
+    assert (curve.t.tolist(), curve.allocated.tolist()) == ([10_000, 30_000], [500, 700])
+    assert curve.reserved is None
+
+
+SIZES = st.integers(POINTS - 1, 3000)
+
+
+@settings(deadline=None, max_examples=40)
+@given(SIZES, st.integers(0, 2**32), st.booleans())
+def test_peaks_and_lows_stay_exact(size, seed, relative):
+    random = np.random.default_rng(seed)
+    t = np.sort(random.integers(0, 10**12, size))
+    allocated, reserved = random.integers(1, 10**11, (2, size))
+    curve = memory_curve(t, allocated, np.full(size, -1) if relative else reserved, relative=relative)
+    assert 0 < len(curve.t) <= POINTS
+    assert (np.diff(curve.t) >= 0).all()
+    assert (curve.allocated.max(), curve.allocated.min()) == (allocated.max(), allocated.min())
+    if not relative:
+        assert (curve.reserved.max(), curve.reserved.min()) == (reserved.max(), reserved.min())
+
+
+def test_records_of_one_instant():
+    same = np.zeros(POINTS + 1, np.int64)
+    curve = memory_curve(same, np.arange(POINTS + 1), same - 1, relative=False)
+    assert curve.allocated.tolist() == [0, POINTS]

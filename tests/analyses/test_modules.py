@@ -1,0 +1,183 @@
+"""Modules and Python functions on hand-made traces (definitions §11)."""
+
+from tests.builder import HOST, TraceBuilder
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.phases import hierarchy
+
+
+def modules(b):
+    return {row.path: row for row in b.analyze().host_work.modules}
+
+
+def device(row):
+    return row.forward_self, row.forward_total, row.backward_self, row.backward_total
+
+
+def model():
+    """Net holds two layers; the forward operators of both have a backward operator on thread 2."""
+    b = TraceBuilder()
+    b.step(1, 0, 1000)
+    b.python("nn.Module: Net_0", 10, 80)
+    b.python("train.py(7): forward", 11, 78)
+    b.python("nn.Module: Linear_0", 20, 20)
+    b.op("aten::linear", 22, 10, **{"Sequence number": 1})
+    b.op("aten::addmm", 24, 6, **{"Sequence number": 1})
+    b.launch(25, 2, 200, 10)
+    b.python("nn.Module: Linear_1", 50, 20)
+    b.op("aten::linear", 52, 10, **{"Sequence number": 2})
+    b.launch(55, 2, 220, 20)
+    b.op("aten::add", 75, 5, **{"Sequence number": 3})
+    b.launch(76, 2, 250, 3)
+    return b
+
+
+def backward(b, sequence, at, device_at, dur, **more):
+    args = {"Sequence number": sequence, "Fwd thread id": 1}
+    b.op("autograd::engine::evaluate_function: AddmmBackward0", at, 20, tid=2, **args)
+    b.op("AddmmBackward0", at + 2, 16, tid=2, **args)
+    b.op("aten::mm", at + 4, 10, tid=2)
+    b.launch(at + 5, 2, device_at, dur, tid=2, **more)
+
+
+def test_forward_work_belongs_to_the_innermost_module():
+    found = modules(model())
+    assert {path: device(row)[:2] for path, row in found.items()} == {
+        "Net_0": (3_000, 33_000),
+        "Net_0/Linear_0": (10_000, 10_000),
+        "Net_0/Linear_1": (20_000, 20_000),
+    }
+    net = found["Net_0"]
+    assert (net.name, net.calls, net.host_total, net.host_self) == ("Net", 1, 80_000, 40_000)
+
+
+def test_backward_work_belongs_to_the_module_of_the_forward_operator():
+    b = model()
+    backward(b, 2, 300, 400, 40)
+    backward(b, 1, 330, 450, 30)
+    found = modules(b)
+    assert {path: device(row)[2:] for path, row in found.items()} == {
+        "Net_0": (0, 70_000),
+        "Net_0/Linear_0": (30_000, 30_000),
+        "Net_0/Linear_1": (40_000, 40_000),
+    }
+
+
+def test_backward_work_of_an_unknown_forward_operator_is_shown():
+    b = model()
+    backward(b, 77, 300, 400, 40)
+    assert device(modules(b)["<backward, module unknown>"]) == (0, 0, 40_000, 40_000)
+
+
+def test_arrows_tell_which_thread_ran_forward():
+    b = model()
+    # Another thread uses the same sequence numbers, and most backward operators are its own.
+    b.python("nn.Module: Other_0", 500, 50, tid=5)
+    b.op("aten::linear", 510, 10, tid=5, **{"Sequence number": 1})
+    backward(b, 1, 600, 700, 40)
+    b.events += [
+        {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": HOST, "tid": 5, "ts": 510},
+        {"ph": "f", "cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": HOST, "tid": 2, "ts": 602, "bp": "e"},
+    ]
+    assert modules(b)["Other_0"].backward_self == 40_000
+
+
+def test_equal_modules_at_different_places_are_different():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    for at, outer in ((0, "A_0"), (20, "B_0"), (40, "A_0")):
+        b.python(f"nn.Module: {outer}", at, 15)
+        b.python("nn.Module: Relu_0", at + 2, 5)
+    b.op("aten::relu", 3, 3)
+    b.launch(4, 1, 60, 5)
+    found = modules(b)
+    assert {path: row.calls for path, row in found.items()} == {"A_0": 2, "B_0": 1, "A_0/Relu_0": 2, "B_0/Relu_0": 1}
+
+
+def test_optimizer_work_belongs_to_no_module():
+    b = model()
+    b.python("nn.Module: Net_0", 800, 50)
+    b.annotation("Optimizer.step#SGD.step", 810, 20)
+    b.launch(812, 2, 900, 50)
+    assert modules(b)["Net_0"].forward_total == 33_000
+
+
+def test_python_functions_of_an_unidentified_thread_are_those_of_the_only_one():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.event("python_function", "nn.Module: Net_0", 10, 40, pid=0, tid=0)
+    b.op("aten::mul", 20, 10)
+    b.launch(21, 2, 60, 5)
+    assert device(modules(b)["Net_0"])[0] == 5_000
+
+
+def test_operators_may_name_their_module():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.op("aten::mm", 10, 10, **{"Module Hierarchy": "TOP(Net)::forward.fc1(Linear)::forward"})
+    b.launch(11, 2, 60, 5)
+    found = modules(b)
+    assert {path: (row.name, row.calls, device(row)[:2]) for path, row in found.items()} == {
+        "TOP": ("Net", None, (0, 5_000)),
+        "TOP/fc1": ("Linear", None, (5_000, 5_000)),
+    }
+
+
+def test_annotations_of_layers_stand_in_for_modules():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.annotation("## forward ##", 5, 50)
+    b.annotation("## mlp ##", 10, 20)
+    b.op("aten::mm", 12, 10)
+    b.launch(13, 2, 60, 5)
+    assert {path: device(row)[:2] for path, row in modules(b).items()} == {
+        "## forward ##": (0, 5_000),
+        "## forward ##/## mlp ##": (5_000, 5_000),
+    }
+
+
+def test_hierarchies_as_profilers_write_them():
+    assert hierarchy("TOP(Net)::forward.layer1(Sequential)::forward.0(Block)::forward") == (
+        ("TOP", "Net"),
+        ("layer1", "Sequential"),
+        ("0", "Block"),
+    )
+    assert hierarchy("") == ()
+
+
+def lines(b):
+    return {row.name: row for row in b.analyze().host_work.lines}
+
+
+def test_source_lines_without_and_with_library_code():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.python("train.py(1): main", 0, 100)
+    b.python("train.py(9): step", 10, 50)
+    b.python("/x/site-packages/torch/nn/modules/linear.py(5): forward", 20, 30)
+    b.op("aten::mm", 25, 10)
+    b.launch(26, 2, 120, 5)
+    b.op("aten::add", 70, 5)
+    found = lines(b)
+    assert set(found) == {"train.py(1): main", "train.py(9): step"}
+    main, step = found["train.py(1): main"], found["train.py(9): step"]
+    assert (main.calls, main.host_total, main.host_self, main.host_own) == (1, 100_000, 45_000, 50_000)
+    assert (step.calls, step.host_total, step.host_self, step.host_own) == (1, 50_000, 20_000, 50_000)
+
+
+def test_idle_time_belongs_to_the_innermost_line():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.python("train.py(1): main", 0, 100)
+    b.launch(0, 1, 1, 9)
+    b.python("train.py(5): prepare", 20, 40)
+    b.launch(70, 2, 80, 10)  # idle 10-80, the host prepares until 72
+    found = lines(b)
+    assert found["train.py(5): prepare"].idle == 40_000
+    assert found["train.py(1): main"].idle == 1_000 + 10_000 + 12_000 + 10_000
+
+
+def test_without_python_functions_there_are_no_lines():
+    b = model()
+    b.events = [event for event in b.events if event["cat"] != "python_function"]
+    assert b.analyze().host_work.lines == NotMeasured("no_python")
+    assert b.analyze().host_work.modules == NotMeasured("no_modules")

@@ -1,0 +1,120 @@
+"""FLOP/s, bytes/s and the roofline on hand-made traces."""
+
+import pytest
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.kernel_classes import KernelGroup
+
+H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
+
+
+def ops(b):
+    return b.analyze().device_work.ops
+
+
+def mm(b, at, *, dur=10, m=1000, kernel="kernel", dtype="c10::BFloat16"):
+    args = {"Input Dims": [[m, 2000], [2000, 500]], "Input type": [dtype, dtype]}
+    b.op("aten::mm", at, 10, **args)
+    b.launch(at + 1, 1, at + 20, dur, name=kernel)
+
+
+def test_rates_and_roofline_of_a_matrix_product():
+    b = TraceBuilder()
+    b.header |= H100
+    b.step(1, 0, 300)
+    mm(b, 0, dur=10)
+    mm(b, 50, dur=30)
+    (row,) = ops(b)
+    flop, size = 2 * 2 * 1000 * 2000 * 500, 2 * 2 * (1000 * 2000 + 2000 * 500 + 1000 * 500)
+    assert (row.op, row.shapes, row.dtype, row.group) == ("aten::mm", "1000×2000, 2000×500", "bf16", KernelGroup.MATMUL)
+    assert (row.calls, row.time, row.flop, row.bytes) == (2, 40_000, flop, size)
+    assert row.tflops == pytest.approx(flop / 40e-6 / 1e12)
+    assert row.bandwidth == pytest.approx(size / 40e-6 / 1e9)
+    assert row.intensity == pytest.approx(flop / size)
+    assert row.bound == "memory"  # 286 FLOP per byte, the H100 needs 295
+    assert row.roofline_share == pytest.approx(size / 3352e9 / 40e-6)
+
+
+def test_float_on_matrix_units_is_compared_with_tf32():
+    b = TraceBuilder()
+    b.header |= H100
+    b.step(1, 0, 300)
+    mm(b, 0, m=4000, dur=100, dtype="float", kernel="sm80_xmma_gemm_f32f32_tf32f32_f32_nn")
+    (row,) = ops(b)
+    assert row.dtype == "tf32"
+    assert row.bound == "compute"
+    assert row.roofline_share == pytest.approx(row.tflops / 494.7)
+
+
+def test_shapes_are_told_apart_and_inner_operators_own_their_kernels():
+    b = TraceBuilder()
+    b.step(1, 0, 300)
+    mm(b, 0, m=1000, dur=10)
+    mm(b, 50, m=10, dur=5)
+    b.op("aten::linear", 100, 50, **{"Input Dims": [[10, 8], [4, 8]], "Input type": ["float", "float"]})
+    b.op("aten::addmm", 110, 20, **{"Input Dims": [[4], [10, 8], [8, 4]], "Input type": ["float"] * 3})
+    b.launch(115, 1, 130, 3)
+    assert [(row.op, row.shapes, row.time) for row in ops(b)] == [
+        ("aten::mm", "1000×2000, 2000×500", 10_000),
+        ("aten::mm", "10×2000, 2000×500", 5_000),
+        ("aten::addmm", "4, 10×8, 8×4", 3_000),
+    ]
+
+
+def test_without_a_known_device_there_are_rates_but_no_roofline():
+    b = TraceBuilder()
+    b.step(1, 0, 300)
+    mm(b, 0)
+    (row,) = ops(b)
+    assert row.tflops == pytest.approx(200.0)
+    assert row.bound == row.roofline_share == NotMeasured("unknown_device")
+
+
+def test_a_type_without_a_peak_has_no_roofline():
+    b = TraceBuilder()
+    b.header["deviceProperties"] = [{"id": 0, "name": "Tesla V100-SXM2-16GB"}]
+    b.step(1, 0, 300)
+    mm(b, 0)  # a V100 has no bfloat16
+    (row,) = ops(b)
+    assert row.roofline_share == NotMeasured("unknown_peak")
+
+
+def test_elementwise_operators_have_bytes_only():
+    b = TraceBuilder()
+    b.header |= H100
+    b.step(1, 0, 300)
+    b.op("aten::add", 0, 10, **{"Input Dims": [[1000, 100], [100], []], "Input type": ["float", "float", "Scalar"]})
+    b.launch(1, 1, 20, 10)
+    (row,) = ops(b)
+    assert row.bytes == 4 * (100_000 + 100 + 100_000)
+    assert (row.bound, row.flop, row.tflops) == ("memory", NotMeasured("moves_only"), NotMeasured("moves_only"))
+
+
+def test_a_convolution_without_its_stride_is_not_measured():
+    b = TraceBuilder()
+    b.header |= H100
+    b.step(1, 0, 300)
+    shapes = {"Input Dims": [[8, 3, 32, 32], [16, 3, 3, 3]], "Input type": ["float", "float"]}
+    b.op("aten::cudnn_convolution", 0, 10, **shapes)
+    b.launch(1, 1, 20, 10)
+    (row,) = ops(b)
+    assert row.flop == row.bytes == row.roofline_share == NotMeasured("no_op_arguments")
+
+
+def test_without_shapes_nothing_is_measured():
+    b = TraceBuilder()
+    b.step(1, 0, 300)
+    b.op("aten::mm", 0, 10)
+    b.launch(1, 1, 20, 10)
+    assert ops(b) == NotMeasured("no_shapes")
+
+
+def test_a_copy_from_the_host_is_no_rate_of_the_device():
+    b = TraceBuilder()
+    b.header |= H100
+    b.step(1, 0, 300)
+    b.op("aten::copy_", 0, 10, **{"Input Dims": [[1000], [1000], []], "Input type": ["float", "float", "Scalar"]})
+    b.copy(1, 1, 20, 10)
+    mm(b, 50)
+    assert [row.op for row in ops(b)] == ["aten::mm"]

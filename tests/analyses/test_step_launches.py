@@ -1,0 +1,60 @@
+"""Launch delay and queue depth by step on hand-made traces."""
+
+import numpy as np
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.results import NotMeasured
+
+
+def launches(b):
+    return b.analyze().device_work.step_launches
+
+
+def test_each_step_has_its_own_delays_and_depths():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.step(2, 100, 100)
+    b.launch(0, 1, 2, 10)  # waits 1 µs
+    b.launch(5, 1, 12, 10)  # waits 6 µs
+    b.launch(110, 1, 131, 10)  # late, waits 20 µs
+    found = launches(b)
+    assert found.late.tolist() == [1, 1]
+    assert found.delay_p50.tolist() == [6_000, 20_000]
+    assert found.delay_p90.tolist() == [6_000, 20_000]
+    assert found.depth_p50.tolist() == [1, 1]
+
+
+def test_depth_is_sampled_where_kernels_start():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    for i in range(4):
+        b.launch(i, 0.5, 10 + 20 * i, 20)
+    found = launches(b)
+    assert (found.depth_p50[0], found.depth_p90[0]) == (2.5, 3.7)  # depths 4, 3, 2, 1
+
+
+def test_a_step_without_launches_has_no_delay():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.step(2, 100, 100)
+    b.launch(0, 1, 2, 10)
+    found = launches(b)
+    assert np.isnan(found.delay_p50[1])
+    assert np.isnan(found.depth_p90[1])
+    assert found.late.tolist() == [1, 0]
+
+
+def test_clocks_that_disagree_measure_nothing():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.launch(50, 1, 40, 10)
+    assert launches(b) == NotMeasured("clocks_disagree")
+
+
+def test_without_calls_or_links_nothing_is_measured():
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.device(10, 10)
+    assert launches(b) == NotMeasured("no_api")
+    b.api("cudaDeviceSynchronize", 0, 5)
+    assert launches(b) == NotMeasured("no_linked_launches")

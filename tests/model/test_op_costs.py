@@ -1,0 +1,170 @@
+"""FLOP and bytes of operator calls, computed on paper."""
+
+import json
+
+import pytest
+
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.op_calls import parse_call
+from traceanalyze.model.op_costs import broadcast, cost_of
+
+
+def cost(op, dims, values=None, dtype="float"):
+    types = [dtype if d else "Scalar" for d in dims]
+    call = parse_call(op, json.dumps(dims), json.dumps(types), None if values is None else json.dumps(values))
+    return cost_of(call)
+
+
+def amounts(*args, **more):
+    found = cost(*args, **more)
+    return found.flop, found.bytes
+
+
+@pytest.mark.parametrize(
+    ("op", "dims", "flop", "elements"),
+    [
+        ("aten::mm", [[2, 3], [3, 5]], 60, 6 + 15 + 10),
+        ("aten::mm", [[2, 3], [3, 5], [2, 5]], 60, 6 + 15 + 10),  # the third is the tensor to write to
+        ("aten::addmm", [[5], [2, 3], [3, 5], [], []], 60, 5 + 6 + 15 + 10),
+        ("aten::addmm_", [[2, 5], [2, 3], [3, 5], [], []], 60, 10 + 6 + 15 + 10),
+        ("aten::bmm", [[4, 2, 3], [4, 3, 5]], 240, 4 * (6 + 15 + 10)),
+        ("aten::baddbmm", [[4, 2, 5], [4, 2, 3], [4, 3, 5]], 240, 4 * (10 + 6 + 15 + 10)),
+        ("aten::linear", [[7, 2, 3], [5, 3], [5]], 7 * 60, 42 + 15 + 5 + 70),
+        ("aten::matmul", [[4, 1, 2, 3], [6, 3, 5]], 24 * 60, 24 + 90 + 240),
+        ("aten::matmul", [[3], [3, 5]], 30, 3 + 15 + 5),
+    ],
+)
+def test_matrix_products(op, dims, flop, elements):
+    found = cost(op, dims)
+    assert (found.group, found.flop, found.bytes) == (KernelGroup.MATMUL, flop, 4 * elements)
+
+
+def test_an_eight_bit_product_is_sixteen_bits_wide():
+    assert amounts("aten::_scaled_mm", [[2, 3], [3, 5]], dtype="c10::Float8_e4m3fn") == (60, 6 + 15 + 2 * 10)
+
+
+def test_matrices_that_do_not_fit_have_no_cost():
+    assert amounts("aten::mm", [[2, 3], [4, 5]]) == (None, None)
+    assert amounts("aten::matmul", [[2, 2, 3], [5, 3, 4]]) == (None, None)
+
+
+def test_a_forward_convolution():
+    # Output 8 × 16 × 16 × 16: (32 + 2·1 - 3) // 2 + 1 = 16; weight 16 × 3 × 3 × 3.
+    outputs = 8 * 16 * 16 * 16
+    expected = 2 * outputs * 27, 4 * (8 * 3 * 32 * 32 + 16 * 27 + outputs)
+    dims = [[8, 3, 32, 32], [16, 3, 3, 3], [], [], [], [], [], [], []]
+    plain = ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"]
+    assert amounts("aten::convolution", dims, plain) == expected
+    cudnn = ["", "", "[1, 1]", "[2, 2]", "[1, 1]", "1", "False", "False", "True"]
+    assert amounts("aten::cudnn_convolution", dims, cudnn) == expected
+
+
+def test_groups_and_dilation():
+    dims = [[1, 8, 9], [8, 1, 3], [], [], [], [], [], [], []]
+    plain = ["", "", "", "[1]", "[0]", "[2]", "False", "[0]", "8"]
+    assert amounts("aten::convolution", dims, plain)[0] == 2 * (8 * 5) * 3  # 9 - 2·2 = 5 outputs
+
+
+def test_a_transposed_convolution_multiplies_its_input():
+    dims = [[1, 4, 5, 5], [4, 2, 2, 2], [], [], [], [], [], [], []]
+    plain = ["", "", "", "[2, 2]", "[0, 0]", "[1, 1]", "True", "[0, 0]", "1"]
+    assert amounts("aten::convolution", dims, plain) == (2 * 4 * 25 * 8, None)
+
+
+def test_a_backward_convolution_costs_one_product_a_gradient():
+    dims = [[8, 16, 16, 16], [8, 3, 32, 32], [16, 3, 3, 3], [], [], [], [], [], [], [], []]
+    plain = ["", "", "", "[0]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"]
+    one = 2 * 8 * 16 * 16 * 16 * 27
+    given = 8 * 16 * 256 + 8 * 3 * 1024 + 16 * 27
+    both = amounts("aten::convolution_backward", dims, [*plain, "[True, True, False]"])
+    assert both == (2 * one, 4 * (given + 8 * 3 * 1024 + 16 * 27))
+    weight = amounts("aten::convolution_backward", dims, [*plain, "[False, True, False]"])
+    assert weight == (one, 4 * (given + 16 * 27))
+    assert amounts("aten::convolution_backward", dims) == (None, None)
+
+
+def test_a_forward_convolution_needs_its_stride():
+    assert amounts("aten::cudnn_convolution", [[8, 3, 32, 32], [16, 3, 3, 3]]) == (None, None)
+
+
+def flash(causal, *, queries=100, keys=100):
+    dims = [[2, queries, 4, 64], [2, keys, 4, 64], [2, keys, 4, 64], *[[]] * 8]
+    return amounts("aten::_flash_attention_forward", dims, [*[""] * 7, "0.", causal], dtype="c10::Half")
+
+
+def test_attention_has_two_products_and_a_causal_mask_halves_them():
+    every = 4 * 2 * 4 * 100 * 100 * 64
+    assert flash("False") == (every, 2 * 4 * 2 * 100 * 4 * 64)
+    assert flash("True")[0] == every * 101 // 200
+    assert flash("False", queries=1)[0] == every // 100
+    assert flash("True", queries=50)[0] is None
+    assert flash("")[0] is None
+
+
+def test_attention_backward_has_five_products():
+    shape = [2, 4, 100, 64]
+    dims = [shape, shape, shape, shape, shape, [2, 4, 100], *[[]] * 7]
+    values = [*[""] * 10, "0.", "False"]
+    found = amounts("aten::_scaled_dot_product_flash_attention_backward", dims, values, dtype="c10::Half")
+    assert found == (10 * 2 * 4 * 100 * 100 * 64, 2 * 8 * 2 * 4 * 100 * 64)
+
+
+def test_packed_sequences_have_no_cost():
+    dims = [[500, 4, 64]] * 3 + [[]] * 6
+    assert amounts("aten::_flash_attention_forward", dims, [""] * 9) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("op", "dims", "elements"),
+    [
+        ("aten::relu", [[6, 5]], 60),
+        ("aten::add_", [[6, 5], [5], []], 65),
+        ("aten::mul", [[6, 1], [1, 5]], 6 + 5 + 30),
+        ("aten::mul", [[6, 5], [], [6, 5]], 60),
+        ("aten::where", [[6, 5], [6, 5], [6, 5]], 120),
+        ("aten::fill_", [[6, 5], []], 30),
+        ("aten::copy_", [[6, 5], [6, 5], []], 60),
+        ("aten::native_layer_norm", [[6, 5], [], [5], [5], []], 30 + 10 + 30),
+        ("aten::_softmax", [[6, 5], [], []], 60),
+    ],
+)
+def test_operators_bound_by_memory(op, dims, elements):
+    found = cost(op, dims)
+    assert (found.flop, found.bytes, found.moves_only) == (None, 4 * elements, True)
+
+
+def test_a_comparison_writes_bytes():
+    assert amounts("aten::eq", [[6, 5], [6, 5]])[1] == 4 * 60 + 30
+
+
+def test_operators_without_a_formula():
+    assert cost("aten::sort", [[6, 5]]) is None
+    assert cost("aten::linalg_vector_norm", [[6, 5]]) is None
+    assert cost("aten::relu", [[]]) is None
+
+
+def test_lists_of_tensors_and_damaged_shapes_are_no_shapes():
+    call = parse_call("aten::cat", "[[[2, 3], [2, 3]], []]", '["TensorList", "Scalar"]', None)
+    assert call.shapes == (None, ())
+    assert parse_call("aten::mm", "[[2, 3], [3", "[]", None) is None
+    assert parse_call("aten::mm", "{}", "[]", None) is None
+
+
+def test_an_unknown_element_type_has_no_bytes():
+    assert amounts("aten::mm", [[2, 3], [3, 5]], dtype="mystery") == (60, None)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "common"),
+    [(((2, 3), (3,)), (2, 3)), (((2, 1), (1, 4)), (2, 4)), (((2,), (3,)), None), (((), ()), ())],
+)
+def test_broadcast(shapes, common):
+    assert broadcast(*shapes) == common
+
+
+def test_impossible_arguments_have_no_cost():
+    dims = [[8, 3, 32, 32], [16, 3, 3, 3], [], [], [], [], [], [], []]
+    for stride, padding in (("[0, 0]", "[1, 1]"), ("[1, 1]", "[-20, -20]"), ("stride", "[1, 1]"), ("[[1]]", "[1]")):
+        plain = ["", "", "", stride, padding, "[1, 1]", "False", "[0, 0]", "1"]
+        assert amounts("aten::convolution", dims, plain) == (None, None)
+    assert amounts("aten::mm", [[1 << 30, 1 << 30], [1 << 30, 2]]) == (None, None)

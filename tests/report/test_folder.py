@@ -1,0 +1,118 @@
+"""Tables as files: CSV, Parquet, and which files a report is made of."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.report.make import MS, analysis
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.locales import texts
+from traceanalyze.report import csv as tables_csv
+from traceanalyze.report import parquet
+from traceanalyze.report.build import build_report
+from traceanalyze.report.folder import files, is_index
+from traceanalyze.report.model import Column, Kind, Table
+
+_COLUMNS = (
+    Column("name", Kind.NAME),
+    Column("time_ns", Kind.DURATION),
+    Column("share", Kind.SHARE),
+    Column("complete", Kind.FLAG),
+    Column("causes", Kind.BREAKDOWN),
+    Column("count", Kind.COUNT),
+)
+_TABLE = Table(
+    "extra",
+    _COLUMNS,
+    (
+        ("=1+1", 1_500_000, 0.25, True, (("sync", 3), ("host_op", 1)), 2),
+        ('中文, "quoted"\nand broken', -5, float("nan"), False, None, 2.5),
+        (None, NotMeasured("no_api"), None, None, (), None),
+    ),
+)
+
+
+def report_of(*analyses):
+    return build_report("run", analyses or [analysis()], version="0")
+
+
+def read(table):
+    data = tables_csv.render(table)
+    assert data.startswith(b"\xef\xbb\xbf")
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+
+
+def test_csv_has_every_column_and_row_with_names_and_values_as_in_json():
+    first, second, third = read(_TABLE)
+    assert first == {
+        "name": "'=1+1",
+        "time_ns": "1500000",
+        "share": "0.25",
+        "complete": "true",
+        "causes": "sync=3; host_op=1",
+        "count": "2",
+    }
+    assert second["name"] == '中文, "quoted"\nand broken'
+    assert (second["time_ns"], second["share"], second["complete"], second["count"]) == ("-5", "", "false", "2.5")
+    assert set(third.values()) == {""}
+
+
+@pytest.mark.parametrize("name", ["=a", "+a", "-a", "@a", "\ta", "\ra"])
+def test_csv_text_that_a_spreadsheet_would_run_is_marked(name):
+    table = Table("extra", _COLUMNS[:1], ((name,),))
+    assert read(table)[0]["name"] == "'" + name
+
+
+def test_csv_holds_lone_surrogates_off():
+    assert read(Table("extra", _COLUMNS[:1], (("a\ud800b",),)))[0]["name"] == "a?b"
+
+
+def test_a_table_that_was_not_measured_has_its_header():
+    assert tables_csv.render(Table("extra", _COLUMNS[:2], NotMeasured("no_api"))).endswith(b"name,time_ns\r\n")
+
+
+def test_parquet_is_typed():
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pq.read_table(io.BytesIO(parquet.render(_TABLE)))
+    assert table.column_names == [column.key for column in _COLUMNS]
+    kinds = [str(kind).partition("<")[0] for kind in table.schema.types]
+    assert kinds == ["string", "int64", "double", "bool", "map", "double"]
+    assert table.column("time_ns").to_pylist() == [1_500_000, -5, None]
+    assert table.column("causes").to_pylist()[0] == [("sync", 3), ("host_op", 1)]
+    missing = Table("extra", _COLUMNS, NotMeasured("no_api"))
+    assert pq.read_table(io.BytesIO(parquet.render(missing))).num_rows == 0
+
+
+def test_every_table_is_whole():
+    report = report_of(analysis(times=tuple(float(n + 1) for n in range(40))))
+    found = files([report], texts(), "csv")
+    assert set(found) == {"report.json", *(f"{key}.csv" for key in report.tables)}
+    gaps = list(csv.DictReader(io.StringIO(found["gaps.csv"]().decode("utf-8-sig"))))
+    assert [int(row["length_ns"]) for row in gaps] == list(report.tables["gaps"].column("length_ns"))
+    split = list(csv.DictReader(io.StringIO(found["split.csv"]().decode("utf-8-sig"))))
+    assert sum(int(row["sum_ns"]) for row in split) == sum(range(41)) * MS
+
+
+def test_the_index_is_the_report_and_known_as_such():
+    found = files([report_of()], texts(), "csv")
+    data = found["report.json"]()
+    assert json.loads(data)["schema"] == "traceanalyze.report/1"
+    assert is_index(data[:200])
+    assert not is_index(b'{"traceEvents": []}')
+
+
+def test_ranks_and_runs_come_before_the_name_where_there_are_several():
+    report = report_of(analysis(rank=0), analysis(rank=3))
+    assert {"ranks.csv", "rank0_split.csv", "rank3_split.csv"} <= set(files([report], texts(), "csv"))
+    evil = replace(report_of(), name="../a b/..")
+    assert {"1_run_split.csv", "2_a_b_split.csv"} <= set(files([report_of(), evil], texts(), "csv"))
+
+
+def test_names_are_unique():
+    report = report_of(analysis(rank=0), analysis(rank=0))
+    assert {"rank0_split.csv", "rank0_split_2.csv"} <= set(files([report], texts(), "csv"))

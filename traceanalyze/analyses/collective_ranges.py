@@ -1,0 +1,69 @@
+"""The host side of each collective: the record that describes it, and its canonical type."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.nesting import innermost, nest_rows
+from traceanalyze.analyses.work import argument
+from traceanalyze.model.collectives import TYPES, collective_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+_RANGE = re.compile(r"(nccl|rccl|hccl|c10d|_c10d_functional|symm_mem|deep_?ep)::?")
+
+
+def description_rows(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Event row with each collective's arguments: its own, else that of the `record_param_comms` around its launch."""
+    row = context.device.row[event]
+    column = context.trace.events.fields.get("collective")
+    if column is None:
+        return np.where(argument(context, "group", row) >= 0, row, -1)
+    own = (argument(context, "collective", row) >= 0) | (argument(context, "group", row) >= 0)
+    described = np.zeros(len(context.trace.events), np.bool_)
+    described[column.row] = True
+    around = _innermost(context, event, context.host_rows[described[context.host_rows]])
+    return np.where(own, row, around)
+
+
+def types(context: Context, event: NDArray[np.int64], described: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in `TYPES` of each collective's canonical type.
+
+    By its arguments, else by the `nccl:` or `c10d::` range around its launch (NCCL runs an all_to_all in a kernel
+    named SendRecv), else by the kernel's name.
+    """
+    strings = context.trace.strings
+    stated = np.where(described >= 0, argument(context, "collective", np.maximum(described, 0)), -1)
+    names = context.trace.events.name
+    candidates = context.host_rows[
+        strings.lookup(names[context.host_rows], lambda text: _RANGE.match(text) is not None).astype(np.bool_)
+    ]
+    around = _innermost(context, event, candidates)
+    ranges = np.where(around >= 0, names[around], -1)
+    keys = group(stated, ranges, context.device.name[event])
+    decided = np.empty(len(keys), np.int64)
+    for index, first in enumerate(keys.first.tolist()):
+        codes = (int(stated[first]), int(ranges[first]), int(context.device.name[event[first]]))
+        found = (collective_type(strings.text(code)) for code in codes if code >= 0)
+        decided[index] = TYPES.index(next((kind for kind in found if kind is not None), "other"))
+    return decided[keys.of]
+
+
+def _innermost(context: Context, event: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Which of some host events is innermost around the launch of each device event, -1 for none."""
+    out = np.full(len(event), -1, np.int64)
+    if len(rows) == 0:
+        return out
+    linked = np.flatnonzero(context.link[event] >= 0)
+    call = context.link[event[linked]]
+    nested = nest_rows(context.trace, rows)
+    at = innermost(nested, context.calls.track[call], context.calls.start[call])
+    out[linked[at >= 0]] = nested.row[at[at >= 0]]
+    return out

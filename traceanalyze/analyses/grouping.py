@@ -1,0 +1,90 @@
+"""Rows with equal keys as groups, and the times of each group, without a loop over rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from traceanalyze.analyses.results_device import Spread
+from traceanalyze.model.columns import distinct_codes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_DENSE = 16
+"""Keys up to this many times the number of rows are grouped by a table, larger ones by sorting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Group of each row, and the first row of each group; groups are in order of their keys."""
+
+    of: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def count(self) -> NDArray[np.int64]:
+        """Rows of each group."""
+        return np.bincount(self.of, minlength=len(self.first))
+
+    def sum(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Exact sum of integers by group."""
+        out = np.zeros(len(self.first), np.int64)
+        np.add.at(out, self.of, values)
+        return out
+
+    def mean(self, values: NDArray[np.float64], weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Mean of the values that are not NaN, weighted; NaN for a group that has none with weight."""
+        known = ~np.isnan(values) & (weights > 0)
+        weight = np.bincount(self.of[known], weights[known], len(self.first))
+        total = np.bincount(self.of[known], weights[known] * values[known], len(self.first))
+        out = np.full(len(self.first), np.nan)
+        np.divide(total, weight, out=out, where=weight > 0)
+        return out
+
+    def spreads(self, time: NDArray[np.int64]) -> list[Spread]:
+        """Count, sum, shortest and longest time of each group."""
+        shortest = np.full(len(self.first), np.iinfo(np.int64).max)
+        longest = np.zeros(len(self.first), np.int64)
+        np.minimum.at(shortest, self.of, time)
+        np.maximum.at(longest, self.of, time)
+        columns = (self.count(), self.sum(time), shortest, longest)
+        return [Spread(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def group(*keys: NDArray[Any]) -> Groups:
+    """Group rows by one or more integer keys of equal length; the first key decides the order, then the next."""
+    of, span = np.zeros(len(keys[0]), np.int64), 1
+    for each in keys if len(of) else ():
+        key = np.asarray(each, np.int64)
+        low = int(key.min())
+        key, width = key - low, int(key.max()) - low + 1
+        if span * width > _DENSE * len(of):
+            key, width = _positions(key)
+        if span * width > _DENSE * len(of):
+            of, span = _positions(of)
+        of, span = of * width + key, span * width
+    of, count = _positions(of)
+    first = np.full(count, len(of), np.int64)
+    first[of[::-1]] = np.arange(len(of) - 1, -1, -1)
+    return Groups(of, first)
+
+
+def _positions(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Rank of each value among the distinct ones, and how many there are."""
+    if len(key) == 0:
+        return key, 0
+    low, high = int(key.min()), int(key.max())
+    if high - low < _DENSE * len(key) + 1024:
+        found, position = distinct_codes((key - low).astype(np.int32), high - low + 1)
+        return position, len(found)
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    opens = np.concatenate(([False], ordered[1:] != ordered[:-1]))
+    position = np.empty(len(key), np.int64)
+    position[order] = np.cumsum(opens)
+    return position, int(opens.sum()) + 1

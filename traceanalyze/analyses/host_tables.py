@@ -1,0 +1,36 @@
+"""All tables about what the host of one rank did, and what it made the devices do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.modules import modules
+from traceanalyze.analyses.op_kernels import op_kernels
+from traceanalyze.analyses.operators import operator_sums, operators, operators_by_shape
+from traceanalyze.analyses.phase_ranges import PhaseRanges
+from traceanalyze.analyses.phases import event_phases, phases
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host import HostWork
+from traceanalyze.analyses.source_lines import source_lines
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.context import Context
+
+
+def host_tables(context: Context) -> HostWork | NotMeasured:
+    """Host work inside the analysed windows from every side."""
+    if context.step_track < 0:
+        return NotMeasured("no_host_events")
+    sums = operator_sums(context)
+    ranges = PhaseRanges(context)
+    phase = event_phases(context, ranges)
+    return HostWork(
+        operators=operators(context, sums),
+        shapes=operators_by_shape(context, sums),
+        phases=phases(context, ranges, phase),
+        modules=modules(context, phase),
+        lines=source_lines(context),
+        op_kernels=op_kernels(context),
+        device_time=int(context.work.time.sum()) if len(context.device) else None,
+        broken=context.op_nest.broken,
+    )

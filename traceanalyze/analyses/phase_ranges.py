@@ -1,0 +1,120 @@
+"""In which phase of the training step each thread is at each instant (definitions §10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host_state import States, layered
+from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
+from traceanalyze.model.vocabulary import EventKind, Phase
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+
+class PhaseRanges:
+    """Phases of the threads of a trace; a thread is worked out when it is first asked for."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._op_role, self._recorded = _op_roles(context), _has_sequence(context)
+        events, strings, kind = context.trace.events, context.trace.strings, context.kind
+        annotations = np.flatnonzero(kind == EventKind.ANNOTATION)
+        python = np.flatnonzero(kind == EventKind.PYTHON)
+        role = np.concatenate(
+            (
+                strings.lookup(events.name[annotations], annotation_role),
+                strings.lookup(events.name[python], frame_role),
+            )
+        )
+        telling = role != Role.NONE
+        self._row, self._role = np.concatenate((annotations, python))[telling], role[telling]
+        self._optimizer_annotated = bool((self._role & Role.OPTIMIZER).any())
+        self._states: dict[int, States] = {}
+
+    @property
+    def known(self) -> bool:
+        """Whether anything was recorded that tells phases."""
+        return len(self._op_role) > 0 or len(self._row) > 0
+
+    def states(self, track: int) -> States:
+        """Segments of a thread with the phase of each."""
+        if track not in self._states:
+            self._states[track] = layered(self._layers(track))
+        return self._states[track]
+
+    def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Phase of a thread at an instant each."""
+        phase = np.full(len(t), Phase.OTHER, np.uint8)
+        lanes = group(track)
+        for lane, first in enumerate(lanes.first.tolist()):
+            mine = np.flatnonzero(lanes.of == lane)
+            states = self.states(int(track[first]))
+            segment = np.searchsorted(states.start, t[mine], "right") - 1
+            inside = segment >= 0
+            inside[inside] = t[mine[inside]] < states.end[segment[inside]]
+            phase[mine[inside]] = states.cause[segment[inside]]
+        return phase
+
+    def _layers(self, track: int) -> list[tuple[int, intervals.Intervals]]:
+        """Phases in the order in which they are looked for."""
+        nested = self._context.op_nest
+        here = nested.of(track)
+        role, start, end = self._op_role[here], nested.start[here], nested.end[here]
+
+        def ops(member: NDArray[np.bool_]) -> intervals.Intervals:
+            return intervals.merge(start[member], end[member])
+
+        optimizer = self._ranges(track, Role.OPTIMIZER)
+        if not self._optimizer_annotated:
+            fused = ops((role & Role.FUSED) != 0)
+            optimizer = intervals.intersect(fused, self._ranges(track, Role.OPTIMIZER_FRAME))
+        backward = ops((role & Role.BACKWARD) != 0)
+        # A checkpoint runs the backward pass of what it has recomputed inside itself; that is not recomputation.
+        checkpoint = intervals.subtract(ops((role & Role.CHECKPOINT) != 0), ops((role & Role.NODE) != 0))
+        forward = intervals.union(ops(self._recorded[here]), ops((role & Role.FORWARD) != 0))
+        return [
+            (Phase.DATA_LOADING, self._context.data_loading(track)),
+            (Phase.ZERO_GRAD, self._ranges(track, Role.ZERO_GRAD)),
+            (Phase.OPTIMIZER, optimizer),
+            (Phase.RECOMPUTE, intervals.union(checkpoint, self._ranges(track, Role.RECOMPUTE))),
+            (Phase.BACKWARD, backward),
+            (Phase.FORWARD, intervals.union(forward, self._ranges(track, Role.FORWARD))),
+            (Phase.OTHER, ops(np.ones(len(role), np.bool_))),
+        ]
+
+    def _ranges(self, track: int, role: Role) -> intervals.Intervals:
+        """Annotations and Python functions of a role on a thread."""
+        events = self._context.trace.events
+        rows = self._row[((self._role & role) != 0) & (events.track[self._row] == track)]
+        return intervals.merge(events.ts[rows], events.ts[rows] + events.dur[rows])
+
+
+def _op_roles(context: Context) -> NDArray[np.int32]:
+    """Roles of each operator of `context.op_nest`: by its name, or because an arrow from forward ends at it."""
+    nested, flows = context.op_nest, context.trace.flows
+    role = context.trace.strings.lookup(context.trace.events.name[nested.row], op_role)
+    if len(flows.ts):
+        arrow = context.trace.strings.lookup(flows.cat, lambda text: text == "fwdbwd").astype(np.bool_)
+        arrow &= flows.phase == ord("f")
+        for track in np.flatnonzero(np.bincount(flows.track[arrow])).tolist():
+            here = nested.of(track)
+            at = here.start + np.flatnonzero(np.isin(nested.start[here], flows.ts[arrow & (flows.track == track)]))
+            role[at] |= Role.BACKWARD
+    return role
+
+
+def _has_sequence(context: Context) -> NDArray[np.bool_]:
+    """Operators recorded by autograd."""
+    recorded = np.zeros(len(context.trace.events), np.bool_)
+    column = context.trace.events.fields.get("sequence")
+    if column is not None:
+        recorded[column.row[column.value >= 0]] = True
+    found: NDArray[np.bool_] = recorded[context.op_nest.row]
+    return found

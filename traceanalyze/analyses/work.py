@@ -1,0 +1,124 @@
+"""The device events inside the analysed windows, with what every device table needs to know about each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses.grouping import group
+from traceanalyze.model.kernel_classes import KernelGroup, group_of_kernel, group_of_op
+from traceanalyze.model.tensor_cores import TensorCore, tensor_core_use
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One row a device event of any device that runs inside the analysed windows, in order of start."""
+
+    event: NDArray[np.int64]
+    """Position in `DeviceEvents`."""
+    time: NDArray[np.int64]
+    """Its time inside the windows, ns."""
+    op: NDArray[np.int64]
+    """Row of the innermost operator that launched it, or -1."""
+    op_name: NDArray[np.int64]
+    """Name code of that operator, or -1."""
+    group: NDArray[np.uint8]
+    """`KernelGroup`"""
+    tensor_core: NDArray[np.uint8]
+    """`TensorCore`"""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+def device_work(context: Context) -> Work:
+    """Collect the events of the analysed windows; one without length counts if it lies inside."""
+    device, steps = context.device, context.steps
+    windows = intervals.merge(steps.start, steps.end)
+    time = intervals.coverage(windows, device.start, device.end)
+    instant = np.flatnonzero((time == 0) & (device.start == device.end))
+    counted = time > 0
+    counted[instant] = _inside(windows, device.start[instant])
+    event = np.flatnonzero(counted)
+    op = _launching_op(context, event)
+    op_name = np.where(op >= 0, context.trace.events.name[op], -1).astype(np.int64)
+    kernel_group, tensor_core = _classify(context, event, op_name)
+    return Work(event, time[event], op, op_name, kernel_group, tensor_core)
+
+
+def _inside(windows: intervals.Intervals, t: NDArray[np.int64]) -> NDArray[np.bool_]:
+    at = np.searchsorted(windows.start, t, "right") - 1
+    return (at >= 0) & (t <= windows.end[at]) if len(windows.start) else np.zeros(len(t), np.bool_)
+
+
+def _launching_op(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of the innermost operator that launched each event, -1 for none."""
+    place = context.event_op[event]
+    op = np.full(len(event), -1, np.int64)
+    op[place >= 0] = context.op_nest.row[place[place >= 0]]
+    return op
+
+
+def _classify(
+    context: Context, event: NDArray[np.int64], op_name: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Group and use of tensor cores, decided once a distinct (name, class, kind), else by the operator."""
+    device, strings = context.device, context.trace.strings
+    name, klass, kind = device.name[event], device.klass[event], device.kind[event]
+    kinds = group(name, klass.astype(np.int64) * 256 + kind)
+    decided = np.zeros((len(kinds), 2), np.uint8)
+    unnamed = np.zeros(len(kinds), np.bool_)
+    for index, row in enumerate(kinds.first.tolist()):
+        text = strings.text(int(name[row]))
+        found = _group_by_class(int(klass[row]), int(kind[row]))
+        if found is None:
+            found = group_of_kernel(text)
+            unnamed[index] = found is None
+        known = KernelGroup.OTHER if found is None else found
+        decided[index] = known, tensor_core_use(text, known)
+    groups = decided[kinds.of, 0]
+    by_op = np.flatnonzero(unnamed[kinds.of] & (op_name >= 0))
+    groups[by_op] = strings.lookup(op_name[by_op].astype(np.int32), group_of_op).astype(np.uint8)
+    tensor_core = decided[kinds.of, 1]
+    tensor_core[klass != DeviceClass.COMPUTE] = TensorCore.NO
+    return groups, tensor_core
+
+
+def _group_by_class(klass: int, kind: int) -> KernelGroup | None:
+    if klass == DeviceClass.COMM:
+        return KernelGroup.COMMUNICATION
+    if klass == DeviceClass.MEM:
+        return KernelGroup.FILL if kind == EventKind.MEMSET else KernelGroup.COPY
+    return None
+
+
+_MOST = 1e9
+"""No device has so many blocks per multiprocessor."""
+MISSING = -(2**62)
+"""A whole-number argument that the event does not have."""
+
+
+def argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A whole-number argument of event rows, or the code of a text; `MISSING` where absent."""
+    column = context.trace.events.fields.get(field)
+    if column is None:
+        return np.full(len(row), MISSING, np.int64)
+    text = column.value.dtype == np.int32
+    value = column.take(row, -1 if text else MISSING).astype(np.int64)
+    return np.where(value < 0, MISSING, value) if text else value
+
+
+def ratio_argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A number that cannot be negative of event rows, NaN where absent or impossible."""
+    column = context.trace.events.fields.get(field)
+    value = np.full(len(row), -1.0) if column is None else column.take(row, -1).astype(np.float64)
+    return np.where((value < 0) | (value > _MOST), np.nan, value)

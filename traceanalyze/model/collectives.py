@@ -1,0 +1,71 @@
+"""Collectives of every library in one vocabulary: type, element size, factor of bus bandwidth (definitions §12)."""
+
+from __future__ import annotations
+
+import re
+
+_PATTERNS = (
+    ("all_to_all", re.compile(r"alltoall|a2a|::dispatch|::combine|::ep::")),
+    ("reduce_scatter", re.compile(r"reducescatter")),
+    (
+        "all_reduce",
+        re.compile(r"allreduce|crossdevicereduce|quickreduce|oneshot|twoshot|lamport.*reduce"),
+    ),
+    ("all_gather", re.compile(r"allgather|gatherinto")),
+    ("broadcast", re.compile(r"broadcast|bcast")),
+    ("send_recv", re.compile(r"sendrecv|pointtopoint|batchisend")),
+    ("barrier", re.compile(r"barrier")),
+    ("gather", re.compile(r"gather")),
+    ("scatter", re.compile(r"scatter")),
+    ("reduce", re.compile(r"reduce")),
+    ("recv", re.compile(r"recv")),
+    ("send", re.compile(r"send")),
+)
+TYPES = (*(kind for kind, _ in _PATTERNS), "other")
+"""The canonical types."""
+
+
+def collective_type(name: str) -> str | None:
+    """Canonical type of a collective's name, an operator's or a kernel's; None where it does not tell."""
+    text = name.lower().replace("_", "")
+    return next((kind for kind, pattern in _PATTERNS if pattern.search(text)), None)
+
+
+_ELEMENT_BYTES = {
+    **dict.fromkeys(("byte", "char", "bool", "int8", "uint8", "unsigned char", "signed char"), 1),
+    **dict.fromkeys(("half", "bfloat16", "short", "int16", "float16", "short int", "uint16"), 2),
+    **dict.fromkeys(("float", "int", "int32", "float32", "uint32", "complexhalf"), 4),
+    **dict.fromkeys(("double", "long", "int64", "float64", "long int", "complexfloat", "uint64"), 8),
+    "complexdouble": 16,
+}
+
+
+def element_bytes(dtype: str) -> int | None:
+    """Size of one element of a type as PyTorch names it (`BFloat16`, `c10::Half`, `long int`); None if unknown."""
+    name = dtype.removeprefix("c10::").removeprefix("at::").lower()
+    if name.startswith("float8"):
+        return 1
+    if name.startswith("complex<"):
+        inner = element_bytes(name[len("complex<") : -1])
+        return None if inner is None else 2 * inner
+    return _ELEMENT_BYTES.get(name)
+
+
+def counts_output(kind: str) -> bool:
+    """Whether the size of a collective is that of its output: an all_gather; otherwise it is the input's."""
+    return kind == "all_gather"
+
+
+_ONE_WAY = frozenset({"broadcast", "reduce", "send", "recv", "send_recv"})
+_SHARED = frozenset({"all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"})
+
+
+def bus_factor(kind: str, ranks: int) -> float | None:
+    """Bus bandwidth per algorithm bandwidth; None where it has no meaning (barrier, one rank)."""
+    if ranks <= 1:
+        return None
+    if kind == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    if kind in _SHARED:
+        return (ranks - 1) / ranks
+    return 1.0 if kind in _ONE_WAY else None

@@ -1,0 +1,127 @@
+"""What accelerators can do at most: dense arithmetic by element type and memory bandwidth, as their makers state."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Peak rates of one device as a profile shows it (of MI250 boards one of the two dies)."""
+
+    device: str
+    pattern: str
+    """Regular expression searched in the device's name."""
+    tflops: Mapping[str, float]
+    """10¹² operations per second, dense, by element type; 16-bit types accumulate in 32 bits."""
+    bandwidth: float
+    """Memory bandwidth, 10⁹ bytes per second."""
+    source: str
+
+    def rate(self, dtype: str) -> float | None:
+        """Operations per nanosecond for an element type."""
+        peak = self.tflops.get(dtype)
+        return None if peak is None else peak * 1e3
+
+
+_V100 = "NVIDIA V100 datasheet (2020)"
+_A100 = "NVIDIA A100 datasheet (2022)"
+_H100 = "NVIDIA H100 datasheet (2024), half of the figures with sparsity"
+_H200 = "NVIDIA H200 datasheet (2024), half of the figures with sparsity"
+_MI300 = "AMD CDNA 3 white paper and MI300X datasheet (2023)"
+_A100_TFLOPS = {"fp64": 19.5, "fp32": 19.5, "tf32": 156.0, "fp16": 312.0, "bf16": 312.0, "int8": 624.0}
+_HOPPER_TFLOPS = {
+    "fp64": 66.9,
+    "fp32": 66.9,
+    "tf32": 494.7,
+    "fp16": 989.4,
+    "bf16": 989.4,
+    "fp8": 1978.9,
+    "int8": 1978.9,
+}
+_HOPPER_NVL_TFLOPS = {"fp64": 60.0, "fp32": 60.0, "tf32": 417.5, "fp16": 835.5, "bf16": 835.5, "fp8": 1670.5}
+_MI300_TFLOPS = {
+    "fp64": 163.4,
+    "fp32": 163.4,
+    "tf32": 653.7,
+    "fp16": 1307.4,
+    "bf16": 1307.4,
+    "fp8": 2614.9,
+    "int8": 2614.9,
+}
+
+DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
+"""Element types that have a peak rate."""
+PEAKS = (
+    Peaks("V100 PCIe", r"V100.*PCIE", {"fp64": 7.0, "fp32": 14.0, "fp16": 112.0}, 900, _V100),
+    Peaks("V100 SXM2", r"V100", {"fp64": 7.8, "fp32": 15.7, "fp16": 125.0}, 900, _V100),
+    Peaks("A100 80GB PCIe", r"A100.*80GB.*PCIe|A100.*PCIe.*80GB", _A100_TFLOPS, 1935, _A100),
+    Peaks("A100 80GB SXM", r"A100.*80GB|PG509-210", _A100_TFLOPS, 2039, _A100),
+    Peaks("A100 40GB", r"A100", _A100_TFLOPS, 1555, "NVIDIA A100 architecture white paper (2020)"),
+    Peaks(
+        "H100 PCIe",
+        r"H100.*PCIe",
+        {"fp64": 51.2, "fp32": 51.2, "tf32": 378.0, "fp16": 756.0, "bf16": 756.0, "fp8": 1513.0, "int8": 1513.0},
+        2039,
+        "NVIDIA H100 architecture white paper (2022), half of the figures with sparsity",
+    ),
+    Peaks("H100 NVL", r"H100.*NVL", _HOPPER_NVL_TFLOPS, 3938, _H100),
+    Peaks("H100 SXM", r"H100", _HOPPER_TFLOPS, 3352, _H100),
+    Peaks("H200 NVL", r"H200.*NVL", _HOPPER_NVL_TFLOPS, 4800, _H200),
+    Peaks("H200 SXM", r"H200", _HOPPER_TFLOPS, 4800, _H200),
+    Peaks(
+        "B200",
+        r"\bB200",
+        {"fp64": 37.0, "fp32": 75.0, "tf32": 1125.0, "fp16": 2250.0, "bf16": 2250.0, "fp8": 4500.0, "int8": 4500.0},
+        8000,
+        "NVIDIA HGX B200 datasheet (2024), an eighth of the board, half of the figures with sparsity",
+    ),
+    Peaks(
+        "GeForce RTX 2080 Ti",
+        r"RTX 2080 Ti",
+        {"fp64": 0.42, "fp32": 13.4, "fp16": 53.8},
+        616,
+        "NVIDIA Turing architecture white paper (2018), reference clock",
+    ),
+    Peaks(
+        "GeForce RTX 3060 Ti",
+        r"RTX 3060 Ti",
+        {"fp64": 0.25, "fp32": 16.2, "tf32": 16.2, "fp16": 32.4, "bf16": 32.4},
+        448,
+        "NVIDIA Ampere GA102 white paper (2021), rates per SM at 38 SMs and 1.665 GHz",
+    ),
+    Peaks(
+        "GeForce RTX 4090",
+        r"RTX 4090(?! D)",
+        {"fp64": 1.29, "fp32": 82.6, "tf32": 82.6, "fp16": 165.2, "bf16": 165.2, "fp8": 330.3, "int8": 660.6},
+        1008,
+        "NVIDIA Ada architecture white paper (2023)",
+    ),
+    Peaks(
+        "MI250X (one die)",
+        r"MI250X",
+        {"fp64": 47.9, "fp32": 47.9, "fp16": 191.5, "bf16": 191.5, "int8": 191.5},
+        1638,
+        "AMD MI250X datasheet (2021), half a board",
+    ),
+    Peaks(
+        "MI250 (one die)",
+        r"MI250",
+        {"fp64": 45.3, "fp32": 45.3, "fp16": 181.0, "bf16": 181.0, "int8": 181.0},
+        1638,
+        "AMD MI250 datasheet (2021), half a board",
+    ),
+    Peaks("MI300X", r"MI300X", _MI300_TFLOPS, 5300, _MI300),
+    Peaks("MI325X", r"MI325X", _MI300_TFLOPS, 6000, "AMD MI325X datasheet (2024)"),
+)
+"""First match decides, hence special variants first."""
+
+
+def peaks_of(name: str, own: Sequence[Peaks] = ()) -> Peaks | None:
+    """Peak rates of a device by its name, None if it is in neither table; the user's `own` come first."""
+    return next((peaks for peaks in (*own, *PEAKS) if re.search(peaks.pattern, name, re.IGNORECASE)), None)

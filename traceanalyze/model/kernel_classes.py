@@ -1,0 +1,210 @@
+"""What a kernel computes, told from its name, else from the operator that launched it.
+
+Works on one text at a time and is applied once a distinct name.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+
+class KernelGroup(IntEnum):
+    """What device work is for; the order is that of reports when times are equal."""
+
+    MATMUL = 0
+    ATTENTION = 1
+    CONVOLUTION = 2
+    NORMALIZATION = 3
+    SOFTMAX = 4
+    ELEMENTWISE = 5
+    REDUCTION = 6
+    EMBEDDING = 7
+    INDEXING = 8
+    """Gather, scatter, sort, scan, unique."""
+    POOLING = 9
+    OPTIMIZER = 10
+    LAYOUT = 11
+    """Copies by kernel: transpose, cast, concatenate, make contiguous."""
+    COMPILED = 12
+    """Fused by a compiler (Triton and the like), so that the name covers several operators."""
+    COMMUNICATION = 13
+    COPY = 14
+    FILL = 15
+    OTHER = 16
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+_BY_NAME = (
+    (KernelGroup.COMPILED, re.compile(r"triton_(poi|red|per|for)_|triton__\d")),
+    (
+        KernelGroup.ATTENTION,
+        _any(
+            r"flash",
+            "fmha",
+            "attention",
+            r"\battn",
+            r"_attn",
+            r"attn_",
+            "sdpa",
+            r"\bmha_",
+            r"aiter::.*mha",
+            r"bwd_kernel_d[kqv]",
+        ),
+    ),
+    (KernelGroup.EMBEDDING, _any(r"(?<!rotary_)embedding")),
+    (
+        KernelGroup.OPTIMIZER,
+        _any(r"multi_tensor_apply", r"adam", r"\blamb(?!da)", r"adagrad", r"lion_", r"FusedOptimizer", r"sgd_"),
+    ),
+    (
+        KernelGroup.NORMALIZATION,
+        _any(
+            r"(batch|layer|group|instance|rms)_?norm",
+            r"\bbn_(fw|bw)",
+            r"RowwiseMoments",
+            r"GroupNorm",
+            r"welford",
+            r"GammaBeta",
+            r"ComputeFusedParams",
+            r"ComputeInternalGradients",
+        ),
+    ),
+    (
+        KernelGroup.CONVOLUTION,
+        _any(
+            r"conv(?!ert)",
+            r"[fwd](prop|grad)_",
+            r"_(fprop|wgrad|dgrad)",
+            r"wgrad_",
+            r"dgrad_",
+            "winograd",
+            "scudnn",
+            r"implicit_gemm",
+            r"miopen.*(igemm|Sp3|gcnAsm|naive_conv)",
+            r"igemm_(fwd|bwd|wrw)",
+            r"Im2[cd]",
+            r"col2im",
+            r"im2col",
+            r"nchwTo",
+            r"nhwcTo",
+            r"cask_cudnn",
+            r"cudnn::(cnn|engines)",
+        ),
+    ),
+    (
+        KernelGroup.MATMUL,
+        _any(
+            r"(?<!fb)gemm",
+            r"gemv",
+            "nvjet",
+            "Cijk_",
+            "matmul",
+            r"splitK_?reduce",
+            r"_mm_|_mm\b|\bmm_",
+            r"cublas",
+            r"wgmma|xdlops?",
+            r"dot_kernel",
+            r"triton_tem_fused_(add)?mm",
+            r"moe_stage[12]_kernel",
+            r"fused_moe",
+            r"cutlass.*tensorop",
+        ),
+    ),
+    (KernelGroup.SOFTMAX, _any("softmax")),
+    (KernelGroup.POOLING, _any(r"max_?pool", r"avg_?pool", r"adaptive_.*pool", r"pooling")),
+    (
+        KernelGroup.LAYOUT,
+        _any(
+            r"direct_copy_kernel",
+            r"copy_kernel_cuda",
+            r"CatArray",
+            r"transpose",
+            r"permute",
+            r"_to_copy\b",
+            r"copy_device_to_device",
+            r"LoadWithCast",
+            r"chunk_cat",
+            r"recat_copy",
+        ),
+    ),
+    (
+        KernelGroup.INDEXING,
+        _any(
+            r"index",
+            r"gather",
+            r"scatter",
+            r"sort",
+            r"topk",
+            r"\bcub::|rocprim|hipcub|cuda_detail::cub",
+            r"thrust::",
+            r"unique",
+            r"masked_select",
+            r"searchsorted",
+            r"\bscan_|kernel_scan|triu_tril",
+        ),
+    ),
+    (KernelGroup.COMPILED, re.compile(r"^triton_|^Triton")),
+    (KernelGroup.REDUCTION, _any(r"reduce", r"reduction", r"nll_loss", r"cunn_.*Criterion", r"\bnorm_kernel")),
+    (
+        KernelGroup.ELEMENTWISE,
+        _any(
+            r"elementwise",
+            r"distribution_",
+            r"dropout",
+            r"activation",
+            r"FillFunctor",
+            r"silu|gelu|relu|swiglu|act_and_mul",
+            r"CUDAFunctor",
+            r"rope|rotary",
+        ),
+    ),
+)
+"""First match decides. Names of cuBLAS, cuDNN, CUTLASS, nvjet, PyTorch (ATen), FlashAttention, FBGEMM on CUDA; of
+Tensile and hipBLASLt (`Cijk_`), MIOpen, Composable Kernel and aiter on ROCm; of Inductor (`triton_poi_` pointwise,
+`red` and `per` reductions, `tem` templates)."""
+
+
+def group_of_kernel(name: str) -> KernelGroup | None:
+    """What a kernel computes by its name, None where the name does not tell."""
+    for group, pattern in _BY_NAME:
+        if pattern.search(name):
+            return group
+    return None
+
+
+_BY_OP = (
+    (KernelGroup.ATTENTION, re.compile(r"attention|attn")),
+    (KernelGroup.OPTIMIZER, re.compile(r"_fused_(adam|adamw|sgd|adagrad)|_foreach_|[Oo]ptimizer")),
+    (KernelGroup.EMBEDDING, re.compile(r"embedding")),
+    (KernelGroup.NORMALIZATION, re.compile(r"norm(?!al)")),
+    (KernelGroup.CONVOLUTION, re.compile(r"conv(?!ert)")),
+    (KernelGroup.MATMUL, re.compile(r"::(_?\w*mm_?|mv|dot|linear|matmul|einsum|bilinear|_scaled_mm\w*|\w*addmm\w*)$")),
+    (KernelGroup.SOFTMAX, re.compile(r"softmax")),
+    (KernelGroup.POOLING, re.compile(r"pool")),
+    (KernelGroup.LAYOUT, re.compile(r"::(copy_|_to_copy|cat|_cat|stack|contiguous|clone|transpose\w*|permute|to)$")),
+    (
+        KernelGroup.INDEXING,
+        re.compile(r"::_?(index\w*|gather\w*|scatter\w*|sort|topk|unique\w*|nonzero|masked_\w+|cumsum|roll|flip)$"),
+    ),
+    (KernelGroup.REDUCTION, re.compile(r"::_?(sum|mean|max|min|amax|amin|any|all|prod|var\w*|std\w*|nll_loss\w*)$")),
+    (
+        KernelGroup.ELEMENTWISE,
+        re.compile(
+            r"::_?(add|sub|mul|div|rsub|neg|exp|log|sqrt|rsqrt|pow|abs|relu|gelu|silu|sigmoid|tanh|where|clamp\w*|fill|"
+            r"zero|eq|ne|lt|le|gt|ge|sin|cos|threshold_backward|gelu_backward|silu_backward|dropout|native_dropout|"
+            r"bernoulli|uniform|normal|lerp|addcmul|addcdiv|masked_fill|bitwise_\w+|logical_\w+)_?$"
+        ),
+    ),
+)
+
+
+def group_of_op(op: str) -> KernelGroup:
+    """What the kernels of an operator are for, for kernels whose own name does not tell."""
+    for group, pattern in _BY_OP:
+        if pattern.search(op):
+            return group
+    return KernelGroup.OTHER

@@ -1,0 +1,99 @@
+"""The recorded arguments of an operator call, understood: shapes, element types, plain values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import prod
+
+from traceanalyze.model.collectives import element_bytes
+
+Shape = tuple[int, ...]
+
+MOST_ELEMENTS = 1 << 38
+"""A larger tensor fits no device; its shape is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an operator; positions are those of its arguments."""
+
+    op: str
+    """Name without namespace and without the underscore of in-place variants."""
+    shapes: tuple[Shape | None, ...]
+    """None for what is not a tensor, and for lists of tensors; `()` also stands for scalars."""
+    dtypes: tuple[str, ...]
+    values: tuple[str, ...] | None
+    """Plain arguments as text, empty for tensors; None when they were not recorded."""
+
+    def shape(self, position: int) -> Shape:
+        """Shape of an argument, `()` if it has none."""
+        found = self.shapes[position] if position < len(self.shapes) else None
+        return found or ()
+
+    def value(self, position: int) -> str | None:
+        """Text of a plain argument, None if not recorded."""
+        return self.values[position] if self.values is not None and position < len(self.values) else None
+
+    def integers(self, position: int) -> tuple[int, ...] | None:
+        """A list of integers such as a stride, None if not recorded."""
+        text = self.value(position)
+        try:
+            parsed = None if not text else json.loads(text)
+        except ValueError:
+            return None
+        if isinstance(parsed, int):
+            return (parsed,)
+        whole = isinstance(parsed, list) and all(isinstance(item, int) for item in parsed)
+        return tuple(parsed) if whole and parsed is not None else None
+
+    def flag(self, position: int) -> bool | None:
+        """A truth value, None if not recorded."""
+        return {"True": True, "true": True, "False": False, "false": False}.get(self.value(position) or "")
+
+    def element(self, position: int = 0) -> int | None:
+        """Bytes of an element of an argument."""
+        return element_bytes(self.dtypes[position]) if position < len(self.dtypes) else None
+
+    def input_bytes(self, arguments: int | None = None) -> int | None:
+        """Size of the tensors among the first arguments (all when None), None if an element type is unknown."""
+        total = 0
+        for position, shape in enumerate(self.shapes[:arguments]):
+            if shape:
+                each = self.element(position)
+                if each is None:
+                    return None
+                total += prod(shape) * each
+        return total
+
+
+def parse_call(op: str, shapes: str, dtypes: str, values: str | None) -> Call | None:
+    """Understand the JSON texts of a call's shapes, types and values; None if its shapes are not usable."""
+    dims, types, plain = _list(shapes), _list(dtypes), None if values is None else _list(values)
+    if dims is None or types is None:
+        return None
+    return Call(
+        op=op.rpartition("::")[2].rstrip("_"),
+        shapes=tuple(_shape(entry) for entry in dims),
+        dtypes=tuple(str(entry) for entry in types),
+        values=None if plain is None else tuple(str(entry) for entry in plain),
+    )
+
+
+def _list(text: str) -> list[object] | None:
+    try:
+        parsed = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return parsed if isinstance(parsed, list) else None
+
+
+def _shape(entry: object) -> Shape | None:
+    if not isinstance(entry, list) or not all(isinstance(size, int) and size >= 0 for size in entry):
+        return None
+    return tuple(entry) if prod(entry) <= MOST_ELEMENTS else None
+
+
+def outer(shape: Shape) -> int:
+    """Product of all dimensions but the last two."""
+    return prod(shape[:-2])

@@ -1,0 +1,94 @@
+"""Which names belong to which part of a training step (definitions §10)."""
+
+from __future__ import annotations
+
+import re
+from enum import IntFlag
+
+_BACKWARD = re.compile(r"autograd::engine::evaluate_function: |torch::autograd::AccumulateGrad|.*Backward\d*$")
+_CHECKPOINT = re.compile(r".*CheckpointFunctionBackward$")
+_NODE = re.compile(r"autograd::engine::evaluate_function: (?!.*CheckpointFunctionBackward)")
+_FUSED = re.compile(r"aten::_(fused|foreach)_")
+_OPTIMIZER = re.compile(r"Optimizer\.step#")
+_ZERO_GRAD = re.compile(r"Optimizer\.zero_grad#")
+_FORWARD = re.compile(r".*\.forward$")
+_RECOMPUTE_FRAME = re.compile(r".*\brecompute_fn$")
+_OPTIMIZER_FRAME = re.compile(r"(.*/)?torch/optim/")
+_MODULE_FRAME = "nn.Module: "
+
+
+class Role(IntFlag):
+    """What the name of a host event says about the time inside it; a name may say several things."""
+
+    NONE = 0
+    BACKWARD = 1
+    CHECKPOINT = 2
+    """Runs forward operators again, then their backward pass."""
+    NODE = 4
+    """A step of the backward pass, also where it lies inside CHECKPOINT."""
+    FUSED = 8
+    """Updates many parameters at once."""
+    OPTIMIZER = 16
+    ZERO_GRAD = 32
+    FORWARD = 64
+    RECOMPUTE = 128
+    OPTIMIZER_FRAME = 256
+
+
+_OPS = (
+    (Role.BACKWARD, _BACKWARD),
+    (Role.CHECKPOINT, _CHECKPOINT),
+    (Role.NODE, _NODE),
+    (Role.FUSED, _FUSED),
+    (Role.FORWARD, _FORWARD),
+)
+_ANNOTATIONS = ((Role.OPTIMIZER, _OPTIMIZER), (Role.ZERO_GRAD, _ZERO_GRAD), (Role.FORWARD, _FORWARD))
+_FRAMES = ((Role.RECOMPUTE, _RECOMPUTE_FRAME), (Role.OPTIMIZER_FRAME, _OPTIMIZER_FRAME))
+
+
+def op_role(name: str) -> int:
+    """Roles of an operator."""
+    return _roles(_OPS, name)
+
+
+def annotation_role(name: str) -> int:
+    """Roles of a user annotation."""
+    return _roles(_ANNOTATIONS, name)
+
+
+def frame_role(name: str) -> int:
+    """Roles of a Python function."""
+    return Role.FORWARD if name.startswith(_MODULE_FRAME) else _roles(_FRAMES, name)
+
+
+def _roles(known: tuple[tuple[Role, re.Pattern[str]], ...], name: str) -> int:
+    found = Role.NONE
+    for role, pattern in known:
+        if pattern.match(name):
+            found |= role
+    return int(found)
+
+
+def module_class(name: str) -> str:
+    """Class of a module that is called by its class and a number."""
+    return re.sub(r"_\d+$", "", name)
+
+
+def module_name(event: str) -> str | None:
+    """Name of the module that a Python event is a call of."""
+    return event[len(_MODULE_FRAME) :] if event.startswith(_MODULE_FRAME) else None
+
+
+def is_layer_annotation(name: str) -> bool:
+    """A user annotation that marks a part of the model, `## name ##`."""
+    return re.fullmatch(r"##.*##", name) is not None
+
+
+def hierarchy(text: str) -> tuple[tuple[str, str], ...]:
+    """Names and classes from the root down of `TOP(Net)::forward.conv1(Conv2d)::forward`."""
+    found = []
+    for part in text.split("::forward"):
+        matched = re.fullmatch(r"\.?(?P<name>[^()]+)\((?P<class>[^()]*)\)", part.strip())
+        if matched:
+            found.append((matched["name"], matched["class"]))
+    return tuple(found)

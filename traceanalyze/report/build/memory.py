@@ -1,0 +1,110 @@
+"""Tables of the caching allocator: peaks by device and step, use over time, and its runtime calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.build.window import step_labels
+from traceanalyze.report.model import Column, Kind, Table
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.results_device import AllocatorCall, DeviceMemory, Memory
+    from traceanalyze.report.model import Row
+
+_DEVICE = (Column("memory_of", Kind.TERM), Column("device", Kind.COUNT))
+_PEAKS = (
+    *_DEVICE,
+    Column("records", Kind.COUNT),
+    Column("peak_allocated_bytes", Kind.BYTES),
+    Column("peak_reserved_bytes", Kind.BYTES),
+    Column("relative_peak_bytes", Kind.BYTES),
+    Column("allocated_bytes", Kind.BYTES, minor=True),
+    Column("freed_bytes", Kind.BYTES, minor=True),
+)
+_STEPS = (Column("step", Kind.TEXT), *_DEVICE, Column("peak_bytes", Kind.BYTES), Column("relative", Kind.FLAG))
+_CURVE = (
+    *_DEVICE,
+    Column("record_ns", Kind.DURATION),
+    Column("in_use_bytes", Kind.BYTES),
+    Column("reserved_bytes", Kind.BYTES),
+    Column("relative", Kind.FLAG),
+)
+_CALLS = (
+    Column("call", Kind.NAME),
+    Column("count", Kind.COUNT),
+    Column("host_time_ns", Kind.DURATION),
+    Column("mean_call_ns", Kind.DURATION, scale="call"),
+    Column("max_ns", Kind.DURATION, scale="call"),
+    Column("implicit_sync", Kind.FLAG),
+)
+
+
+def memory_tables(memory: Memory | NotMeasured, steps: Steps) -> list[Table]:
+    """Peaks, peaks by step, curve, allocator calls."""
+    if isinstance(memory, NotMeasured):
+        return []
+    return [_peaks(memory.devices), _by_step(memory.devices, steps), _curve(memory.devices), _calls(memory.calls)]
+
+
+def _where(item: DeviceMemory) -> tuple[str, int | None]:
+    """Host or device, and its number; the host has none."""
+    return f"memory_of_{item.kind}", item.device if item.device >= 0 else None
+
+
+def _peaks(devices: tuple[DeviceMemory, ...] | NotMeasured) -> Table:
+    if isinstance(devices, NotMeasured):
+        return Table("memory", _PEAKS, devices, detail=True)
+    rows = tuple(
+        (
+            *_where(item),
+            item.records,
+            item.peak_allocated,
+            item.peak_reserved,
+            item.relative_peak,
+            item.allocated,
+            item.freed,
+        )
+        for item in devices
+    )
+    return Table("memory", _PEAKS, rows, detail=True)
+
+
+def _by_step(devices: tuple[DeviceMemory, ...] | NotMeasured, steps: Steps) -> Table:
+    if isinstance(devices, NotMeasured):
+        return Table("step_memory", _STEPS, devices, detail=True)
+    rows = tuple(
+        (
+            label,
+            *_where(item),
+            NotMeasured("no_memory_records") if peak is None else peak,
+            isinstance(item.peak_allocated, NotMeasured),
+        )
+        for item in devices
+        for label, peak in zip(step_labels(steps.name), item.step_peaks, strict=True)
+    )
+    return Table("step_memory", _STEPS, rows, detail=True)
+
+
+def _curve(devices: tuple[DeviceMemory, ...] | NotMeasured) -> Table:
+    if isinstance(devices, NotMeasured):
+        return Table("memory_curve", _CURVE, devices, detail=True)
+    rows: list[Row] = []
+    for item in devices:
+        curve = item.curve
+        unknown = (NotMeasured("no_memory_totals"),) * len(curve.t)
+        reserved = unknown if curve.reserved is None else curve.reserved.tolist()
+        points = zip(curve.t.tolist(), curve.allocated.tolist(), reserved, strict=True)
+        rows.extend((*_where(item), *point, curve.relative) for point in points)
+    return Table("memory_curve", _CURVE, tuple(rows), detail=True)
+
+
+def _calls(calls: tuple[AllocatorCall, ...] | NotMeasured) -> Table:
+    if isinstance(calls, NotMeasured):
+        return Table("allocator_calls", _CALLS, calls, detail=True)
+    rows = tuple(
+        (call.name, call.time.count, call.time.total, call.time.mean, call.time.longest, call.implicit_sync)
+        for call in calls
+    )
+    return Table("allocator_calls", _CALLS, rows, ranked=True, detail=True)

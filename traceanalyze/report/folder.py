@@ -1,0 +1,55 @@
+"""The report as a folder: every table whole in a file of its own, and the report as JSON."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from traceanalyze.report import csv, json, parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.report.model import Report, Table
+
+    Contents = Callable[[], bytes]
+
+INDEX = "report.json"
+"""Marks a folder as one of this tool's."""
+_TABLES: dict[str, Callable[[Table], bytes]] = {"csv": csv.render, "parquet": parquet.render}
+
+
+def files(reports: Sequence[Report], texts: Texts, format_: str) -> dict[str, Contents]:
+    """Names of the files and what makes the contents of each; the index first."""
+    found: dict[str, Contents] = {INDEX: lambda: json.render(reports, texts).encode("utf-8", errors="replace")}
+    for prefix, table in _named(reports):
+        name, number = f"{prefix}{table.key}.{format_}", 1
+        while name in found:
+            number += 1
+            name = f"{prefix}{table.key}_{number}.{format_}"
+        found[name] = partial(_TABLES[format_], table)
+    return found
+
+
+def is_index(start: bytes) -> bool:
+    """Whether a file that begins so was written as an index."""
+    return f'"{json.SCHEMA}"'.encode() in start
+
+
+def _named(reports: Sequence[Report]) -> Iterator[tuple[str, Table]]:
+    """Every table with what comes before its key: run and rank where there are several."""
+    for number, report in enumerate(reports, start=1):
+        run = f"{number}_{_safe(report.name)}_" if len(reports) > 1 else ""
+        for table in report.summary:
+            yield run, table
+        for index, rank in enumerate(report.ranks):
+            label = f"recording{index}_" if rank.rank is None else f"rank{rank.rank}_"
+            for table in rank.tables:
+                yield run + (label if len(report.ranks) > 1 else ""), table
+
+
+def _safe(name: str) -> str:
+    """A name that every file system takes."""
+    return re.sub(r"[^\w.-]+", "_", name).strip("._")[:60] or "run"

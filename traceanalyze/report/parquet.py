@@ -1,0 +1,46 @@
+"""A table as Parquet, its columns typed; needs pyarrow."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.model import Kind
+
+if TYPE_CHECKING:
+    from traceanalyze.report.model import Table, Value
+
+_WHOLE = {Kind.DURATION, Kind.COUNT, Kind.BYTES}
+_FRACTIONS = {Kind.SHARE, Kind.RATIO, Kind.NUMBER}
+
+
+def render(table: Table) -> bytes:
+    """The table with every row; what was not measured is null."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrays = {}
+    for column in table.columns:
+        values = [_plain(value) for value in table.column(column.key)]
+        arrays[column.key] = pa.array(values, _type(pa, column.kind, values))
+    out = io.BytesIO()
+    pq.write_table(pa.table(arrays), out, compression="zstd")
+    return out.getvalue()
+
+
+def _type(pa: Any, kind: Kind, values: list[object]) -> Any:
+    """Type of a column; what is counted is whole unless it is a mean."""
+    if kind in _FRACTIONS or (kind in _WHOLE and any(isinstance(value, float) for value in values)):
+        return pa.float64()
+    if kind in _WHOLE:
+        return pa.int64()
+    if kind == Kind.FLAG:
+        return pa.bool_()
+    return pa.map_(pa.string(), pa.int64()) if kind == Kind.BREAKDOWN else pa.string()
+
+
+def _plain(value: Value) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", errors="replace").decode()
+    return None if isinstance(value, NotMeasured) else value

@@ -1,0 +1,169 @@
+"""The sheet of a table: title, way back, header, rows, total, notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.model import Kind
+from traceanalyze.report.xlsx.fields import fields_of
+from traceanalyze.report.xlsx.formats import SCALE, SHARE_BAR, TIME_BAR
+from traceanalyze.report.xlsx.names import link
+from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, put
+from traceanalyze.report.xlsx.text import clean, lines, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from xlsxwriter.worksheet import Worksheet
+
+    from traceanalyze.report.model import Table
+    from traceanalyze.report.xlsx.fields import Cell, Field
+    from traceanalyze.report.xlsx.page import Book
+    from traceanalyze.report.xlsx.plan import Sheet
+
+HEADER = 3
+"""Row of the header: title, links and an empty row are above it."""
+_NARROWEST = 9
+_WIDEST = {Kind.NAME: 56, Kind.BREAKDOWN: 40}
+_WIDEST_MINOR, _WIDEST_OTHER = 32, 36
+_NOTE_COLUMNS = 8
+"""Columns printed at least, so that titles and notes are not cut."""
+_ARROW = 2
+"""Indent that keeps a heading clear of its filter's arrow."""
+_MARGIN = 5
+"""Room a heading needs beside its text, which is bold and indented."""
+
+
+def write_rows(book: Book, sheet: Sheet, name: str, home: str) -> None:
+    """Write the sheet of a table with a row for each of its rows."""
+    page = book.add(name)
+    fields = fields_of(sheet.table, sheet.rows, sheet.formatter)
+    last = HEADER + len(sheet.rows)
+    write_top(book, page, sheet, home)
+    high = 1
+    for col, field in enumerate(fields):
+        cells = [field.cell(row[field.index], sheet.formatter) for row in sheet.rows]
+        room = _width(field, cells)
+        hidden = field.column.minor and all(cell is None for cell in cells)
+        grouped = {"level": 1, "hidden": hidden} if field.column.minor and col else {}
+        write_header(book, page, col, field.header, right=field.number_format is not None)
+        _write_column(book, page, col, field, cells)
+        page.set_column(col, col, room, None, grouped)
+        high = max(high, lines(field.header, room - _MARGIN + 1))
+    page.set_row(HEADER, LINE_POINTS * high)
+    page.autofilter(HEADER, 0, last, len(fields) - 1)
+    finish(page, HEADER)
+    _pictures(page, sheet.table, fields, last)
+    row = last + 1
+    if sheet.table.total is not None:
+        row += 1
+        for col, field in enumerate(fields):
+            total = field.cell(sheet.table.total[field.index], sheet.formatter)
+            put(page, row, col, total, book.formats.total(field.number_format, first=col == 0))
+        row += 1
+    for note in _notes(sheet):
+        row += 1
+        page.write_string(row, 0, clean(note), book.formats.note)
+    # Long names in the last column would otherwise count as printed columns.
+    page.print_area(0, 0, row, max(len(fields), _NOTE_COLUMNS) - 1)
+
+
+def write_header(book: Book, page: Worksheet, col: int, heading: str, *, right: bool) -> None:
+    """Heading of a column with a filter: clear of the filter's arrow at the right, and as far in as the cells."""
+    right = right and col > 0
+    page.write_string(HEADER, col, heading, book.formats.header(right=right, indent=_ARROW if right else min(col, 1)))
+
+
+def write_top(book: Book, page: Worksheet, sheet: Sheet, home: str) -> None:
+    """Title, the way back, and what the reader must know before the numbers."""
+    page.set_row(0, TITLE_POINTS)
+    page.write_string(0, 0, clean(sheet.formatter.title(sheet.table)), book.formats.title)
+    page.write_url(1, 0, link(home), book.formats.link, f"← {home}")
+    if sheet.left_out:
+        kept = book.words["rows_left_out"].format(
+            kept=f"{len(sheet.rows):,}", count=f"{len(sheet.rows) + sheet.left_out:,}"
+        )
+        page.write_string(1, 1, kept, book.formats.note)
+
+
+def finish(page: Worksheet, header: int) -> None:
+    """Keep header and first column in sight and on every printed page; no marks at steps that are text."""
+    page.freeze_panes(header + 1, 1)
+    page.repeat_rows(header)
+    page.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})
+
+
+def _write_column(book: Book, page: Worksheet, col: int, field: Field, cells: Sequence[Cell]) -> None:
+    form = book.formats.cell(field.number_format, first=col == 0)
+    missing = book.formats.missing
+    number, string = page.write_number, page.write_string
+    for row, cell in enumerate(cells, start=HEADER + 1):
+        if cell is None:
+            continue
+        if isinstance(cell, str):
+            string(row, col, cell, missing if field.number_format else form)
+        else:
+            number(row, col, cell, form)
+
+
+def _width(field: Field, cells: Sequence[Cell]) -> int:
+    """Enough for most values, and for the longest word of the heading."""
+    if field.number_format is None:
+        longest = max((width(cell) for cell in cells if isinstance(cell, str)), default=0)
+    else:
+        numbers = [abs(cell) for cell in cells if isinstance(cell, int | float)]
+        decimals = len(field.number_format.partition(".")[2])
+        longest = len(f"{max(numbers, default=0):,.0f}") + 1 + decimals
+    words = max(map(width, field.header.split()), default=0) + _MARGIN
+    half = (width(field.header) + 1) // 2 + _MARGIN
+    widest = _WIDEST_MINOR if field.column.minor else _WIDEST.get(field.column.kind, _WIDEST_OTHER)
+    return max(_NARROWEST, words, min(max(longest + 2, half), widest))
+
+
+def _pictures(page: Worksheet, table: Table, fields: Sequence[Field], last: int) -> None:
+    """Bars in the main columns of times and shares, shades in ratios."""
+    first = HEADER + 1
+    for field, colour in ((_main_time(table, fields), TIME_BAR), (_main_share(table, fields), SHARE_BAR)):
+        if field is not None:
+            col = fields.index(field)
+            whole = {"max_type": "num", "max_value": 1} if field.column.kind == Kind.SHARE else {}
+            page.conditional_format(first, col, last, col, {**bar(colour), **whole})
+    for col, field in enumerate(fields):
+        if field.column.kind == Kind.RATIO and last - first >= 2:
+            colours = dict(zip(("min_color", "mid_color", "max_color"), SCALE, strict=True))
+            page.conditional_format(first, col, last, col, {"type": "3_color_scale", **colours})
+
+
+def bar(colour: str) -> dict[str, object]:
+    """A bar that starts at zero."""
+    return {
+        "type": "data_bar",
+        "bar_solid": True,
+        "bar_color": colour,
+        "bar_border_color": colour,
+        "min_type": "num",
+        "min_value": 0,
+    }
+
+
+def _main_time(table: Table, fields: Sequence[Field]) -> Field | None:
+    """The column of times the table is about: points in time are none, hence the scale."""
+    times = [field for field in fields if field.column.kind == Kind.DURATION and not field.column.minor]
+    chosen = [field for field in times if field.column.key == table.worst]
+    return next(iter([*chosen, *(field for field in times if field.column.scale == "time")]), None)
+
+
+def _main_share(table: Table, fields: Sequence[Field]) -> Field | None:
+    shares = [field for field in fields if field.column.kind == Kind.SHARE and not field.column.minor]
+    return next((field for field in shares if field.column.key == table.bar), shares[0] if shares else None)
+
+
+def _notes(sheet: Sheet) -> Iterator[str]:
+    """Why values are missing, and what the table itself notes."""
+    texts = sheet.formatter.texts
+    reasons = {value.reason: None for row in sheet.rows for value in row if isinstance(value, NotMeasured)}
+    if reasons:
+        yield texts.messages["legend"].format(reasons="; ".join(texts.reasons[reason] for reason in reasons))
+    for note in sheet.table.notes:
+        yield sheet.formatter.message(note)

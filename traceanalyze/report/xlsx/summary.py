@@ -1,0 +1,173 @@
+"""The first sheet: verdict, where the step's time went, key figures, quality, and the way to every other sheet."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Level
+from traceanalyze.report.xlsx.chart import HEIGHT, step_chart
+from traceanalyze.report.xlsx.fields import NOT_MEASURED, fields_of
+from traceanalyze.report.xlsx.formats import DIM, LEVELS, SHARE_BAR
+from traceanalyze.report.xlsx.page import Page
+from traceanalyze.report.xlsx.plan import MAX_RANKS
+from traceanalyze.report.xlsx.record import fields_down
+from traceanalyze.report.xlsx.rows import bar
+
+if TYPE_CHECKING:
+    from traceanalyze.report.model import Finding
+    from traceanalyze.report.xlsx.page import Book
+    from traceanalyze.report.xlsx.plan import RankPlan, RunPlan, Sheet
+
+_WIDTHS = (40, 16, 16, 70)
+_ROW_PIXELS, _CHAR_PIXELS, _CELL_PADDING = 20, 7, 5
+
+
+def write_summary(book: Book, run: RunPlan) -> None:
+    """Write the summary of a run."""
+    page = Page(book, book.add(run.summary), _WIDTHS)
+    page.title(f"traceanalyze · {run.report.name}")
+    formatter = run.ranks[0].formatter
+    for sentence in run.report.verdict:
+        page.sentence(formatter.message(sentence), book.formats.get(bold=True, text_wrap=True))
+    if len(run.ranks) == 1:
+        _about(page, run.ranks[0])
+    for note in run.report.notes:
+        page.sentence(formatter.message(note))
+    if len(run.report.focus) > MAX_RANKS:
+        page.sentence(book.words["ranks_left_out"].format(kept=MAX_RANKS, count=len(run.report.focus)))
+    _other_runs(page, run)
+    for rank in run.ranks:
+        if len(run.ranks) > 1:
+            page.section(rank.report.path)
+            _about(page, rank)
+            for sentence in rank.report.verdict:
+                page.sentence(rank.formatter.message(sentence))
+        _split(page, rank)
+        _figures(page, rank)
+        _quality(page, rank)
+    _contents(page, run)
+
+
+def _about(page: Page, rank: RankPlan) -> None:
+    page.sentence(rank.formatter.about(rank.report, PurePath(rank.report.path).name), page.book.formats.note)
+
+
+def _other_runs(page: Page, run: RunPlan) -> None:
+    for other in page.book.plan.runs:
+        if other is not run:
+            page.link(0, other.summary, f"{other.summary} · {other.report.name}")
+            page.row += 1
+
+
+def _split(page: Page, rank: RankPlan) -> None:
+    """The split as a table, and below it step by step as a chart."""
+    split, steps, book = rank.sheet("split"), rank.sheet("steps"), page.book
+    if split is None:
+        return
+    page.section(split.formatter.title(split.table))
+    fields = fields_of(split.table, split.rows, split.formatter)
+    headings = [*(field.header for field in fields), book.words["meaning"]]
+    page.line(headings, [book.formats.header(right=col in {1, 2}, indent=col // 3) for col in range(len(headings))])
+    first = page.row
+    for row in split.rows:
+        cells = [field.cell(row[field.index], split.formatter) for field in fields]
+        forms = [book.formats.cell(field.number_format, first=col == 0) for col, field in enumerate(fields)]
+        meaning = book.texts.meanings.get(f"split.{row[0]}", "")
+        page.line([*cells, meaning], [*forms, book.formats.aside])
+    share = next((col for col, field in enumerate(fields) if field.column.key == split.table.bar), None)
+    if share is not None:
+        whole = {"max_type": "num", "max_value": 1}
+        page.sheet.conditional_format(first, share, page.row - 1, share, {**bar(SHARE_BAR), **whole})
+    if split.table.total is not None:
+        total = [field.cell(split.table.total[field.index], split.formatter) for field in fields]
+        page.line(
+            [*total, None],
+            [*(book.formats.total(field.number_format, first=col == 0) for col, field in enumerate(fields)), None],
+        )
+    for note in split.table.notes:
+        page.sentence(split.formatter.message(note), book.formats.get(text_wrap=True, font_color="#404040"))
+    if steps is not None:
+        _chart(page, split, steps)
+
+
+def _chart(page: Page, split: Sheet, steps: Sheet) -> None:
+    wide = sum(width * _CHAR_PIXELS + _CELL_PADDING for width in page.widths)
+    chart = step_chart(page.book, split, steps, wide)
+    if chart is not None:
+        page.row += 1
+        page.sheet.insert_chart(page.row, 0, chart, {"description": page.book.words["step_chart"]})
+        page.row += HEIGHT // _ROW_PIXELS + 1
+
+
+def _figures(page: Page, rank: RankPlan) -> None:
+    """The main figures of the records, step times first."""
+    book = page.book
+    records = [sheet for sheet in rank.sheets if sheet.is_record and sheet.rows]
+    shown = sorted(records, key=lambda sheet: sheet.table.key != "step_statistics")
+    if not shown:
+        return
+    page.section(book.words["key_figures"])
+    for sheet in shown:
+        for field, (cell, *_) in fields_down(sheet):
+            if not field.column.minor and cell != NOT_MEASURED:
+                meaning = book.texts.meaning_of(sheet.table.key, field.column.key)
+                unit = field.unit if field.unit != "%" else ""
+                number = book.formats.get(num_format=field.number_format or "General", align="right")
+                page.line(
+                    [field.heading, cell, unit, meaning],
+                    [book.formats.get(), number, book.formats.cell(None), book.formats.aside],
+                )
+
+
+def _quality(page: Page, rank: RankPlan) -> None:
+    """Warnings in full, mere notes counted; all are in the capture sheet."""
+    book, checks = page.book, rank.report.checks
+    page.section(book.words["quality"])
+    loud = [check for check in checks if check.level > Level.INFO]
+    for check in loud:
+        write_check(page, rank, check)
+    count = len(checks) - len(loud)
+    text = book.words["capture_notes" if count else "capture_link"].format(count=count)
+    page.link(0, book.plan.capture, text)
+    page.row += 1
+
+
+def write_check(page: Page, rank: RankPlan, check: Finding) -> None:
+    """One check: level, number, and what was found."""
+    book = page.book
+    level = book.texts.levels[check.level.name]
+    colour = LEVELS.get(check.level.name)
+    form = book.formats.get(bold=True, font_color=colour) if colour else book.formats.note
+    page.sheet.write_string(page.row, 0, f"{level} {check.id}", form)
+    page.sentence(rank.formatter.fill(book.texts.checks[check.message.key], check.message), start=1)
+
+
+def _contents(page: Page, run: RunPlan) -> None:
+    """Links to all sheets, and why there is none for the others."""
+    book = page.book
+    page.section(book.words["contents"])
+    headings = [book.words["sheet"], book.words["rows"], None, book.words["contents_of"]]
+    page.line(headings, [book.formats.header(right=col == 1, indent=col // 3) for col in range(4)])
+    for sheet in run.sheets:
+        if sheet.name is not None:
+            page.link(0, sheet.name, sheet.name)
+            count = len(sheet.rows) + sheet.left_out
+            about = sheet.formatter.title(sheet.table)
+            page.line([None, count, None, about], [None, book.formats.cell("#,##0"), None, book.formats.cell(None)])
+    for name, text in ((book.plan.columns, "column_dictionary"), (book.plan.capture, "capture")):
+        page.link(0, name, name)
+        page.line([None, None, None, book.words[text]], [None, None, None, book.formats.cell(None)])
+    absent = [sheet for sheet in run.sheets if sheet.name is None]
+    for sheet in absent:
+        page.line([sheet.formatter.topic(sheet.table)], [book.formats.note])
+        page.row -= 1
+        page.sentence(_why(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)
+
+
+def _why(book: Book, sheet: Sheet) -> str:
+    rows = sheet.table.rows
+    if isinstance(rows, NotMeasured):
+        return f"{book.words['not_measured'].lower()}: {book.texts.reasons[rows.reason]}"
+    return book.words["no_rows"]

@@ -1,0 +1,40 @@
+"""Text as a cell may hold it, and how much room it takes."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LONGEST = 32_767
+"""Characters of a cell; Excel repairs, that is cuts, a file with longer ones."""
+
+# All that XML 1.0 forbids, lone surrogates among it, which cannot be encoded either.
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BREAKS = re.compile("[\t\n\r]+")
+
+
+def clean(text: str) -> str:
+    """Text of a trace in one line, without characters that a workbook must not contain."""
+    if not text.isprintable():
+        text = _BREAKS.sub(" ", _ILLEGAL.sub("", text))
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def width(text: str) -> int:
+    """Columns the text takes: East Asian characters take two."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def lines(text: str, room: int) -> int:
+    """Lines that text wrapped in a cell of this width takes, at the most."""
+    taken, used = 1, 0
+    for word in text.split():
+        size = width(word)
+        if used and used + 1 + size > room:
+            taken, used = taken + 1, 0
+        used += size + bool(used)
+        full = max(used - 1, 0) // room
+        taken, used = taken + full, used - full * room
+    return taken
