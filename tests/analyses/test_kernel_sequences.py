@@ -1,7 +1,9 @@
 """Recurring kernels on hand-made traces, and against counting by hand over random ones."""
 
+import random
 from collections import defaultdict
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,25 +107,39 @@ def test_only_compute_kernels_count():
     assert sequences(b) == {}
 
 
-@settings(deadline=None, max_examples=150)
+def counted_by_hand(rows):
+    """Sequences by how often they occur, those that one longer sequence always holds left out."""
+    raw = defaultdict(int)
+    for row in rows:
+        for length in range(2, 6):
+            for at in range(len(row) - length + 1):
+                raw[row[at : at + length]] += 1
+    held = {
+        part for more, times in raw.items() for part in (more[1:], more[:-1]) if len(part) > 1 and raw[part] == times
+    }
+    # `str.count` counts from the left and without overlap.
+    counts = {part: sum(row.count(part) for row in rows) for part in raw.keys() - held}
+    return {part: count for part, count in counts.items() if count > 1}
+
+
+@settings(deadline=None, max_examples=100)
 @given(st.lists(st.text("abc", min_size=1, max_size=14), min_size=1, max_size=4))
 def test_counts_agree_with_counting_by_hand(rows):
     b = TraceBuilder()
     for index, row in enumerate(rows):
         row_of(b, row, 100 * index)
         b.device(100 * index + 90, 1, name="Memset (Device)", cat="gpu_memset")
-    raw = defaultdict(int)
-    for row in rows:
-        for length in range(2, 6):
-            for at in range(len(row) - length + 1):
-                raw[row[at : at + length]] += 1
-    whole = {
-        part for part in raw
-        if not any(raw[more] == raw[part] for more in raw if len(more) == len(part) + 1 and part in more)
-    }  # fmt: skip
-    # `str.count` counts from the left and without overlap.
-    expected = {part: sum(row.count(part) for row in rows) for part in whole}
-    expected = {part: count for part, count in expected.items() if count > 1}
+    expected = counted_by_hand(rows)
     found = {names: item.count for names, item in sequences(b).items()}
     assert found.items() <= expected.items()
     assert len(found) == min(len(expected), 50)
+
+
+@pytest.mark.parametrize("letters", ["ab", "abcd", "abcdefghijkl"])
+def test_of_many_sequences_the_best_are_kept(letters):
+    row = "".join(random.Random(7).choices(letters, k=600))
+    b = TraceBuilder()
+    row_of(b, row, 0)
+    saved = sorted((count * (len(part) - 1) for part, count in counted_by_hand([row]).items()), reverse=True)
+    assert len(saved) > 50
+    assert [item.saved for item in b.analyze().device_work.sequences] == saved[:50]

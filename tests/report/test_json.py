@@ -45,7 +45,7 @@ def test_all_rows_are_there():
 def test_what_was_not_measured_is_null_with_a_reason():
     tables = document(analysis())["runs"][0]["ranks"][0]["tables"]
     terminal = tables["sync_points"]["rows"][1]
-    assert (terminal["idle_caused_ns"], terminal["idle_caused_ns_reason"]) == (None, "sync_cost_unknown")
+    assert (terminal["idle_caused_ns"], terminal["idle_caused_ns_reason"]) == (None, "terminal_sync")
 
 
 def test_messages_have_text_key_and_values():

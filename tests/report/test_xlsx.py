@@ -291,6 +291,7 @@ def test_the_summary_has_verdict_split_figures_quality_and_a_chart(book):
     names = [series.val.numRef.f for series in chart.series]
     assert names[0] == "Steps!$C$5:$C$7"
     assert chart.grouping == "stacked"
+    assert chart.y_axis.scaling.min == 0
     assert len(names) == 6
 
 

@@ -800,7 +800,7 @@ REASONS = {
     "no_communication": "no communication",
     "no_memory_ops": "no copies or fills",
     "no_linked_launches": "no device event is linked to its launch",
-    "sync_cost_unknown": "the trace ends with it, or its cost cannot be told",
+    "terminal_sync": "the trace ends with it",
     "no_occupancy": "the profile does not say how kernels fill the device",
     "no_kernels": "no compute kernels",
     "tensor_core_unknown": "no kernel's name tells whether it uses matrix units",

@@ -107,7 +107,7 @@ class Table:
     skip_zero: str | None = None
     """Rows whose value in this column is 0 say nothing in a short view."""
     ranked: bool = False
-    """Most important first: a short view may stop early."""
+    """Most important first, or a curve that is drawn rather than read: the console stops early."""
     worst: str | None = None
     """Column by whose largest values a short view picks rows when there are many."""
     detail: bool = False

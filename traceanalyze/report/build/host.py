@@ -54,7 +54,7 @@ def syncs_table(syncs: tuple[SyncSite, ...] | NotMeasured) -> Table:
             f"sync_{site.kind.name.lower()}",
             site.count,
             site.blocked,
-            NotMeasured("sync_cost_unknown") if site.idle_caused is None else site.idle_caused,
+            NotMeasured("terminal_sync") if site.idle_caused is None else site.idle_caused,
             site.data_dependent,
             site.frame,
         )

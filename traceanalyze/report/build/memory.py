@@ -97,7 +97,7 @@ def _curve(devices: tuple[DeviceMemory, ...] | NotMeasured) -> Table:
         reserved = unknown if curve.reserved is None else curve.reserved.tolist()
         points = zip(curve.t.tolist(), curve.allocated.tolist(), reserved, strict=True)
         rows.extend((*_where(item), *point, curve.relative) for point in points)
-    return Table("memory_curve", _CURVE, tuple(rows), detail=True)
+    return Table("memory_curve", _CURVE, tuple(rows), ranked=True, detail=True)
 
 
 def _calls(calls: tuple[AllocatorCall, ...] | NotMeasured) -> Table:

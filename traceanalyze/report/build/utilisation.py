@@ -38,7 +38,7 @@ def utilisation_table(use: Utilisation, steps: Steps) -> Table:
         )
         for step, start, end, number, *parts in zip(*(column.tolist() for column in columns), strict=True)
     )
-    return Table("utilisation", _CHUNKS, rows, bar="busy_share", detail=True)
+    return Table("utilisation", _CHUNKS, rows, bar="busy_share", ranked=True, detail=True)
 
 
 def low_use_table(use: Utilisation, steps: Steps) -> Table:

@@ -47,6 +47,7 @@ def step_chart(book: Book, split: Sheet, steps: Sheet, wide: int) -> ChartColumn
     chart.set_y_axis(
         {
             "name": unit,
+            "min": 0,
             "name_font": {"bold": False, "color": DIM, "rotation": -90},
             "num_format": "#,##0",
             "major_gridlines": {"visible": True, "line": {"color": "#E0E0E0"}},
