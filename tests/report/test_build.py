@@ -80,6 +80,11 @@ def test_the_verdict_names_the_data_loader():
     ]
 
 
+def test_the_verdict_tells_allocation_from_other_dispatch():
+    found = sentences(report_of(analysis(causes={"dispatch_alloc": 0.7, "dispatch_launch": 0.2})))
+    assert "mostly waiting for the host to allocate device memory" in found[0]
+
+
 @pytest.mark.parametrize("one", [analysis(), host_only(1.0)])
 def test_the_verdict_says_when_the_file_is_cut_short(one):
     cut = replace(one, trace=replace(one.trace, read=replace(one.trace.read, truncated=True)))

@@ -284,6 +284,7 @@ TERMS = {
     "because_data_loading": "waiting for the data loader",
     "because_sync": "waiting for new work after sync points",
     "because_peer_wait": "waiting for other processes",
+    "because_allocation": "waiting for the host to allocate device memory",
     "because_dispatch": "waiting for the host to prepare and launch work",
     "because_device_gap": "switching from kernel to kernel",
     "because_device_dependency": "held back by other work although more was queued",
