@@ -77,3 +77,8 @@ def test_the_sample_is_what_the_tool_prints():
 @pytest.mark.parametrize("word", ["LICENSE", "pyproject.toml"])
 def test_files_that_belong_to_it_exist(word):
     assert (ROOT / word).is_file()
+
+
+def test_every_table_is_named():
+    tables = [key for key in texts().tables if not key.endswith("_one")]
+    assert [key for key in tables if f"`{key}`" not in README] == []

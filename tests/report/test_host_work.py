@@ -11,7 +11,10 @@ from traceanalyze.report.build import build_report
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import Kind
 
-TABLES = ("operators", "operator_shapes", "op_kernels", "phases", "step_phases", "modules", "source_lines")
+TABLES = (
+    *("operators", "operator_shapes", "op_kernels", "operator_steps", "annotations"),
+    *("phases", "step_phases", "modules", "source_lines"),
+)
 
 
 def training(*, device=True):
@@ -73,6 +76,35 @@ def test_phases_of_every_step_are_rows():
     ]
 
 
+def test_operators_have_a_row_for_every_step():
+    found = tables(training())["operator_steps"]
+    assert found.detail
+    assert found.rows == (
+        ("MmBackward0", "1", 1, 20_000, 50_000),
+        ("MmBackward0", "2", 1, 20_000, 50_000),
+        ("aten::mm", "1", 1, 20_000, 30_000),
+        ("aten::mm", "2", 1, 20_000, 30_000),
+    )
+
+
+def test_annotations_show_device_and_host_time():
+    b = training()
+    b.annotation("prefill", 10, 30)
+    b.annotation("prefill", 210, 70)
+    found = tables(b)["annotations"]
+    assert found.detail
+    assert found.rows == (("prefill", 2, 110_000, 3, 100_000, 50_000, 30_000, 70_000),)
+    assert tables(training())["annotations"].rows == NotMeasured("no_annotations")
+
+
+def test_an_annotation_begun_before_the_steps_has_no_host_time():
+    b = TraceBuilder()
+    b.annotation("decode", 0, 50)
+    b.step(1, 10, 90)
+    b.launch(20, 2, 30, 5)
+    assert tables(b)["annotations"].rows == (("decode", 0, 5_000, 1, 0, None, None, None),)
+
+
 def test_without_a_device_device_times_are_not_measured():
     found = tables(training(device=False))
     missing = NotMeasured("no_device_events")
@@ -80,6 +112,15 @@ def test_without_a_device_device_times_are_not_measured():
     assert set(found["phases"].column("device_ns")) == {missing}
     assert found["modules"].column("forward_self_ns") == (missing,)
     assert found["source_lines"].column("device_idle_ns") == (missing,)
+    assert set(found["operator_steps"].column("device_self_ns")) == {missing}
+    assert found["operator_steps"].column("host_self_ns") == (20_000,) * 4
+
+
+def test_without_a_device_annotations_have_host_time_alone():
+    b = training(device=False)
+    b.annotation("prefill", 10, 30)
+    missing = NotMeasured("no_device_events")
+    assert tables(b)["annotations"].rows == (("prefill", 1, missing, missing, 30_000, 30_000, 30_000, 30_000),)
 
 
 @pytest.mark.parametrize("device", [True, False])

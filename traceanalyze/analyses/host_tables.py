@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.host_annotations import host_annotations
 from traceanalyze.analyses.modules import modules
 from traceanalyze.analyses.op_kernels import op_kernels
+from traceanalyze.analyses.operator_steps import operator_steps
 from traceanalyze.analyses.operators import operator_sums, operators, operators_by_shape
 from traceanalyze.analyses.phase_ranges import PhaseRanges
 from traceanalyze.analyses.phases import event_phases, phases
@@ -31,6 +33,8 @@ def host_tables(context: Context) -> HostWork | NotMeasured:
         modules=modules(context, phase),
         lines=source_lines(context),
         op_kernels=op_kernels(context),
+        op_steps=operator_steps(context, sums),
+        annotations=host_annotations(context),
         device_time=int(context.work.time.sum()) if len(context.device) else None,
         broken=context.op_nest.broken,
     )

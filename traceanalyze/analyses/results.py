@@ -21,7 +21,7 @@ class NotMeasured:
     """A number the profile cannot give, and why; shown as "not measured: reason", never as 0."""
 
     reason: str
-    """Key of the reason's text, see `locales/en.py`, `reasons`."""
+    """Key of the reason's text, see `locales/en/sentences.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Check:
     """Q01 … Q13"""
     level: Level
     message: str
-    """Key of the text, see `locales/en.py`, `checks`."""
+    """Key of the text, see `locales/en/sentences.py`."""
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 

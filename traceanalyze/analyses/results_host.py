@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.results import NotMeasured
+    from traceanalyze.analyses.results_device import Spread
     from traceanalyze.model.vocabulary import Phase
 
 UNLINKED = "<unlinked>"
@@ -110,6 +111,30 @@ class OpKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorSteps:
+    """One operator in every step; numbers as in `Operator`."""
+
+    name: str
+    calls: NDArray[np.int64]
+    host_self: NDArray[np.int64]
+    device_self: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """All ranges of one user annotation on the host."""
+
+    name: str
+    calls: int
+    host: Spread
+    """Of ranges that are not inside another of this name; so are `device_time` and `kernels`."""
+    device_time: int
+    """Of all device events launched inside by the same thread."""
+    kernels: int
+    """Of these events the kernels: no copies and fills."""
+
+
+@dataclass(frozen=True, slots=True)
 class HostWork:
     """All host-side tables of a rank."""
 
@@ -121,6 +146,9 @@ class HostWork:
     modules: tuple[Module, ...] | NotMeasured
     lines: tuple[SourceLine, ...] | NotMeasured
     op_kernels: tuple[OpKernel, ...] | NotMeasured
+    op_steps: tuple[OperatorSteps, ...] | NotMeasured
+    """Only the first few operators."""
+    annotations: tuple[Annotation, ...] | NotMeasured
     device_time: int | None
     """Of all device events; None when no device was recorded."""
     broken: int

@@ -1,4 +1,4 @@
-"""Texts of the tool by language; a language is one file, and everything in it is keyed."""
+"""Texts of the tool by language; a language is one package, and everything in it is keyed."""
 
 from __future__ import annotations
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.build.operators import op_kernels_table, operators_table, shapes_table
+from traceanalyze.report.build.annotations import host_annotations_table
+from traceanalyze.report.build.operators import (
+    op_kernels_table,
+    operator_steps_table,
+    operators_table,
+    shapes_table,
+)
 from traceanalyze.report.build.window import step_labels
 from traceanalyze.report.model import Column, Kind, Table
 
@@ -61,6 +67,8 @@ def host_work_tables(analysis: RankAnalysis, window: Window) -> list[Table]:
         op_kernels_table(work.op_kernels),
         lines_table(work.lines, device=work.device_time is not None),
         step_phases_table(work.phases, analysis.steps, device=work.device_time is not None),
+        operator_steps_table(work.op_steps, analysis.steps, device=work.device_time is not None),
+        host_annotations_table(work.annotations, device=work.device_time is not None),
     ]
 
 

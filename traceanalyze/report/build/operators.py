@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.build.window import step_labels
 from traceanalyze.report.model import Column, Kind, Message, Table
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.results_host import Operator, OpKernel
+    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.results_host import Operator, OperatorSteps, OpKernel
     from traceanalyze.report.model import Row
 
 _DEVICE = (
@@ -30,6 +32,14 @@ _OP_KERNELS = (
     Column("device_time_ns", Kind.DURATION),
     Column("op_to_launch_ns", Kind.DURATION, scale="delay"),
     Column("launch_to_kernel_ns", Kind.DURATION, scale="delay"),
+)
+
+_OPERATOR_STEPS = (
+    Column("op", Kind.NAME),
+    Column("step", Kind.TEXT),
+    Column("calls", Kind.COUNT),
+    Column("host_self_ns", Kind.DURATION),
+    Column("device_self_ns", Kind.DURATION),
 )
 
 
@@ -73,3 +83,19 @@ def op_kernels_table(pairs: tuple[OpKernel, ...] | NotMeasured) -> Table:
         (row.op, row.kernel, row.count, row.device_time, row.op_to_launch, row.launch_to_kernel) for row in pairs
     )
     return Table("op_kernels", _OP_KERNELS, rows, ranked=True, detail=True)
+
+
+def operator_steps_table(operators: tuple[OperatorSteps, ...] | NotMeasured, steps: Steps, *, device: bool) -> Table:
+    """The operators that matter most in every step."""
+    if isinstance(operators, NotMeasured):
+        return Table("operator_steps", _OPERATOR_STEPS, operators, detail=True)
+    missing = NotMeasured("no_device_events")
+    labels = step_labels(steps.name)
+    rows = tuple(
+        (row.name, label, calls, host, time if device else missing)
+        for row in operators
+        for label, calls, host, time in zip(
+            labels, row.calls.tolist(), row.host_self.tolist(), row.device_self.tolist(), strict=True
+        )
+    )
+    return Table("operator_steps", _OPERATOR_STEPS, rows, detail=True)

@@ -1,0 +1,202 @@
+"""Verdicts, notes, checks, reasons and hints; placeholders are in braces."""
+
+from __future__ import annotations
+
+MESSAGES = {
+    "step_idle": "Step {time}: the device is idle {idle} of it.",
+    "step_idle_mostly": "Step {time}: the device is idle {idle} of it, mostly {cause} ({share} of the step).",
+    "step_idle_partly": "Step {time}: the device is idle {idle} of it, above all {cause} ({share} of the step).",
+    "step_busy_1": "Step {time}: the device is busy {busy} of it; {part1} is {share1}.",
+    "step_busy_2": "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}.",
+    "step_busy_3": (
+        "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}."
+    ),
+    "trace_idle": "From first to last device event {time}: the device is idle {idle} of it.",
+    "trace_idle_mostly": (
+        "From first to last device event {time}: the device is idle {idle} of it, mostly {cause} ({share})."
+    ),
+    "trace_idle_partly": (
+        "From first to last device event {time}: the device is idle {idle} of it, above all {cause} ({share})."
+    ),
+    "trace_busy_1": "From first to last device event {time}: the device is busy {busy} of it; {part1} is {share1}.",
+    "trace_busy_2": (
+        "From first to last device event {time}: the device is busy {busy} of it; {part1} is {share1}, "
+        "{part2} {share2}."
+    ),
+    "trace_busy_3": (
+        "From first to last device event {time}: the device is busy {busy} of it; "
+        "{part1} is {share1}, {part2} {share2}, {part3} {share3}."
+    ),
+    "cut_short": "The file is cut short: what came later in it is missing here.",
+    "host_only": "No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
+    "nothing_to_analyse": "There is nothing to analyse: the trace has no event with a duration.",
+    "slow_step": "Step {step} took {time}, {factor} times the median ({median}).",
+    "slow_steps": (
+        "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, took {time}."
+    ),
+    "ranks_uneven": "Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
+    "sync_cost": "Sync points leave the device without work for {share} of the time, above all {where}.",
+    "ranks_equal": "All {ranks} ranks are equally fast: mean step {time}.",
+    "ranks_even": "All {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
+    "details_of_rank": "Details below are those of rank {rank}; --ranks chooses others.",
+    "run_note": "{text}",
+    "communication_overlap": "Communication runs {total} a step in all; {hidden} of it is hidden behind compute.",
+    "memory_ops_overlap": "Copies and fills run {total} a step in all; {hidden} of it is hidden behind other work.",
+    "about_step": "{path}{rank}{device}, 1 step",
+    "about_steps": "{path}{rank}{device}, {steps} steps",
+    "about_step_partial": "{path}{rank}{device}, 1 complete step ({left_out} left out)",
+    "about_steps_partial": "{path}{rank}{device}, {steps} complete steps ({left_out} left out of the means)",
+    "about_trace": "{path}{rank}{device}, no step marker",
+    "about_host_step": "{path}{rank}, host only, 1 step",
+    "about_host_steps": "{path}{rank}, host only, {steps} steps",
+    "about_host_step_partial": "{path}{rank}, host only, 1 complete step ({left_out} left out)",
+    "about_host_steps_partial": "{path}{rank}, host only, {steps} complete steps ({left_out} left out of the means)",
+    "about_host_trace": "{path}{rank}, host only",
+    "rank": " · rank {rank}",
+    "device": " · device {device}",
+    "device_named": " · device {device} ({device_name})",
+    "more_rows": "and {count} more; --top {all} shows them",
+    "gaps_kept": "The {kept} longest of {count} intervals are listed.",
+    "more_notes": "Notes that change no number: {count} (-v shows them)",
+    "legend": "n/m: not measured ({reasons})",
+    "slowest_of": "{title}: the {count} slowest of {all}; -v shows all",
+    "yes": "yes",
+    "no": "no",
+    "meaning": "meaning",
+    "detail_of_rank": "Rank {rank}",
+    "quality": "How far to trust these numbers",
+    "not_measured": "Not measured",
+    "measure_more": "To measure more",
+    "quantity": "quantity",
+    "value": "value",
+    "unit": "unit",
+    "table": "table",
+    "column": "column",
+    "data_name": "name in CSV and JSON",
+    "sheet": "sheet",
+    "rows": "rows",
+    "contents": "Sheets",
+    "contents_of": "contents",
+    "key_figures": "Key figures",
+    "column_dictionary": "What every column means",
+    "capture": "The recording: files, options, checks",
+    "capture_link": "Files, options and versions",
+    "capture_notes": "Notes that change no number: {count}",
+    "step_chart": "Time of each step by part",
+    "no_rows": "nothing recorded",
+    "rows_left_out": "The first {kept} of {count} rows; -o DIR/ writes all of them.",
+    "ranks_left_out": "Sheets are those of {kept} of {count} ranks; -o DIR/ writes the tables of all.",
+    "short_kernels": "{count} kernel(s), {share} of all, take less than 10 µs, about what launching one costs.",
+    "bandwidth_waits": "Bandwidths include the time ranks wait for each other.",
+    "broken_nesting": "Cut short, as one that began inside lasts longer: {count} run(s) of operators.",
+}
+
+CHECKS = {
+    "stream_fault": "The compressed file is damaged ({what}); what came before was read.",
+    "truncated": "The file ends in the middle: {events} event(s) were read; steps at the cut are incomplete.",
+    "trailing": "Ignored: {bytes} after the end of the JSON document.",
+    "note": "{text}",
+    "skipped_malformed": "Broken JSON in {count} place(s), first at byte {at}; reading went on at the next event.",
+    "skipped_not_object": "Skipped: {count} member(s) of the event list that are not objects.",
+    "skipped_no_phase": "Skipped: {count} event(s) without a phase.",
+    "skipped_no_ts": "Skipped: {count} event(s) without a timestamp.",
+    "skipped_bad_ts": "Skipped: {count} event(s) with an impossible timestamp.",
+    "skipped_no_dur": "Skipped: {count} event(s) without a duration.",
+    "skipped_bad_dur": "Skipped: {count} event(s) with an impossible duration.",
+    "skipped_negative_dur": "Skipped: {count} event(s) with a negative duration.",
+    "skipped_bad_value": "Left out: {count} argument value(s) that could not be read; their events are kept.",
+    "repaired": "Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
+    "unlinked": (
+        "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
+        "times, but not in launch figures."
+    ),
+    "kernel_before_launch": (
+        "{count} device event(s) ({share}) start before their launch call: the clocks disagree, so launch delays and "
+        "dependency causes are unreliable."
+    ),
+    "no_device_events": "No device events: device times are not measured.",
+    "no_api": "No runtime calls: sync points, launches and dispatch are not measured.",
+    "no_host_ops": "No host operators: idle time cannot be laid to operators.",
+    "no_python": "No Python stacks: source lines are not named.",
+    "no_memory": "No memory events.",
+    "unknown_categories": (
+        "Not counted: {count} event(s) of unknown categories ({categories}); --category NAME=class maps them."
+    ),
+    "no_steps": "No step marker: the whole trace is one window; host time before and after it is outside.",
+    "no_steps_host": "No step marker: the whole trace is one window.",
+    "steps_without_device_events": "Without device work: {count} step(s), {steps}.",
+    "incomplete_steps": (
+        "Incomplete, left out of the means: {count} step(s) with < 80 % of the usual device events, {steps}."
+    ),
+    "empty_steps": "Without time of their own, wholly inside the step before: {count} step(s), {steps}.",
+    "between_steps": "Between step markers lie {time_ns} ({share} of the steps) that belong to no step.",
+    "lead_in": "The first step starts {time_ns} after its marker: until then the device did work launched before it.",
+    "last_step_cut": "The last step ({step}) was cut when recording stopped.",
+    "first_step_slow": "The first step ({step}) takes {ratio} times the usual: it holds the start of recording.",
+    "suspected_communication": (
+        "{count} kernel(s), {time_ns}, look like communication by where they run, but count as compute: {names}. "
+        "--comm-regex changes that."
+    ),
+    "microsecond_clock": (
+        "Times have a resolution of 1 µs (torch 2.2 or older), so {zero_length} device event(s) show no duration."
+    ),
+    "microsecond_clock_only": "Times have a resolution of 1 µs (torch 2.2 or older).",
+    "several_processes": (
+        "Several ranks or recordings in one file: {count} process(es) launch work ({pids}); they are analysed as one."
+    ),
+    "profiler_cost": "Recording {options} made the host slower than it is without the profiler.",
+    "wait_without_record": "{count} of {waits} stream wait(s) name an event that was not recorded.",
+    "collectives_without_metadata": "No description of their collective: {count} of {of} communication kernel(s).",
+}
+
+REASONS = {
+    "no_device_events": "no device events",
+    "no_host_events": "no host events",
+    "no_api": "no runtime calls recorded",
+    "no_steps": "no steps",
+    "no_communication": "no communication",
+    "no_memory_ops": "no copies or fills",
+    "no_linked_launches": "no device event is linked to its launch",
+    "terminal_sync": "the trace ends with it",
+    "no_occupancy": "the profile does not say how kernels fill the device",
+    "no_kernels": "no compute kernels",
+    "tensor_core_unknown": "no kernel's name tells whether it uses matrix units",
+    "no_launch_configuration": "the profile does not say how kernels were launched",
+    "empty_window": "the steps have no time",
+    "no_bytes": "sizes were not recorded",
+    "no_duration": "the clock is too coarse to time it",
+    "no_memory_kind": "the profile does not say whether host memory was pinned",
+    "no_collective_metadata": "collectives were recorded without their description",
+    "no_bus_bandwidth": "has no meaning for this collective",
+    "clocks_disagree": "the clocks of host and device disagree",
+    "no_shapes": "shapes were not recorded",
+    "no_op_arguments": "plain arguments (stride, mask) were not recorded",
+    "no_formula": "this case has no formula",
+    "moves_only": "counted by bytes alone",
+    "unknown_device": "the peak rates of this device are not known",
+    "unknown_peak": "the peak rate of this device for this type is not known",
+    "no_device_annotations": "no annotations on the device",
+    "no_memory_records": "no memory records",
+    "no_memory_totals": "the records have changes but no totals",
+    "no_host_ops": "no host operators",
+    "no_python": "no Python functions recorded",
+    "no_modules": "no modules recorded",
+    "single_step": "only one step",
+    "no_annotations": "no annotations on the host",
+}
+
+HINTS = {
+    "no_device_events": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "no_host_events": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "no_api": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "no_steps": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
+    "no_steps_host": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
+    "no_python": (
+        "name source lines: profile(with_stack=True); it makes the host slower, so use it in a second recording"
+    ),
+    "no_shapes": "see what operators achieve: profile(record_shapes=True)",
+    "no_modules": (
+        "name modules: profile(with_stack=True, with_modules=True); it makes the host slower, so use it in a second "
+        "recording"
+    ),
+}
