@@ -48,7 +48,10 @@ class Instants:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Arrows between events, in file order: `phase` is the letter s, t or f; equal `id` and `cat` belong together."""
+    """Arrows between events, in file order; equal `id` and `cat` belong together.
+
+    `id` is the int64 written, or INT64_MIN + string code for any other text; `phase` is the letter s, t or f.
+    """
 
     ts: NDArray[np.int64]
     track: NDArray[np.int32]

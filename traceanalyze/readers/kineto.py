@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.model.trace import Events, Flows, Instants, Origin, ReadReport, Trace
+from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
 from traceanalyze.readers.fields import EVENT_FIELDS, INSTANT_FIELDS
 from traceanalyze.readers.filenames import explicit_rank, host_and_pid
@@ -104,9 +104,9 @@ def _trace(found: Scan, stored: _Stored) -> Trace:
         read=read,
         strings=found.strings,
         tracks=found.tracks,
-        events=_events(found),
-        instants=_instants(found),
-        flows=_flows(found),
+        events=replace(found.events, fields=_present(found.events.fields)),
+        instants=replace(found.instants, fields=_present(found.instants.fields)),
+        flows=found.flows,
         base_ns=_base(found, header),
         resolution_ns=1 if found.fractional else 1000,
         devices=header.devices,
@@ -145,21 +145,6 @@ def _process(names: Mapping[str, str], paths: Sequence[str]) -> tuple[str | None
         if host is not None and labelled in {None, pid}:
             return host, pid
     return None, labelled
-
-
-def _events(found: Scan) -> Events:
-    columns = found.events
-    return Events(columns.ts, columns.dur, columns.name, columns.cat, columns.track, _present(columns.fields))
-
-
-def _instants(found: Scan) -> Instants:
-    columns = found.instants
-    return Instants(columns.ts, columns.name, columns.cat, columns.track, _present(columns.fields))
-
-
-def _flows(found: Scan) -> Flows:
-    columns = found.flows
-    return Flows(columns.ts, columns.track, columns.cat, columns.id, columns.phase)
 
 
 def _present(fields: Mapping[str, Sparse]) -> dict[str, Sparse]:

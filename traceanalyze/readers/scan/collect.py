@@ -11,7 +11,7 @@ import numpy as np
 from traceanalyze.readers.scan.columns import Arguments, Dictionary
 from traceanalyze.readers.scan.grammar import decoded, number_text, object_members
 from traceanalyze.readers.scan.numbers import INT64_MAX, INT64_MIN, canonical_integer, nanoseconds
-from traceanalyze.readers.scan.result import EventColumns, FlowColumns, InstantColumns, Metadata
+from traceanalyze.readers.scan.result import Events, Flows, Instants, Metadata
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,20 +123,20 @@ class Collector:
         """Codes of the pid and tid texts, a row for each track."""
         return np.array(list(self._tracks), np.int32).reshape(-1, 2)
 
-    def events(self) -> EventColumns:
+    def events(self) -> Events:
         """The complete events."""
         ts, dur, name, cat, track = (np.array(column) for column in self._events)
-        return EventColumns(ts, dur, name, cat, track, self._event_args.columns())
+        return Events(ts, dur, name, cat, track, self._event_args.columns())
 
-    def instants(self) -> InstantColumns:
+    def instants(self) -> Instants:
         """The instant events."""
         ts, name, cat, track = (np.array(column) for column in self._instants)
-        return InstantColumns(ts, name, cat, track, self._instant_args.columns())
+        return Instants(ts, name, cat, track, self._instant_args.columns())
 
-    def flows(self) -> FlowColumns:
+    def flows(self) -> Flows:
         """The flow events."""
         ts, track, cat, flow_id, phase = (np.array(column) for column in self._flows)
-        return FlowColumns(ts, track, cat, flow_id, phase)
+        return Flows(ts, track, cat, flow_id, phase)
 
 
 def _append(columns: tuple[array[int], ...], values: tuple[int, ...]) -> None:

@@ -13,10 +13,10 @@ from traceanalyze import native
 from traceanalyze.readers.scan.result import (
     MAX_VALUE_BYTES,
     REASONS,
-    EventColumns,
+    Events,
     Field,
-    FlowColumns,
-    InstantColumns,
+    Flows,
+    Instants,
     Kind,
     Metadata,
     Scan,
@@ -243,7 +243,7 @@ def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Se
     return Scan(
         strings=strings,
         tracks=array(_TRACKS, np.int32, width=2),
-        events=EventColumns(
+        events=Events(
             ts=array(_EVENT_TS, np.int64),
             dur=array(_EVENT_DUR, np.int64),
             name=array(_EVENT_NAME, np.int32),
@@ -251,14 +251,14 @@ def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Se
             track=array(_EVENT_TRACK, np.int32),
             fields=scanner.fields(event_fields, _EVENT_FIELD_ROW, _EVENT_FIELD_VALUE),
         ),
-        instants=InstantColumns(
+        instants=Instants(
             ts=array(_INSTANT_TS, np.int64),
             name=array(_INSTANT_NAME, np.int32),
             cat=array(_INSTANT_CAT, np.int32),
             track=array(_INSTANT_TRACK, np.int32),
             fields=scanner.fields(instant_fields, _INSTANT_FIELD_ROW, _INSTANT_FIELD_VALUE),
         ),
-        flows=FlowColumns(
+        flows=Flows(
             ts=array(_FLOW_TS, np.int64),
             track=array(_FLOW_TRACK, np.int32),
             cat=array(_FLOW_CAT, np.int32),

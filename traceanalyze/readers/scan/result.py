@@ -10,15 +10,16 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.columns import Sparse, Strings
+from traceanalyze.model.trace import Events, Flows, Instants
 
 __all__ = [
     "MAX_DEPTH",
     "MAX_VALUE_BYTES",
     "REASONS",
-    "EventColumns",
+    "Events",
     "Field",
-    "FlowColumns",
-    "InstantColumns",
+    "Flows",
+    "Instants",
     "Kind",
     "Metadata",
     "Scan",
@@ -54,47 +55,6 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class EventColumns:
-    """Complete events (`"ph": "X"`) in file order.
-
-    `ts` and `dur` are int64 ns as written (`dur` ≥ 0); `name` and `cat` are int32 codes into `strings`,
-    `track` is an int32 index into the track table.
-    """
-
-    ts: NDArray[np.int64]
-    dur: NDArray[np.int64]
-    name: NDArray[np.int32]
-    cat: NDArray[np.int32]
-    track: NDArray[np.int32]
-    fields: Mapping[str, Sparse]
-
-
-@dataclass(frozen=True, slots=True)
-class InstantColumns:
-    """Instant events (`"ph": "i"` or `"I"`) in file order."""
-
-    ts: NDArray[np.int64]
-    name: NDArray[np.int32]
-    cat: NDArray[np.int32]
-    track: NDArray[np.int32]
-    fields: Mapping[str, Sparse]
-
-
-@dataclass(frozen=True, slots=True)
-class FlowColumns:
-    """Flow events (`s`, `t`, `f`) in file order.
-
-    `id` is the int64 written, or INT64_MIN + string code for any other text; `phase` (uint8) is the letter.
-    """
-
-    ts: NDArray[np.int64]
-    track: NDArray[np.int32]
-    cat: NDArray[np.int32]
-    id: NDArray[np.int64]
-    phase: NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True)
 class Metadata:
     """A metadata event (`"ph": "M"`): texts as written, `args` as the JSON text of the object (b"" if absent)."""
 
@@ -116,9 +76,9 @@ class Scan:
 
     strings: Strings
     tracks: NDArray[np.int32]
-    events: EventColumns
-    instants: InstantColumns
-    flows: FlowColumns
+    events: Events
+    instants: Instants
+    flows: Flows
     metadata: Sequence[Metadata]
     header: Mapping[bytes, bytes]
     phases: Mapping[str, int]
