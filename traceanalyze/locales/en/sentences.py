@@ -132,7 +132,7 @@ CHECKS = {
     "between_steps": "Between step markers lie {time_ns} ({share} of the steps) that belong to no step.",
     "lead_in": "The first step starts {time_ns} after its marker: until then the device did work launched before it.",
     "last_step_cut": "The last step ({step}) was cut when recording stopped.",
-    "first_step_slow": "The first step ({step}) takes {ratio} times the usual: it holds the start of recording.",
+    "first_step_slow": "The first step ({step}) takes {ratio} times the usual; recording may have started in it.",
     "suspected_communication": (
         "{count} kernel(s), {time_ns}, look like communication by where they run, but count as compute: {names}. "
         "--comm-regex changes that."
