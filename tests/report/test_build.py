@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.builder import TraceBuilder
 from tests.report.make import MS, analysis, empty, host_only, ints, partition_of, steps_of, whole_trace
 from traceanalyze.analyses.results import NotMeasured, SyncSite
 from traceanalyze.errors import UsageError
@@ -217,3 +218,20 @@ def test_means_round_to_the_nearest():
     steps = steps_of(1.0, 1.0, 1.0)
     assert window_of(steps).mean(window_of(steps).sum(ints(1, 1, 3))) == 2
     assert isinstance(window_of(steps).sum(np.array([1, 2, 3])), int)
+
+
+def test_causes_that_were_not_recorded_are_not_zero():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.op("aten::mm", 20, 30)
+    b.device(0, 10)
+    b.device(90, 10)
+    report = report_of(b.analyze())
+    why = NotMeasured("no_api")
+    split = dict(zip(report.tables["split"].column("part"), report.tables["split"].column("sum_ns"), strict=True))
+    assert (split["sync"], split["dispatch"]) == (why, why)
+    assert (split["data_loading"], split["compute"], split["idle"]) == (0, 20_000, 80_000)
+    causes = report.tables["idle_causes"]
+    found = dict(zip(causes.column("cause"), causes.column("sum_ns"), strict=True))
+    assert (found["host_op"], found["untraced"], found["dispatch_launch"]) == (30_000, 50_000, why)
+    assert sentences(report)[0] == "Step 100.0 µs: the device is idle 80 % of it."

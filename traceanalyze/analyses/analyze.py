@@ -27,12 +27,17 @@ from traceanalyze.analyses.results import (
     SyncSite,
 )
 from traceanalyze.analyses.syncs import idle_caused, sync_sites
-from traceanalyze.model.vocabulary import Mode, SyncKind
+from traceanalyze.model.vocabulary import Cause, Mode, SyncKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.model.trace import Trace
+
+
+_NEED_HOST = (Cause.DATA_LOADING, Cause.PEER_WAIT, Cause.HOST_OP)
+_NEED_CALLS = tuple(cause for cause in Cause if cause not in {*_NEED_HOST, Cause.UNTRACED})
+"""Launches tell what was queued, so without them the device side cannot be told apart either."""
 
 
 def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
@@ -112,7 +117,7 @@ def _idle(
     """Causes by step, the gap table and the sync sites, which all need the same pieces of idle time."""
     steps = context.steps
     cut, step = idle.clipped(context.pieces, steps.start, steps.end)
-    causes = IdleCauses(idle.by_step(cut, step, len(steps)))
+    causes = IdleCauses(idle.by_step(cut, step, len(steps)), _unseen_causes(context))
     if len(context.calls) == 0:
         return causes, gap_table(context, np.zeros(len(context.gaps), np.bool_)), NotMeasured("no_api")
     inside = (context.calls.start < steps.end.max()) & (context.calls.end > steps.start.min())
@@ -120,6 +125,16 @@ def _idle(
     analysed, _ = idle.clipped(context.pieces, *context.stretches)
     cost, drained = idle_caused(sync, context.calls, context.gaps, analysed)
     return causes, gap_table(context, drained), _sites(context, sync, cost)
+
+
+def _unseen_causes(context: Context) -> dict[Cause, NotMeasured]:
+    """Causes of idle time that need what was not recorded."""
+    missing: dict[Cause, NotMeasured] = {}
+    if len(context.calls) == 0:
+        missing |= dict.fromkeys(_NEED_CALLS, NotMeasured("no_api"))
+    if len(context.host_rows) == 0:
+        missing |= dict.fromkeys(_NEED_HOST, NotMeasured("no_host_ops"))
+    return missing
 
 
 def _sites(context: Context, sync: NDArray[np.int64], cost: NDArray[np.int64]) -> tuple[SyncSite, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -100,6 +102,8 @@ class IdleCauses:
     """Idle time of the headline device by step and cause: (steps, len(Cause)) ns; rows sum to `Partition.idle`."""
 
     by_step: NDArray[np.int64]
+    missing: Mapping[Cause, NotMeasured] = field(default_factory=dict)
+    """Causes this profile cannot show; their time is inside `UNTRACED` (definitions §15)."""
 
 
 @dataclass(frozen=True, slots=True)

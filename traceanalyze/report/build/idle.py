@@ -40,7 +40,7 @@ def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
     """Idle time by cause, in the order of definitions §5; the rows sum to the device's idle time."""
     if isinstance(idle, NotMeasured):
         return Table("idle_causes", _CAUSES, idle)
-    sums = [(cause_key(cause), window.sum(idle.by_step[:, cause])) for cause in Cause]
+    sums = [(cause, window.sum(idle.by_step[:, cause])) for cause in Cause]
     idle_ns = sum(amount for _, amount in sums)
 
     def row(key: str, amount: int) -> tuple[str, int, float, float, int]:
@@ -49,7 +49,10 @@ def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
     return Table(
         "idle_causes",
         _CAUSES,
-        tuple(row(key, amount) for key, amount in sums),
+        tuple(
+            (cause_key(cause), *[idle.missing[cause]] * 4) if cause in idle.missing else row(cause_key(cause), amount)
+            for cause, amount in sums
+        ),
         total=row("idle_sum", idle_ns),
         bar="share",
         skip_zero="sum_ns",

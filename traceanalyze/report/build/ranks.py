@@ -97,7 +97,7 @@ def ranks_table(rows: tuple[RankRow, ...]) -> Table:
     )
     table = []
     for row in rows:
-        shares = {part.key: row.window.share(row.window.sum(part.time)) for part in row.parts}
+        shares = {part.key: part.missing or row.window.share(row.window.sum(part.time)) for part in row.parts}
         table.append((row.label, row.window.count, row.mean, *(shares.get(key) for key in keys)))
     return Table("ranks", columns, tuple(table), worst="step_ns")
 

@@ -40,6 +40,8 @@ class Part:
 
     key: str
     time: NDArray[np.int64]
+    missing: NotMeasured | None = None
+    """Why the profile cannot give it; `time` is 0 then."""
 
 
 def device_parts(partition: Partition, idle: IdleCauses | NotMeasured) -> tuple[Part, ...]:
@@ -52,15 +54,13 @@ def device_parts(partition: Partition, idle: IdleCauses | NotMeasured) -> tuple[
     if isinstance(idle, NotMeasured):
         return (*busy, Part("idle", partition.idle))
     causes = idle.by_step
-    dispatch = causes[:, list(DISPATCH)].sum(axis=1)
-    data_loading, sync = causes[:, Cause.DATA_LOADING], causes[:, Cause.SYNC]
-    return (
-        *busy,
-        Part("data_loading", data_loading),
-        Part("sync", sync),
-        Part("dispatch", dispatch),
-        Part("idle", partition.idle - data_loading - sync - dispatch),
+    named = tuple(
+        # Host operators without the calls under them do not make dispatch measured: they stay in the rest.
+        Part(key, 0 * partition.idle, why) if why else Part(key, causes[:, list(group)].sum(axis=1))
+        for key, group in (("data_loading", (Cause.DATA_LOADING,)), ("sync", (Cause.SYNC,)), ("dispatch", DISPATCH))
+        for why in [idle.missing.get(group[0])]
     )
+    return (*busy, *named, Part("idle", partition.idle - sum(part.time for part in named)))
 
 
 def host_parts(host: HostSplit) -> tuple[Part, ...]:
@@ -77,11 +77,14 @@ def host_parts(host: HostSplit) -> tuple[Part, ...]:
 
 def split_table(parts: tuple[Part, ...], window: Window, *, whole: str, notes: tuple[Message, ...] = ()) -> Table:
     """The split as a table: mean per step, share of the step, exact sum; `whole` is the term for all of it."""
-    sums = [(part.key, window.sum(part.time)) for part in parts]
+    sums = [(part, window.sum(part.time)) for part in parts]
     return Table(
         "split",
         _COLUMNS,
-        tuple((key, window.mean(amount), window.share(amount), amount) for key, amount in sums),
+        tuple(
+            (part.key, *(part.missing or value for value in (window.mean(amount), window.share(amount), amount)))
+            for part, amount in sums
+        ),
         total=(whole, window.mean(window.total), window.share(window.total), window.total),
         bar="share",
         notes=notes,

@@ -44,14 +44,14 @@ def steps_table(steps: Steps, parts: tuple[Part, ...], window: Window) -> Table:
         return (
             labels[index],
             int(steps.end[index] - steps.start[index]),
-            *(int(part.time[index]) for part in parts),
+            *(part.missing or int(part.time[index]) for part in parts),
             bool(steps.complete[index]),
             int(steps.start[index]),
             int(steps.owned[index]),
         )
 
     rows = tuple(row(index) for index in range(len(steps)))
-    means = tuple(window.mean(window.sum(part.time)) for part in parts)
+    means = tuple(part.missing or window.mean(window.sum(part.time)) for part in parts)
     total: Row | None = ("mean", window.mean(window.total), *means, None, None, None) if len(rows) > 1 else None
     return Table("steps", columns, rows, total=total, worst="time_ns", detail=len(rows) == 1)
 
@@ -81,5 +81,5 @@ def step_causes_table(steps: Steps, idle: IdleCauses | NotMeasured) -> Table:
         return Table("step_idle_causes", columns, idle, detail=True)
     rows: list[Row] = []
     for row, label in enumerate(step_labels(steps.name)):
-        rows.append((label, *(int(value) for value in idle.by_step[row])))
+        rows.append((label, *(idle.missing.get(cause) or int(idle.by_step[row, cause]) for cause in Cause)))
     return Table("step_idle_causes", columns, tuple(rows), detail=True)

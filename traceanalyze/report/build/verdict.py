@@ -82,7 +82,7 @@ def _idle_sentence(
     form: str, time: tuple[str, Kind, int], idle_ns: int, idle: IdleCauses | NotMeasured, window: Window
 ) -> Message:
     idle_share = ("idle", Kind.SHARE, window.share(idle_ns))
-    if isinstance(idle, NotMeasured):
+    if isinstance(idle, NotMeasured) or idle.missing:
         return Message(f"{form}_idle", (time, idle_share))
     causes = {key: sum(window.sum(idle.by_step[:, cause]) for cause in group) for key, group in _GROUPS.items()}
     largest = max(causes, key=lambda key: causes[key])

@@ -143,7 +143,8 @@ def _bars(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style,
         return []
     at = [column.key for column in table.columns].index(table.bar)
     shown = rows[:-1] if table.total else rows
-    bars = [style.paint(style.bar(cast(float, row[at]), cells), "cyan") for row in shown]
+    shares = [0.0 if isinstance(row[at], NotMeasured) else cast(float, row[at]) for row in shown]
+    bars = [style.paint(style.bar(share, cells), "cyan") for share in shares]
     return bars + [""] * (len(rows) - len(shown))
 
 
