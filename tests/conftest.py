@@ -19,3 +19,12 @@ def shared_traces() -> Path:
     if not folder.is_dir():
         pytest.skip("the shared traces are not here")
     return folder
+
+
+@pytest.fixture
+def shared_snapshots() -> Path:
+    """Folder of real allocator snapshots that lies beside the repository on the developers' machines."""
+    folder = Path(__file__).parents[2] / "shared" / "snapshots"
+    if not folder.is_dir():
+        pytest.skip("the shared snapshots are not here")
+    return folder

@@ -26,6 +26,7 @@ class Kind(Enum):
         "this is a memory snapshot (torch.cuda.memory._dump_snapshot), not supported in this version yet; "
         "give the trace export_chrome_trace wrote"
     )
+    SNAPSHOT_JSON = "this is a memory snapshot as JSON; give the trace export_chrome_trace wrote"
     PICKLE = "this is a Python pickle, not a trace; give the .json file export_chrome_trace wrote"
     PERFETTO = "this is a Perfetto protobuf trace, not supported; give the JSON trace the PyTorch profiler wrote"
     ASCEND_DB = (
@@ -63,7 +64,8 @@ _SQLITE = b"SQLite format 3\0"
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\n\r"
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
-_SNAPSHOT_KEYS = (b"segments", b"device_traces")
+_SNAPSHOT_KEYS = (b"segments", b"device_traces", b"total_size")
+_SNAPSHOT_JSON = re.compile(rb'"(?:segments|device_traces|total_size)"')
 _TAR = (257, b"ustar")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _MARKUP = re.compile(rb"<[!?A-Za-z]")
@@ -96,6 +98,8 @@ def sniff(head: bytes, name: str = "") -> Kind:
 
 
 def _json_kind(text: bytes) -> Kind:
+    if _SNAPSHOT_JSON.search(text) and not _TRACE_KEYS.search(text) and b'"ph"' not in text:
+        return Kind.SNAPSHOT_JSON
     if text[:1] == b"{":
         # An object may state its events behind any amount of other members, so a long one stays a possible trace.
         return Kind.TRACE if _TRACE_KEYS.search(text) else Kind.JSON

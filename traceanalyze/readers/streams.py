@@ -20,6 +20,8 @@ class Stream:
     """Text of a source; `fault` and `trailing_bytes` are final at its end. Use it as a context manager."""
 
     def __init__(self, source: Source, *, progress: Callable[[int], None] | None, ahead: bool) -> None:
+        self.text_bytes = 0
+        """Bytes of text handed out so far."""
         self._progress = progress
         self._inflation = Inflation()
         self._thread: Background | None = None
@@ -62,11 +64,14 @@ class Stream:
         while not self._pending:
             block = next(self._blocks, None)
             if block is None:
-                return 0 if self.compressed else self._stored.readinto(buffer)
+                count = 0 if self.compressed else self._stored.readinto(buffer)
+                self.text_bytes += count
+                return count
             self._pending = memoryview(block)
         count = min(len(buffer), len(self._pending))
         buffer[:count] = self._pending[:count]
         self._pending = self._pending[count:]
+        self.text_bytes += count
         return count
 
     def close(self) -> None:

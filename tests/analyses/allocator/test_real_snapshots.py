@@ -1,0 +1,137 @@
+"""Every real snapshot reconciles, and its published figures come out to the byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pytest
+
+from traceanalyze.analyses.allocator.curves import active_curve, reserved_curve
+from traceanalyze.analyses.allocator.layout import Layout, follow
+from traceanalyze.analyses.allocator.lifetimes import BEFORE, Lifetimes, lifetimes
+from traceanalyze.analyses.allocator.rounding import rules
+from traceanalyze.model.snapshot import SnapshotDevice, State
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Figures(NamedTuple):
+    events: int
+    base: int
+    active: tuple[int, int]
+    """Highest requested bytes, and the event."""
+    block_low: tuple[int, int]
+    block_high: tuple[int, int]
+    reserved: tuple[int, int]
+    final: tuple[int, int, int]
+    """Requested, block and reserved bytes at the dump."""
+    ghosts: int
+    unmatched: int
+
+
+WITH_HISTORY = {
+    "npu-expandable.pickle": Figures(
+        8092, 94326992, (597327488, 7430), (597800960, 7430), (597800960, 7430), (643825664, 7388),
+        (408384288, 408698880, 643825664), 320, 0,
+    ),
+    "npu-empty-cache.pickle": Figures(
+        8180, 94326992, (597327488, 7498), (616078336, 7498), (616078336, 7498), (662700032, 7453),
+        (408384288, 416417792, 509607936), 320, 0,
+    ),
+    "cuda-2.10-training.pickle": Figures(
+        5163, 1373919236, (13923997700, 1402), (13927832064, 1402), (13927832064, 1402), (14180941824, -1),
+        (1373919236, 1377753600, 14180941824), 227, 2,
+    ),
+    "cuda-small.pickle": Figures(
+        97, 0, (3249143816, 52), (3249144832, 52), (3249144832, 52), (3781165056, 51),
+        (31719428, 31719936, 3781165056), 0, 0,
+    ),
+    "cuda-forward-bf16.pickle": Figures(
+        2811, 523811840, (779837440, 2630), (815783936, 2630), (815783936, 2630), (861929472, -1),
+        (523811840, 525286400, 861929472), 137, 0,
+    ),
+    "cuda-forward-fp32.pickle": Figures(
+        2043, 523811840, (556843008, 144), (560939008, 144), (560939008, 144), (610271232, -1),
+        (523811840, 525286400, 610271232), 137, 0,
+    ),
+    "cuda-transformer-256-inference.pickle": Figures(
+        3840, 1701367808, (1793775616, 240), (1795741696, 240), (1795741696, 240), (1864368128, -1),
+        (1701367808, 1703333888, 1864368128), 223, 0,
+    ),
+    "cuda-transformer-128-training.pickle": Figures(
+        19136, 5095321600, (7013335044, 9966), (7024640512, 19122), (7026606592, 9966), (7235174400, -1),
+        (6808535044, 6816891392, 7235174400), 226, 438,
+    ),
+}  # fmt: skip
+STATE_ONLY = {
+    "cuda-state-only.pickle": (259, 16380108168, 16397578240, 17133731840, 452984832),
+    "cuda-2.1-segments-only.pickle": (370, 7575726912, 7626237952, 8143241216, 134217728),
+    "cuda-legacy-history.pickle": (257, 5683449864, 5683450880, 7608467456, 207618048),
+}
+
+
+def followed(folder: Path, name: str) -> tuple[SnapshotDevice, Lifetimes, Layout]:
+    path = folder / name
+    snapshot = read_snapshot(Source(str(path), size=path.stat().st_size))
+    (device,) = snapshot.devices
+    lives = lifetimes(device)
+    return device, lives, follow(device, lives, rules(snapshot))
+
+
+def block_curve(lives: Lifetimes, size: np.ndarray, count: int) -> tuple[int, int]:
+    """Highest sum of the sizes of live blocks, and the first event after which it holds."""
+    change = np.zeros(count + 1, np.int64)
+    np.add.at(change, lives.begin[lives.begin != BEFORE], size[lives.begin != BEFORE])
+    np.add.at(change, lives.end[lives.end < count], -size[lives.end < count])
+    after = int(size[lives.begin == BEFORE].sum()) + np.cumsum(change[:count])
+    return int(after.max()), int(after.argmax())
+
+
+@pytest.mark.parametrize("name", WITH_HISTORY)
+def test_figures_of_snapshots_with_history(shared_snapshots: Path, name: str) -> None:
+    known = WITH_HISTORY[name]
+    device, lives, layout = followed(shared_snapshots, name)
+    active, reserved = active_curve(device), reserved_curve(device)
+    live = device.blocks.state != State.INACTIVE
+    assert len(device.history) == known.events
+    assert (active.base, active.peak, reserved.peak) == (known.base, known.active, known.reserved)
+    assert block_curve(lives, layout.size, known.events) == known.block_low
+    assert block_curve(lives, layout.size + layout.slack, known.events) == known.block_high
+    sums = (device.blocks.requested[live].sum(), device.blocks.size[live].sum(), device.segments.size.sum())
+    assert tuple(map(int, sums)) == known.final
+    assert (lives.ghosts, lives.unmatched) == (known.ghosts, known.unmatched)
+
+
+@pytest.mark.parametrize("name", [*WITH_HISTORY, *STATE_ONLY])
+def test_every_real_file_reconciles(shared_snapshots: Path, name: str) -> None:
+    device, lives, layout = followed(shared_snapshots, name)
+    assert layout.exact
+    assert (lives.disorder, lives.mismatched) == (0, 0)
+    assert int(lives.requested[lives.begin == BEFORE].sum()) == active_curve(device).base
+
+
+@pytest.mark.parametrize("name", STATE_ONLY)
+def test_figures_of_snapshots_without_history(shared_snapshots: Path, name: str) -> None:
+    segments, requested, block, reserved, largest = STATE_ONLY[name]
+    device, _, layout = followed(shared_snapshots, name)
+    live = device.blocks.state != State.INACTIVE
+    assert len(device.segments) == segments
+    assert int(device.blocks.requested[live].sum()) == requested
+    assert int(device.blocks.size[live].sum()) == block
+    assert int(device.segments.size.sum()) == reserved
+    assert max(free.largest for free in layout.final) == largest
+
+
+def test_unmatched_frees_leave_an_interval(shared_snapshots: Path) -> None:
+    _, _, layout = followed(shared_snapshots, "cuda-transformer-128-training.pickle")
+    assert int(layout.slack.sum()) == 3932160
+
+
+def test_the_largest_hole_of_the_npu_file(shared_snapshots: Path) -> None:
+    device, _, layout = followed(shared_snapshots, "npu-empty-cache.pickle")
+    assert len(device.segments) == 34
+    assert max(free.largest for free in layout.final) == 18614784

@@ -1,0 +1,207 @@
+"""Allocator snapshots are read whatever wrote them, and nothing in them can run."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from traceanalyze.errors import InputError
+from traceanalyze.model.snapshot import Action, Frame, State
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import Source
+
+FRAMES = [{"name": "forward", "filename": "/home/me/model.py", "line": 54}, {"name": "f", "filename": "??", "line": 0}]
+SMALL: dict[str, Any] = {
+    "segments": [
+        {
+            "device": 0,
+            "address": 4096,
+            "total_size": 2097152,
+            "allocated_size": 1024,
+            "active_size": 1024,
+            "requested_size": 1000,
+            "stream": 0,
+            "segment_type": "small",
+            "segment_pool_id": (0, 0),
+            "is_expandable": False,
+            "frames": [],
+            "blocks": [
+                {
+                    "address": 4096,
+                    "size": 1024,
+                    "requested_size": 1000,
+                    "state": "active_allocated",
+                    "frames": FRAMES,
+                },
+                {"address": 5120, "size": 2096128, "requested_size": 77, "state": "inactive", "frames": []},
+            ],
+        }
+    ],
+    "device_traces": [
+        [
+            {"action": "segment_alloc", "addr": 4096, "size": 2097152, "stream": 0, "time_us": 10, "frames": FRAMES},
+            {"action": "alloc", "addr": 4096, "size": 1000, "stream": 0, "time_us": 11, "frames": FRAMES},
+            {"action": "oom", "device_free": 4321, "size": 10**9, "stream": 0, "time_us": 12, "frames": list(FRAMES)},
+            {"action": "dance", "addr": 1, "size": 2, "stream": 0, "time_us": 13},
+        ],
+        [],
+    ],
+    "allocator_settings": {"expandable_segments": False, "max_split_size": -1},
+    "external_annotations": [
+        {"stage": "START", "name": "ProfilerStep#3", "device": 0, "time_us": 9},
+        {"stage": "END", "name": "ProfilerStep#3", "device": 0, "time_us": 20},
+    ],
+}
+
+
+def written(tmp_path: Path, content: bytes, name: str = "snapshot.pickle") -> Source:
+    path = tmp_path / name
+    path.write_bytes(content)
+    return Source(str(path), size=len(content))
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_every_protocol_gives_the_same_columns(tmp_path: Path, protocol: int) -> None:
+    found = read_snapshot(written(tmp_path, pickle.dumps(SMALL, protocol)))
+    (device,) = found.devices
+    assert (found.vendor, found.layout, found.settings["max_split_size"]) == ("cuda", "dict", -1)
+    assert device.segments.size.tolist() == [2097152]
+    assert device.blocks.state.tolist() == [State.ACTIVE, State.INACTIVE]
+    assert device.history.action.tolist() == [Action.SEGMENT_ALLOC, Action.ALLOC, Action.OOM, Action.UNKNOWN]
+    assert device.history.time is not None
+    assert device.history.time.tolist() == [10_000, 11_000, 12_000, 13_000]
+    assert device.history.device_free == {2: 4321}
+    assert device.history.unknown == {"dance": 1}
+    assert found.annotations is not None
+    assert found.annotations.start.tolist() == [True, False]
+    assert found.annotations.name == ("ProfilerStep#3", "ProfilerStep#3")
+
+
+def test_equal_stacks_are_one_stack_but_calls_stay_apart(tmp_path: Path) -> None:
+    found = read_snapshot(written(tmp_path, pickle.dumps(SMALL, 4)))
+    history = found.devices[0].history
+    assert found.stacks.frames == (Frame("forward", "/home/me/model.py", 54), Frame("f", "??", 0))
+    assert history.stack.tolist() == [0, 0, 0, -1]
+    first, second, other, none = history.call.tolist()
+    assert first == second != other
+    assert none == -1
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_json_gives_the_same_but_cannot_tell_calls_apart(tmp_path: Path, pack: bool) -> None:
+    text = json.dumps(SMALL).encode()
+    name = "snapshot.json.gz" if pack else "snapshot.json"
+    found = read_snapshot(written(tmp_path, gzip.compress(text) if pack else text, name))
+    assert not found.stacks.identity
+    assert found.devices[0].history.stack.tolist() == [0, 0, 0, -1]
+    assert found.devices[0].history.call.tolist() == [0, 0, 0, -1]
+    assert found.devices[0].pools == ((0, 0),)
+
+
+def test_a_list_of_segments_is_a_snapshot_without_history(tmp_path: Path) -> None:
+    found = read_snapshot(written(tmp_path, pickle.dumps(SMALL["segments"], 4)))
+    assert found.layout == "list"
+    assert len(found.devices[0].history) == 0
+    assert found.devices[0].blocks.address.tolist() == [4096, 5120]
+
+
+def test_blocks_of_torch_1_13_have_their_address_from_those_before_them(tmp_path: Path) -> None:
+    old = copy.deepcopy(SMALL["segments"])
+    for block in old[0]["blocks"]:
+        del block["address"], block["requested_size"]
+        frames = block.pop("frames")
+        block["history"] = [{"addr": 4096, "real_size": 1000, "frames": frames}]
+    found = read_snapshot(written(tmp_path, pickle.dumps({"segments": old, "device_traces": []}, 4)))
+    blocks = found.devices[0].blocks
+    assert found.layout == "history"
+    assert blocks.address.tolist() == [4096, 5120]
+    assert blocks.requested.tolist()[0] == 1000
+    assert found.stacks.stacks[int(blocks.stack[0])] == (0, 1)
+
+
+class _Evil:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, (f"touch {self.marker}",)
+
+
+_BOMBS = {
+    "ext": b"\x80\x04\x82\x01.",
+    "persistent": b"\x80\x04\x8c\x03abcQ.",
+    "global": b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.",
+    "stack global": b"\x80\x04\x8c\x05posix\x8c\x06system\x93\x8c\x02ls\x85R.",
+    "memo index": b"\x80\x04]r\xff\xff\xff\x7f.",
+    "string length": b"\x80\x04\x8d" + (2**50).to_bytes(8, "little") + b"x",
+    "frame length": b"\x80\x04\x95" + (2**50).to_bytes(8, "little") + b"]",
+    "bytearray length": b"\x80\x05\x96" + (2**45).to_bytes(8, "little") + b"x",
+    "truncated": pickle.dumps(SMALL, 4)[:-40],
+    "no stop": pickle.dumps(SMALL, 4)[:-1],
+    "bad opcode": b"\x80\x04\xffsegments.",
+    "mark missing": b"\x80\x04u.",
+}
+
+
+@pytest.mark.parametrize("what", _BOMBS)
+def test_hostile_and_damaged_pickles_are_one_clear_line(tmp_path: Path, what: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_snapshot(written(tmp_path, _BOMBS[what]))
+    text = str(caught.value)
+    assert "snapshot.pickle" in text
+    assert "\n" not in text
+    assert len(text) < 400
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_code_in_a_snapshot_is_refused_by_name_and_never_runs(tmp_path: Path, protocol: int) -> None:
+    marker = tmp_path / "ran"
+    hostile = {**SMALL, "allocator_settings": _Evil(marker)}
+    with pytest.raises(InputError, match="system"):
+        read_snapshot(written(tmp_path, pickle.dumps(hostile, protocol)))
+    assert not marker.exists()
+
+
+def test_rows_repeated_by_reference_are_refused(tmp_path: Path) -> None:
+    segment = dict(SMALL["segments"][0])
+    segment["blocks"] = segment["blocks"][:1] * 5000
+    with pytest.raises(InputError, match="repeats itself"):
+        read_snapshot(written(tmp_path, pickle.dumps({"segments": [segment] * 5000}, 4)))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"segments": 5}, "not a list"),
+        ({"segments": [5]}, "not only dicts"),
+        ({"device_traces": {}}, "not a list"),
+        ({"device_traces": [[{"action": "alloc", "addr": "x", "size": 1}]]}, "not a whole number"),
+        ({"device_traces": [[{"action": "alloc", "addr": 1}]]}, 'has no "size"'),
+        ({"device_traces": [[{"action": "alloc", "addr": 2**70, "size": 1}]]}, "not a whole number"),
+        ({"device_traces": [[{"action": "alloc", "addr": 1, "size": 1, "frames": 7}]]}, "not a list"),
+        ({"device_traces": [[{"action": "alloc", "addr": 1, "size": 1, "frames": [7]}]]}, "not a dict"),
+    ],
+)
+def test_values_that_make_no_sense_are_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_snapshot(written(tmp_path, pickle.dumps({**SMALL, **change}, 4)))
+
+
+def test_a_pickle_of_something_else_says_what_a_snapshot_has(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="neither"):
+        read_snapshot(written(tmp_path, pickle.dumps({"a": 1}, 4)))
+
+
+def test_the_file_is_left_as_it_was(tmp_path: Path) -> None:
+    content = pickle.dumps(SMALL, 4)
+    source = written(tmp_path, content)
+    read_snapshot(source)
+    assert Path(source.path).read_bytes() == content
+    assert [path.name for path in tmp_path.iterdir()] == ["snapshot.pickle"]

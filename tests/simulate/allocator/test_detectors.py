@@ -1,0 +1,239 @@
+"""Every detector finds an injected fault at its true size and line, and stays silent on a healthy loop."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.simulate.allocator.dump import dump
+from tests.simulate.allocator.pool import KIB, MIB, Allocator
+from tests.simulate.allocator.programs import (
+    CACHE_LINE,
+    LEAK_LINE,
+    Loop,
+    module,
+    shred,
+    train,
+    user,
+)
+from traceanalyze.analyses.allocator.analyze import analyze_snapshot
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from traceanalyze.analyses.allocator.results import AllocatorAnalysis
+
+
+def analysed(allocator: Allocator, folder: Path, *, capacity: int | None = None, **how: Any) -> AllocatorAnalysis:
+    path = folder / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(dump(allocator, **how)))
+    (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)), capacity)
+    assert found.check.reconciled
+    return found
+
+
+@pytest.mark.parametrize("expandable", [False, True])
+@pytest.mark.parametrize("annotated", [False, True])
+@pytest.mark.parametrize("vendor", ["cuda", "npu"])
+def test_a_healthy_loop_has_no_finding(tmp_path: Path, expandable: bool, annotated: bool, vendor: str) -> None:
+    pad = 32 if vendor == "npu" else 0
+    allocator = train(Loop(annotated=annotated), Allocator(expandable=expandable, pad=pad))
+    found = analysed(allocator, tmp_path, capacity=1 << 40, vendor=vendor)
+    assert found.leaks == ()
+    assert not isinstance(found.churn, NotMeasured)
+    assert not found.churn.flagged
+    assert found.runs == found.ooms == ()
+    assert not isinstance(found.fragmentation, NotMeasured)
+    assert found.fragmentation.level == "none"
+    assert not isinstance(found.spike, NotMeasured)
+    assert not found.spike.flagged
+    assert not isinstance(found.gradients, NotMeasured)
+    assert not found.gradients.flagged
+    assert found.near_limit is False
+    assert found.settings == ()
+
+
+@pytest.mark.parametrize("annotated", [False, True])
+@pytest.mark.parametrize(("steps", "confidence"), [(3, "suspected"), (8, "likely")])
+@pytest.mark.parametrize("leak", [40 * MIB, 700 * KIB])
+def test_a_leak_is_found_at_its_line_with_its_size(
+    tmp_path: Path, annotated: bool, steps: int, confidence: str, leak: int
+) -> None:
+    found = analysed(train(Loop(steps=steps, annotated=annotated, leak=leak), Allocator()), tmp_path)
+    assert not isinstance(found.leaks, NotMeasured)
+    (one,) = found.leaks
+    assert (one.line, one.per_step, one.confidence) == (f"train.py:{LEAK_LINE} train", leak, confidence)
+
+
+def test_a_leak_is_found_when_the_ring_forgot_the_beginning(tmp_path: Path) -> None:
+    allocator = train(Loop(steps=12, leak=10 * MIB), Allocator())
+    found = analysed(allocator, tmp_path, keep=len(allocator.events) * 2 // 3)
+    assert not isinstance(found.leaks, NotMeasured)
+    assert [(one.line, one.per_step) for one in found.leaks] == [(f"train.py:{LEAK_LINE} train", 10 * MIB)]
+
+
+def test_layers_that_keep_activations_are_no_leak(tmp_path: Path) -> None:
+    allocator = Allocator()
+    for _ in range(32):
+        allocator.free(allocator.malloc(8 * MIB, module(41)))
+        allocator.malloc(4 * MIB, module(40))
+    found = analysed(allocator, tmp_path)
+    assert found.leaks == NotMeasured("no_memory_steps")
+
+
+def test_emptying_the_cache_every_step_is_churn_at_its_line(tmp_path: Path) -> None:
+    allocator = train(Loop(empty_cache=True, batch=60 * MIB, activation=30 * MIB), Allocator())
+    found = analysed(allocator, tmp_path)
+    released = sum(event["size"] for event in allocator.events if event["action"] == "segment_free")
+    assert not isinstance(found.churn, NotMeasured)
+    assert found.churn.flagged
+    assert (found.churn.kind, found.churn.released) == ("empty_cache", released)
+    assert {run.line for run in found.runs} == {f"train.py:{CACHE_LINE} train"}
+    assert len(found.runs) == 8
+
+
+def test_a_retry_is_told_from_emptying_the_cache_and_its_cost_is_bounded(tmp_path: Path) -> None:
+    allocator = Allocator(capacity=100 * MIB)
+    for address in [allocator.malloc(30 * MIB, user(50)) for _ in range(2)]:
+        allocator.free(address)
+    allocator.step_us = 400
+    allocator.malloc(80 * MIB, user(51))
+    found = analysed(allocator, tmp_path)
+    (run,) = found.runs
+    assert (run.kind, run.bytes, run.line) == ("retry", 60 * MIB, "train.py:51 train")
+    assert run.cost == 4 * 400_000  # two releases, growth, allocation
+
+
+@pytest.mark.parametrize("size", [4 * MIB, 10 * MIB])
+def test_fragmentation_names_request_holes_and_pinners(tmp_path: Path, size: int) -> None:
+    allocator = Allocator()
+    shred(allocator, pieces=40, size=size, line=60)
+    before = allocator.reserved
+    allocator.malloc(3 * size, user(70))
+    allocator.malloc(3 * size, user(70))
+    found = analysed(allocator, tmp_path, capacity=2 * before)
+    worst = found.fragmentation
+    assert not isinstance(worst, NotMeasured)
+    assert (worst.request, worst.line, worst.level) == (3 * size, "train.py:70 train", "warn")
+    assert worst.largest_hole < 3 * size <= worst.free
+    assert worst.avoidable == allocator.reserved - before
+    assert [pinner.line for pinner in worst.pinners] == ["train.py:60 train"] or worst.pinners == ()
+
+
+def test_fragmentation_that_cannot_be_weighed_is_information(tmp_path: Path) -> None:
+    allocator = Allocator()
+    shred(allocator, pieces=400, size=8 * MIB)
+    allocator.malloc(24 * MIB, user(70))
+    found = analysed(allocator, tmp_path)
+    assert not isinstance(found.fragmentation, NotMeasured)
+    assert found.fragmentation.level == "info"
+
+
+@pytest.mark.parametrize(
+    ("kind", "capacity", "outside"),
+    [("capacity", 400 * MIB, 0), ("other_processes", 900 * MIB, 500 * MIB)],
+)
+def test_running_out_of_memory_has_its_class_and_moment(tmp_path: Path, kind: str, capacity: int, outside: int) -> None:
+    allocator = Allocator(capacity=capacity, outside=outside)
+    blocks = [allocator.malloc(40 * MIB, user(80)) for _ in range(9)]
+    with pytest.raises(Exception, match=str(60 * MIB)):
+        allocator.malloc(60 * MIB, user(81))
+    for address in blocks:
+        allocator.free(address)
+    found = analysed(allocator, tmp_path, capacity=capacity)
+    (oom,) = found.ooms
+    assert (oom.kind, oom.request, oom.line) == (kind, 60 * MIB, "train.py:81 train")
+    assert oom.device_free == capacity - outside - 360 * MIB
+    (moment,) = [one for one in found.moments if one.kind == "oom"]
+    assert moment.allocated == 360 * MIB
+    assert [(one.line, one.allocated) for one in moment.holders] == [("train.py:80 train", 360 * MIB)]
+    (dump_moment,) = [one for one in found.moments if one.kind == "dump"]
+    assert dump_moment.allocated == 0
+
+
+def test_running_out_of_memory_by_fragmentation_and_by_another_stream(tmp_path: Path) -> None:
+    allocator = Allocator(capacity=200 * MIB)
+    shred(allocator, pieces=20, size=10 * MIB)
+    for one in list(allocator.live)[::3]:
+        allocator.free(one)
+    with pytest.raises(Exception, match=str(150 * MIB)):
+        allocator.malloc(150 * MIB, user(81))
+    found = analysed(allocator, tmp_path)
+    assert [one.kind for one in found.ooms] == ["capacity"]  # whole segments were given back before it failed
+    other = Allocator(capacity=200 * MIB, expandable=True)
+    keep = other.malloc(150 * MIB, user(1), stream=5)
+    tail = other.malloc(512 * KIB + MIB, user(2), stream=5)
+    other.free(keep)
+    with pytest.raises(Exception, match=str(100 * MIB)):
+        other.malloc(100 * MIB, user(3), stream=6)
+    assert tail in other.live
+    assert [one.kind for one in analysed(other, tmp_path).ooms] == ["isolation"]
+
+
+def freed_within_ten(allocator: Allocator) -> int:
+    """Bytes at the peak in blocks that are freed within ten later allocations, one event after another."""
+    requested = [state.requested for state in allocator.truth]
+    peak = requested.index(max(requested))
+    total = 0
+    for begin, event in enumerate(allocator.events[: peak + 1]):
+        if event["action"] != "alloc":
+            continue
+        later = 0
+        for index, other in enumerate(allocator.events[begin + 1 :], begin + 1):
+            later += other["action"] == "alloc"
+            if other["action"] == "free_completed" and other["addr"] == event["addr"]:
+                total += event["size"] if index > peak and later <= 10 else 0
+                break
+    return total
+
+
+def test_a_short_lived_block_at_the_peak_is_named(tmp_path: Path) -> None:
+    allocator = train(Loop(spike=200 * MIB), Allocator())
+    found = analysed(allocator, tmp_path)
+    assert not isinstance(found.spike, NotMeasured)
+    assert (found.spike.flagged, found.spike.line) == (True, "train.py:24 train")
+    assert found.spike.bytes == freed_within_ten(allocator)
+    assert found.spike.bytes >= 200 * MIB
+
+
+def test_gradients_kept_through_forward_are_counted(tmp_path: Path) -> None:
+    found = analysed(train(Loop(keep_gradients=True), Allocator()), tmp_path)
+    assert not isinstance(found.gradients, NotMeasured)
+    assert (found.gradients.flagged, found.gradients.bytes) == (True, 6 * 2 * MIB)
+
+
+def test_the_peak_is_made_of_its_categories(tmp_path: Path) -> None:
+    allocator = train(Loop(), Allocator())
+    found = analysed(allocator, tmp_path)
+    peak = found.moments[0]
+    assert peak.kind == "peak"
+    assert sum(one.allocated for one in peak.holders) == peak.allocated
+    sums: dict[str, int] = {}
+    for one in peak.holders:
+        sums[one.category] = sums.get(one.category, 0) + one.requested
+    assert sums["parameters"] == 6 * 2 * MIB
+    assert sums["optimizer"] == 6 * 4 * MIB
+    assert peak.requested == max(state.requested for state in allocator.truth)
+
+
+@pytest.mark.parametrize(
+    ("settings", "remark"),
+    [
+        ({"expandable_segments": True, "max_split_size": 64 * MIB}, "expandable_with_max_split"),
+        ({"garbage_collection_threshold": 0.8}, "gc_threshold_without_fraction"),
+    ],
+)
+def test_settings_that_do_nothing_are_remarked(tmp_path: Path, settings: dict[str, Any], remark: str) -> None:
+    found = analysed(train(Loop(), Allocator()), tmp_path, settings=settings)
+    assert found.settings == (remark,)
+
+
+def test_a_state_only_dump_says_so(tmp_path: Path) -> None:
+    found = analysed(train(Loop(), Allocator()), tmp_path, keep=1)
+    assert "state_only_recording" in found.settings
+    assert found.churn == NotMeasured("no_memory_history")

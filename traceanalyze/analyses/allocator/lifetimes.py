@@ -1,0 +1,119 @@
+"""Every block that lived during the history: from which event to which, how large, and allocated where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.snapshot import Action, State
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.snapshot import SnapshotDevice
+
+BEFORE = -1
+"""In place of an event: allocated before the first event of the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetimes:
+    """One row a block: first those allocated before the history, then the others by their allocation.
+
+    `begin` is the event of the allocation (`BEFORE` for earlier ones); `end` the event that gave the block back, the
+    number of events for blocks alive at the dump. `requested` bytes; `block` the row in `SnapshotDevice.blocks` of a
+    block alive at the dump, else -1.
+    """
+
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    released: NDArray[np.int64]
+    """Event of the request to free; `end` may come later, when another stream still used the block."""
+    address: NDArray[np.int64]
+    requested: NDArray[np.int64]
+    stream: NDArray[np.int64]
+    stack: NDArray[np.int32]
+    block: NDArray[np.int64]
+    ghosts: int
+    """Alive throughout: at the dump, without an allocation in the history."""
+    unmatched: int
+    """Allocated before the history, freed in it."""
+    disorder: int
+    """Events that contradict each other: a block allocated twice, or freed twice."""
+    mismatched: int
+    """Blocks allocated in the history and not freed, of which the dump knows nothing or another size."""
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+
+def lifetimes(device: SnapshotDevice) -> Lifetimes:
+    """Pair allocations with frees by address, and what is left with the blocks of the dump."""
+    history, blocks = device.history, device.blocks
+    count = len(history)
+    freeing = _freeing_action(history.action)
+    allocs, frees, disorder = _paired(history.action, history.address, freeing)
+
+    begin = np.flatnonzero(history.action == Action.ALLOC)
+    end = np.full(count, count, np.int64)
+    end[allocs] = frees
+    released = end.copy()
+    requests, request_of, _ = _paired(history.action, history.address, Action.FREE_REQUESTED)
+    released[requests] = request_of
+    early = np.setdiff1d(np.flatnonzero(history.action == freeing), frees, assume_unique=True)
+    live = np.flatnonzero(blocks.state != State.INACTIVE)
+    open_ = begin[end[begin] == count]
+    block_of, mismatched = _blocks_of(history.address[open_], history.size[open_], device, live)
+    block = np.full(count, -1, np.int64)
+    block[open_] = block_of
+    ghost = np.setdiff1d(live, block_of[block_of >= 0], assume_unique=True)
+    stream = device.segments.stream[blocks.segment[ghost]] if len(ghost) else np.zeros(0, np.int64)
+    return Lifetimes(
+        begin=np.concatenate((np.full(len(ghost) + len(early), BEFORE), begin)),
+        end=np.concatenate((np.full(len(ghost), count), early, end[begin])),
+        released=np.concatenate((np.full(len(ghost), count), early, np.minimum(released[begin], end[begin]))),
+        address=np.concatenate((blocks.address[ghost], history.address[early], history.address[begin])),
+        requested=np.concatenate((blocks.requested[ghost], history.size[early], history.size[begin])),
+        stream=np.concatenate((stream, history.stream[early], history.stream[begin])),
+        stack=np.concatenate((blocks.stack[ghost], np.full(len(early), -1, np.int32), history.stack[begin])),
+        block=np.concatenate((ghost, np.full(len(early), -1), block[begin])),
+        ghosts=len(ghost),
+        unmatched=len(early),
+        disorder=disorder,
+        mismatched=mismatched,
+    )
+
+
+def _freeing_action(action: NDArray[np.uint8]) -> Action:
+    """The event that gives a block back; recording may skip one of the two kinds."""
+    return Action.FREE_COMPLETED if (action == Action.FREE_COMPLETED).any() else Action.FREE_REQUESTED
+
+
+def _paired(
+    action: NDArray[np.uint8], address: NDArray[np.int64], freeing: Action
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Allocations and the frees that follow them at the same address; how many events contradict."""
+    event = np.flatnonzero((action == Action.ALLOC) | (action == freeing))
+    order = event[np.argsort(address[event], kind="stable")]
+    this, following = order[:-1], order[1:]
+    same = address[this] == address[following]
+    opens, closes = action[this] == Action.ALLOC, action[following] == freeing
+    paired = same & opens & closes
+    disorder = int((same & (opens != closes)).sum())
+    return this[paired], following[paired], disorder
+
+
+def _blocks_of(
+    address: NDArray[np.int64], size: NDArray[np.int64], device: SnapshotDevice, live: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], int]:
+    """Row of the live block at each address with the size asked for, -1 for none; how many have none."""
+    blocks = device.blocks
+    if len(live) == 0 or len(address) == 0:
+        return np.full(len(address), -1, np.int64), len(address)
+    order = live[np.argsort(blocks.address[live], kind="stable")]
+    at = np.searchsorted(blocks.address[order], address)
+    at[at == len(order)] = 0
+    found = (blocks.address[order[at]] == address) & (blocks.requested[order[at]] == size)
+    return np.where(found, order[at], -1), int((~found).sum())

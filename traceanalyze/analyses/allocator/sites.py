@@ -1,0 +1,90 @@
+"""Who allocated: the user's source line of a call stack, the library line beside it, and what kind of work it was."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.model.snapshot import Frame, Stacks
+
+NO_FRAMES = "<no frames>"
+"""In place of a line: the block's stack was not recorded."""
+
+_PYTHON = re.compile(r"\.py$|^<(frozen|eval_with_key|ipython|string)|/ipykernel_")
+_FRAMEWORK = re.compile(
+    r"(^|/)(torch|torch_npu|functorch)/|/lib(64)?/python3[^/]*/(?!(site|dist)-packages/)|^<frozen|^<string"
+    r"|(^|/)(runpy|threading|contextlib|selectors|queue)\.py$"
+)
+_PACKAGES = re.compile(r"(^|/)(site-packages|dist-packages)/")
+_OPERATOR = re.compile(r"at::_ops::(?P<op>\w+)::(call|redispatch)")
+_MODULE_CALL = frozenset({"_call_impl", "_wrapped_call_impl"})
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What one call stack says."""
+
+    line: str
+    """User's line `model.py:41 forward`; without a Python frame the operator of the C++ frames, else `NO_FRAMES`."""
+    library: str | None
+    """Innermost frame of an installed package, when the user's line called it."""
+    path: str | None
+    """File of `line`, whole."""
+    in_module: bool
+    """Under a call of an nn.Module: work of the model, not of the training loop."""
+    backward: bool
+    """On the autograd engine."""
+    gradient: bool
+    """Kept as a gradient by AccumulateGrad."""
+    optimizer: bool
+    """Under a step of torch.optim."""
+    empties_cache: bool
+    """Under torch's `empty_cache`."""
+
+
+def sites(stacks: Stacks) -> tuple[Site, ...]:
+    """One site a stack, in the order of `Stacks.stacks`; the last one is for rows without a stack (index -1)."""
+    found = [_site([stacks.frames[index] for index in stack]) for stack in stacks.stacks]
+    return (*found, _site([]))
+
+
+def _site(frames: Sequence[Frame]) -> Site:
+    names = [frame.name for frame in frames]
+    paths = [frame.filename.replace("\\", "/") for frame in frames]
+    python = [index for index, path in enumerate(paths) if _PYTHON.search(path)]
+    own = [index for index in python if not _FRAMEWORK.search(paths[index])]
+    user = next((index for index in own if not _PACKAGES.search(paths[index])), own[0] if own else None)
+    library = next((index for index in own if user is not None and index < user), None)
+    engine = any("torch::autograd::Engine" in name for name in names)
+    if user is not None:
+        line = _line(frames[user], paths[user])
+    elif python:
+        line = _line(frames[python[0]], paths[python[0]])
+    else:
+        line = _native_line(names, backward=engine)
+    return Site(
+        line=line,
+        library=None if library is None else _line(frames[library], paths[library]),
+        path=None if user is None else paths[user],
+        in_module=any(names[i] in _MODULE_CALL or (names[i] == "forward" and i in python) for i in range(len(names))),
+        backward=engine or any(path.endswith("torch/autograd/graph.py") for path in paths),
+        gradient=any("AccumulateGrad" in name for name in names),
+        optimizer=any("/torch/optim/" in path for path in paths),
+        empties_cache=any(name == "empty_cache" or name.endswith("emptyCache") for name in names),
+    )
+
+
+def _line(frame: Frame, path: str) -> str:
+    return f"{path.rsplit('/', 1)[-1]}:{frame.line} {frame.name}"
+
+
+def _native_line(names: Sequence[str], *, backward: bool) -> str:
+    """Operator of a stack without Python frames, as of the threads of the backward pass."""
+    found = next((match for name in names if (match := _OPERATOR.search(name))), None)
+    if found is None:
+        return "<backward>" if backward else NO_FRAMES
+    return f"<backward: {found['op']}>" if backward else f"<{found['op']}>"

@@ -1,0 +1,172 @@
+"""An allocator snapshot as columns: what was allocated at the dump, and the history that led to it.
+
+Bytes are int64. Three quantities are kept apart everywhere: *requested* bytes (what the program asked for), *block*
+bytes (what the allocator set aside for it: `allocated`), and *reserved* bytes (segments taken from the device).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Action(IntEnum):
+    """What an event of the history does; the values of both vendors."""
+
+    ALLOC = 0
+    FREE_REQUESTED = 1
+    FREE_COMPLETED = 2
+    SEGMENT_ALLOC = 3
+    SEGMENT_FREE = 4
+    SEGMENT_MAP = 5
+    SEGMENT_UNMAP = 6
+    SNAPSHOT = 7
+    OOM = 8
+    NOTE = 9
+    """user_defined and annotate: marks without bytes."""
+    UNKNOWN = 10
+    """Counted, without effect."""
+
+
+class State(IntEnum):
+    """State of a block at the dump."""
+
+    INACTIVE = 0
+    ACTIVE = 1
+    PENDING_FREE = 2
+    """Freed by the program, still used by another stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a call stack; `line` is 0 for C++ frames."""
+
+    name: str
+    filename: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """Distinct call stacks; a column `stack` holds indices into `stacks`, -1 where none was recorded.
+
+    `call` columns hold an id of the frames *object*: equal ids mean one malloc call (a retry frees and grows under one
+    id). After JSON the identity is lost and `call` is the stack.
+    """
+
+    frames: tuple[Frame, ...]
+    stacks: tuple[tuple[int, ...], ...]
+    """Indices into `frames`, innermost first."""
+    identity: bool = True
+    """Whether `call` tells malloc calls apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Memory taken from the device, at the dump; sorted by address."""
+
+    address: NDArray[np.int64]
+    size: NDArray[np.int64]
+    allocated: NDArray[np.int64]
+    active: NDArray[np.int64]
+    requested: NDArray[np.int64]
+    """As the file states them; -1 where it does not."""
+    stream: NDArray[np.int64]
+    pool: NDArray[np.int32]
+    """Index into `SnapshotDevice.pools`."""
+    large: NDArray[np.bool_]
+    expandable: NDArray[np.bool_]
+    stack: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Pieces of the segments at the dump, in order of address; they tile the segments of a real file."""
+
+    segment: NDArray[np.int32]
+    address: NDArray[np.int64]
+    size: NDArray[np.int64]
+    requested: NDArray[np.int64]
+    """Stale for inactive blocks: never to be summed over them."""
+    state: NDArray[np.uint8]
+    stack: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Events before the dump, oldest first: a suffix of what happened, as the ring buffer forgets."""
+
+    action: NDArray[np.uint8]
+    address: NDArray[np.int64]
+    size: NDArray[np.int64]
+    """Requested bytes of blocks, segment bytes of segments; of an OOM the bytes asked for."""
+    stream: NDArray[np.int64]
+    time: NDArray[np.int64] | None
+    """ns since 1970; None where the file has no times (torch ≤ 2.1, NPU)."""
+    stack: NDArray[np.int32]
+    call: NDArray[np.int64]
+    device_free: Mapping[int, int] = field(default_factory=dict)
+    """Event index of an OOM → bytes the device still had."""
+    pool: NDArray[np.int32] | None = None
+    """Index into `SnapshotDevice.pools`, -1 unknown; None before torch 2.12."""
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    """Actions this version does not know, and how many."""
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """User ranges (`Optimizer.step#…`, `ProfilerStep#…`) by their begin and end marks, in file order."""
+
+    start: NDArray[np.bool_]
+    name: tuple[str, ...]
+    device: NDArray[np.int32]
+    time: NDArray[np.int64]
+    """ns since 1970"""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotDevice:
+    """One device's allocator."""
+
+    id: int
+    segments: Segments
+    blocks: Blocks
+    history: History
+    pools: tuple[tuple[int, int], ...] = ((0, 0),)
+    """Private pool ids; (0, 0) is the default pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One snapshot file."""
+
+    path: str
+    vendor: str
+    """cuda or npu"""
+    layout: str
+    """dict, list (segments only) or history (torch 1.13–2.0)"""
+    size_bytes: int
+    devices: tuple[SnapshotDevice, ...]
+    stacks: Stacks
+    settings: Mapping[str, object]
+    """Allocator configuration at the dump; empty where the file does not say."""
+    annotations: Annotations | None = None
+    overflowed: bool | None = None
+    """Whether the ring buffer forgot events; None before torch 2.12."""
+    notes: tuple[str, ...] = ()

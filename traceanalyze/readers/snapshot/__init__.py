@@ -1,0 +1,157 @@
+"""Allocator snapshots (`torch.cuda.memory._dump_snapshot`, `torch_npu`): pickles and JSON of every generation."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from traceanalyze.errors import InputError
+from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
+from traceanalyze.readers.detect import Kind, explain, sniff
+from traceanalyze.readers.snapshot import columns
+from traceanalyze.readers.snapshot.stacks import StackTable
+from traceanalyze.readers.snapshot.unpickle import load_plain
+from traceanalyze.readers.streams import open_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from traceanalyze.readers.snapshot.columns import Rows
+    from traceanalyze.readers.source import Source
+
+__all__ = ["read_snapshot"]
+
+_PICKLES = {Kind.SNAPSHOT, Kind.PICKLE}
+_TEXTS = {Kind.SNAPSHOT_JSON, Kind.JSON, Kind.TRACE}
+_ADVICE = "give the file torch.cuda.memory._dump_snapshot wrote"
+_POINTER = 1 << 16
+"""Stream handles of NPUs are pointers; those of CUDA are small numbers or 0, for the default stream."""
+
+
+def read_snapshot(source: Source, progress: Callable[[int], None] | None = None) -> Snapshot:
+    """Read one snapshot.
+
+    Args:
+        source: What to read.
+        progress: Called with the bytes of the stored file read so far.
+
+    Raises:
+        InputError: The source cannot be read, is something else, or its values make no sense.
+    """
+    with open_stream(source, progress) as stream:
+        kind = sniff(stream.head, source.name)
+        if kind in _PICKLES:
+            value = load_plain(stream, source.name, source.size)
+        elif kind in _TEXTS:
+            value = _load_json(_all(stream.readinto), source.name)
+        else:
+            raise explain(kind, source.name)
+        size = source.size or stream.consumed
+        rows_most = max(stream.text_bytes, 1)
+    return _snapshot(value, source.name, size, rows_most, identity=kind in _PICKLES)
+
+
+def _all(readinto: Callable[[memoryview], int]) -> bytes:
+    buffer, parts = memoryview(bytearray(1 << 20)), []
+    while count := readinto(buffer):
+        parts.append(bytes(buffer[:count]))
+    return b"".join(parts)
+
+
+def _load_json(text: bytes, name: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name}: this is not the JSON of a snapshot ({error}); {_ADVICE}") from error
+
+
+def _snapshot(value: object, name: str, size: int, rows_most: int, *, identity: bool) -> Snapshot:
+    layout = "list" if isinstance(value, list) else "dict"
+    content: dict[str, Any] = (
+        {"segments": value} if isinstance(value, list) else value if isinstance(value, dict) else {}
+    )
+    if "segments" not in content and "device_traces" not in content:
+        raise InputError(f'{name}: it has neither "segments" nor "device_traces"; {_ADVICE}')
+    all_segments = _rows(content.get("segments", []), f"{name}: segments")
+    traces = content.get("device_traces", [])
+    if not isinstance(traces, list):
+        raise InputError(f'{name}: "device_traces" is {type(traces).__name__}, not a list; {_ADVICE}')
+    histories = [_rows(trace, f"{name}: events of device {index}") for index, trace in enumerate(traces)]
+    pieces = [_rows(row.get("blocks", []), f"{name}: blocks") for row in all_segments]
+    _refuse_bomb(sum(map(len, (*pieces, *histories, all_segments))), rows_most, name)
+    stacks = StackTable(name, identity=identity)
+    device_of = columns.numbers(all_segments, "device", f"{name}: segment", default=0).tolist()
+    if layout == "dict" and any("history" in row for group in pieces for row in group):
+        layout = "history"
+    known = sorted({*device_of, *(index for index, trace in enumerate(histories) if trace)})
+    devices = tuple(
+        _device(
+            device,
+            [
+                (row, group)
+                for row, group, owner in zip(all_segments, pieces, device_of, strict=True)
+                if owner == device
+            ],
+            histories[device] if 0 <= device < len(histories) else [],
+            stacks,
+            name,
+        )
+        for device in known
+    )
+    settings = content.get("allocator_settings")
+    notes = _rows(content.get("external_annotations", []), f"{name}: annotations")
+    overflow = content.get("trace_alloc_overflowed")
+    return Snapshot(
+        path=name,
+        vendor=_vendor(devices, settings),
+        layout=layout,
+        size_bytes=size,
+        devices=devices,
+        stacks=stacks.stacks(),
+        settings=settings if isinstance(settings, dict) else {},
+        annotations=columns.user_ranges(notes, f"{name}: annotation"),
+        overflowed=overflow if isinstance(overflow, bool) else None,
+    )
+
+
+def _rows(value: object, where: str) -> Rows:
+    """A list of dictionaries, checked."""
+    if not isinstance(value, list | tuple):
+        raise InputError(f"{where} are {type(value).__name__}, not a list; {_ADVICE}")
+    if not all(type(row) is dict for row in value):
+        odd = next(row for row in value if type(row) is not dict)
+        raise InputError(f"{where} hold {type(odd).__name__}, not only dicts; {_ADVICE}")
+    return value if isinstance(value, list) else list(value)
+
+
+def _refuse_bomb(rows: int, most: int, name: str) -> None:
+    """Shared references let a small file stand for any number of rows; a real row takes more than one byte."""
+    if rows > most:
+        raise InputError(f"{name}: {rows:,} rows in {most:,} bytes: the file repeats itself by reference; {_ADVICE}")
+
+
+def _device(
+    device: int, owned: list[tuple[dict[str, Any], Rows]], events: Rows, stacks: StackTable, name: str
+) -> SnapshotDevice:
+    address = columns.numbers([row for row, _ in owned], "address", f"{name}: segment of device {device}")
+    owned = [owned[index] for index in np.argsort(address, kind="stable").tolist()]
+    pools: dict[tuple[int, int], int] = {(0, 0): 0}
+    found = columns.segments([row for row, _ in owned], stacks, pools, f"{name}: segment of device {device}")
+    return SnapshotDevice(
+        id=device,
+        segments=found,
+        blocks=columns.blocks(
+            [group for _, group in owned], found.address, stacks, f"{name}: block of device {device}"
+        ),
+        history=columns.history(events, stacks, pools, f"{name}: event of device {device}"),
+        pools=tuple(pools),
+    )
+
+
+def _vendor(devices: tuple[SnapshotDevice, ...], settings: object) -> str:
+    """An NPU writes neither times nor settings, and its streams are pointers."""
+    streams = np.concatenate([device.segments.stream for device in devices]) if devices else np.zeros(0, np.int64)
+    timed = any(device.history.time is not None for device in devices)
+    return "npu" if not timed and settings is None and len(streams) and (streams > _POINTER).all() else "cuda"

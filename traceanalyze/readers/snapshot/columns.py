@@ -1,0 +1,169 @@
+"""Rows of a snapshot (dictionaries) as columns, with every value checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from traceanalyze.errors import InputError
+from traceanalyze.model.snapshot import Action, Annotations, Blocks, History, Segments, State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.readers.snapshot.stacks import StackTable
+
+Rows = list[dict[str, Any]]
+
+_ACTIONS = {action.name.lower(): int(action) for action in Action if action not in {Action.NOTE, Action.UNKNOWN}}
+_ACTIONS |= {"user_defined": int(Action.NOTE), "annotate": int(Action.NOTE), "workspace_snapshot": int(Action.NOTE)}
+_STATES = {
+    "inactive": int(State.INACTIVE),
+    "active_allocated": int(State.ACTIVE),
+    "active_pending_free": int(State.PENDING_FREE),
+    "active_awaiting_free": int(State.PENDING_FREE),
+}
+
+
+def numbers(rows: Rows, key: str, where: str, *, default: int | None = None) -> NDArray[np.int64]:
+    """One whole-number member of each row.
+
+    Args:
+        rows: The rows.
+        key: Name of the member.
+        where: What the rows are, for the error.
+        default: In place of a missing member; None: it must be there.
+    """
+    known = {type(row.get(key, default)) for row in rows}
+    if known - {int}:
+        raise _bad_member(rows, key, where, optional=default is not None)
+    try:
+        return np.fromiter((row.get(key, default) for row in rows), np.int64, len(rows))
+    except OverflowError:
+        raise _bad_member(rows, key, where, optional=default is not None) from None
+
+
+def _bad_member(rows: Rows, key: str, where: str, *, optional: bool) -> InputError:
+    """Names the first row whose member is missing or not a whole number that fits."""
+    for index, row in enumerate(rows):
+        value = row.get(key)
+        if (value is None and optional) or (type(value) is int and -(2**63) <= value < 2**63):
+            continue
+        what = f'has no "{key}"' if value is None else f'has "{key}" = {str(value)[:40]}, not a whole number'
+        return InputError(f"{where} {index}: it {what}; this is not an allocator snapshot, or it was changed")
+    return InputError(f'{where}: "{key}" cannot be read; this is not an allocator snapshot, or it was changed')
+
+
+def segments(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], where: str) -> Segments:
+    """Segments of one device."""
+    return Segments(
+        address=numbers(rows, "address", where),
+        size=numbers(rows, "total_size", where),
+        allocated=numbers(rows, "allocated_size", where, default=-1),
+        active=numbers(rows, "active_size", where, default=-1),
+        requested=numbers(rows, "requested_size", where, default=-1),
+        stream=numbers(rows, "stream", where, default=0),
+        pool=np.array([_pool(row.get("segment_pool_id"), pools) for row in rows], np.int32),
+        large=np.array([row.get("segment_type") != "small" for row in rows], np.bool_),
+        expandable=np.array([row.get("is_expandable") is True for row in rows], np.bool_),
+        stack=stacks.codes(rows)[0],
+    )
+
+
+def _pool(value: object, pools: dict[tuple[int, int], int]) -> int:
+    """Index of a pool id; a missing one is the default pool."""
+    if isinstance(value, list | tuple) and len(value) == 2 and all(type(part) is int for part in value):
+        return pools.setdefault((value[0], value[1]), len(pools))
+    return 0
+
+
+def blocks(groups: Sequence[Rows], start: NDArray[np.int64], stacks: StackTable, where: str) -> Blocks:
+    """Blocks of one device's segments; `groups` are those of each segment, `start` the segments' addresses.
+
+    Files of torch ≤ 2.0 state no addresses: a block begins where the one before it ends.
+    """
+    rows = [row for group in groups for row in group]
+    counts = np.array([len(group) for group in groups], np.int64)
+    segment = np.repeat(np.arange(len(groups), dtype=np.int32), counts)
+    size = numbers(rows, "size", where)
+    legacy = [_newest(row) for row in rows]
+    if rows and "address" not in rows[0]:
+        before = np.cumsum(size) - size
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        address = start[segment] + before - before[first] if rows else size
+    else:
+        address = numbers(rows, "address", where)
+    state = np.array([_STATES.get(row.get("state", ""), 255) for row in rows], np.uint8)
+    if (state == 255).any():
+        odd = rows[int(np.argmax(state == 255))].get("state")
+        raise InputError(f"{where}: a block has the unknown state {str(odd)[:40]!r}; update traceanalyze")
+    return Blocks(
+        segment=segment,
+        address=address,
+        size=size,
+        requested=numbers(
+            [{"requested_size": _requested(r, old)} for r, old in zip(rows, legacy, strict=True)],
+            "requested_size",
+            where,
+        ),
+        state=state,
+        stack=stacks.codes(row if "frames" in row else old for row, old in zip(rows, legacy, strict=True))[0],
+    )
+
+
+def _newest(row: dict[str, Any]) -> dict[str, Any]:
+    """Newest entry of the history of a block of torch 1.13–2.0; empty elsewhere."""
+    history = row.get("history")
+    newest = history[0] if isinstance(history, list) and history else None
+    return newest if isinstance(newest, dict) else {}
+
+
+def _requested(row: dict[str, Any], newest: dict[str, Any]) -> object:
+    return row.get("requested_size", newest.get("real_size", row["size"]))
+
+
+def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], where: str) -> History:
+    """Events of one device, in the order of the file."""
+    names = [row.get("action") for row in rows]
+    unknown: dict[str, int] = {}
+    for name in names:
+        if name not in _ACTIONS:
+            unknown[str(name)[:40]] = unknown.get(str(name)[:40], 0) + 1
+    action = np.array([_ACTIONS.get(str(name), int(Action.UNKNOWN)) for name in names], np.uint8)
+    stack, call = stacks.codes(rows)
+    oom = np.flatnonzero(action == Action.OOM).tolist()
+    free = {index: rows[index].get("device_free") for index in oom}
+    timed = all("time_us" in row for row in rows)
+    return History(
+        action=action,
+        address=numbers(rows, "addr", where, default=0),
+        size=numbers(rows, "size", where),
+        stream=numbers(rows, "stream", where, default=0),
+        time=numbers(rows, "time_us", where) * 1000 if timed and rows else None,
+        stack=stack,
+        call=call,
+        device_free={index: value for index, value in free.items() if type(value) is int},
+        pool=_event_pools(rows, pools),
+        unknown=unknown,
+    )
+
+
+def _event_pools(rows: Rows, pools: dict[tuple[int, int], int]) -> NDArray[np.int32] | None:
+    key = next((key for key in ("pool_id", "segment_pool_id") if rows and key in rows[0]), None)
+    return None if key is None else np.array([_pool(row.get(key), pools) for row in rows], np.int32)
+
+
+def user_ranges(rows: Rows, where: str) -> Annotations | None:
+    """User ranges; rows without a name or a stage say nothing and are left out."""
+    named = [row for row in rows if isinstance(row.get("name"), str) and row.get("stage") in {"START", "END"}]
+    if not named:
+        return None
+    return Annotations(
+        start=np.array([row["stage"] == "START" for row in named], np.bool_),
+        name=tuple(row["name"] for row in named),
+        device=numbers(named, "device", where, default=-1).astype(np.int32),
+        time=numbers(named, "time_us", where) * 1000,
+    )
