@@ -33,10 +33,7 @@ def step_floors(starts: StepStarts, active: Curve, count: int) -> NDArray[np.int
     """Least requested bytes of each step."""
     bounds = [*starts.first.tolist(), count]
     return np.array(
-        [
-            int(active.after[a:b].min()) if b > a else active.at(a - 1)
-            for a, b in itertools.pairwise(bounds)
-        ],
+        [int(active.after[a:b].min()) if b > a else active.at(a - 1) for a, b in itertools.pairwise(bounds)],
         np.int64,
     )
 
