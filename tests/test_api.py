@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 import traceanalyze
@@ -91,3 +93,76 @@ def test_public_names_exist():
         assert getattr(traceanalyze, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = traceanalyze.nothing
+
+
+def table(report, key, *columns):
+    return list(zip(*(report.tables[key].column(column) for column in columns), strict=True))
+
+
+def test_compare_takes_the_rank_that_decides(folder, tmp_path):
+    other = rank_trace(0, length=130).write(tmp_path.parent / "other.json")
+    report = traceanalyze.compare(folder, other)
+    assert isinstance(report, traceanalyze.CompareReport)
+    base, candidate = report.comparison.base, report.comparison.candidate
+    assert (base.rank, base.ranks, base.rank_choice, base.step_time) == (1, 2, "decides", 450_000)
+    assert (candidate.ranks, candidate.rank_choice) == (1, "only")
+    diffs = dict(table(report, "step_difference", "part", "diff_ns"))
+    assert {part: diff for part, diff in diffs.items() if diff} == {"compute": -1_000, "untraced": -19_000}
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_compare_takes_the_rank_asked_for(folder, rank):
+    report = traceanalyze.compare(folder, folder, base_rank=rank, comparison_rank=0)
+    assert (report.comparison.base.rank, report.comparison.base.rank_choice) == (rank, "asked")
+    assert report.comparison.base.step_time == 3 * (100_000 + 50_000 * rank)
+    assert report.comparison.candidate.rank == 0
+
+
+def test_compare_names_ranks_that_are_not_there(folder):
+    with pytest.raises(traceanalyze.UsageError, match="--comparison-rank 7: there is no rank 7; there is 0, 1"):
+        traceanalyze.compare(folder, folder, comparison_rank=7)
+
+
+def test_compare_needs_one_run_a_side(folder, tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        rank_trace(0, length=100 if name == "first" else 120).write(tmp_path / "runs" / name / f"{name}.json")
+    with pytest.raises(traceanalyze.UsageError, match=r"candidate .*runs: holds 2 runs \(first, second\)"):
+        traceanalyze.compare(folder / "trace_rank0.json", tmp_path / "runs")
+
+
+def test_compare_leaves_the_function_in_its_place():
+    import traceanalyze.compare.results
+
+    assert callable(traceanalyze.compare)
+    from traceanalyze.compare import results
+
+    assert results.Comparison.__name__ == "Comparison"
+
+
+def test_record_is_the_function_and_the_package():
+    import traceanalyze.record.options
+
+    assert callable(traceanalyze.record)
+    from traceanalyze.record import options
+
+    assert options.RecordOptions().steps == 13
+
+
+def test_compare_reads_each_recording_once(folder, monkeypatch):
+    gathering = import_module("traceanalyze.api.gather")
+    read = []
+    reader = gathering.read_trace
+
+    def counted(source, *arguments):
+        read.append(source.name)
+        return reader(source, *arguments)
+
+    monkeypatch.setattr(gathering, "read_trace", counted)
+    traceanalyze.compare(folder, folder / "trace_rank0.json")
+    assert len(read) == 3
+
+
+def test_compare_checks_its_sections(folder):
+    with pytest.raises(traceanalyze.UsageError, match="no section kernels; there is profiling"):
+        traceanalyze.compare(folder, folder, sections=["kernels"])

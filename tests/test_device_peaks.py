@@ -9,6 +9,7 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.api.device_peaks import read_peaks
+from traceanalyze.model.device_peaks import PEAKS, peaks_of
 
 GOOD = 'pattern = "my (chip|card)"\nname = "My chip"\nbandwidth_gbs = 500\ntflops = { fp32 = 2, bf16 = 4.5 }'
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -52,7 +53,7 @@ def test_entries_of_the_user_come_before_those_of_the_tool(tmp_path):
 
 
 def test_the_example_of_the_readme_is_read(tmp_path):
-    (example,) = re.findall(r"```toml\n(.*?)```", README, re.DOTALL)
+    (example,) = (text for text in re.findall(r"```toml\n(.*?)```", README, re.DOTALL) if "[[device]]" in text)
     (peaks,) = read_peaks(str(write(tmp_path, example)))
     assert (peaks.device, peaks.bandwidth, peaks.rate("bf16")) == ("RTX A6000", 768, 154_800)
 
@@ -91,3 +92,59 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(traceanalyze.UsageError, match="binary: is not TOML: not UTF-8"):
         read_peaks(str(tmp_path / "binary"))
+
+
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        ("Tesla V100-SXM2-32GB", "V100 SXM2"),
+        ("Tesla V100-PCIE-16GB", "V100 PCIe"),
+        ("Tesla V100S-PCIE-32GB", "V100S PCIe"),
+        ("NVIDIA A100-SXM4-40GB", "A100 40GB"),
+        ("NVIDIA A100-PG509-200", "A100 40GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB SXM"),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA H100 NVL", "H100 NVL"),
+        ("NVIDIA H200", "H200 SXM"),
+        ("NVIDIA H200 NVL", "H200 NVL"),
+        ("NVIDIA GH200 480GB", "GH200 96GB"),
+        ("NVIDIA B200", "B200"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
+        ("AMD Instinct MI250X", "MI250X (one die)"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("AMD Instinct MI325X", "MI325X"),
+    ],
+)
+def test_a_device_is_known_by_the_name_its_driver_gives_it(name, device):
+    found = peaks_of(name)
+    assert found is not None
+    assert found.device == device
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA RTX A1000",
+        "NVIDIA A100X",
+        "NVIDIA A100-SXM-64GB",
+        "NVIDIA GH200 144G HBM3e",
+        "NVIDIA GB200",
+        "NVIDIA L40",
+        "NVIDIA GeForce RTX 4090 D",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "AMD Instinct MI300A",
+        "Ascend910B2",
+    ],
+)
+def test_a_device_with_a_similar_name_is_not_taken_for_another(name):
+    assert peaks_of(name) is None
+
+
+@pytest.mark.parametrize("peaks", PEAKS, ids=lambda peaks: peaks.device)
+def test_narrower_types_are_not_slower(peaks):
+    order = [peaks.tflops[dtype] for dtype in ("fp32", "tf32", "fp16", "fp8", "int8") if dtype in peaks.tflops]
+    assert order == sorted(order)
+    assert peaks.tflops.get("bf16", peaks.tflops["fp16"]) == peaks.tflops["fp16"]

@@ -11,19 +11,24 @@ from typer.main import get_command
 import traceanalyze
 from tests.report.make import analysis
 from traceanalyze.cli.main import app
+from traceanalyze.gate.budget import read_budget
+from traceanalyze.gate.definitions import METRICS
 from traceanalyze.locales import texts
 from traceanalyze.report.build import build_report
 from traceanalyze.report.console import Style, render
+from traceanalyze.report.console.compare import render as render_compare
+from traceanalyze.report.gate.console import render as render_gate
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+OPTION = r"(?<=\s)--?[a-z][a-z_-]*"
 COMMANDS = [line.strip() for language, block in BLOCKS if language == "" for line in block.splitlines()]
 
 
-def options():
+def options(*commands):
     group = get_command(app)
-    parameters = [*group.params, *group.commands["analyze"].params]
+    parameters = [*group.params, *(each for name in commands or ("analyze",) for each in group.commands[name].params)]
     return {
         option for parameter in parameters if parameter.param_type_name == "option" for option in parameter.opts
     } | {
@@ -37,13 +42,56 @@ def test_every_option_in_the_readme_exists():
         command.split("#")[0] for command in COMMANDS if "traceanalyze " in command and "pip install" not in command
     ]
     assert len(uses) > 8
-    mentioned = {option for use in uses for option in re.findall(r"(?<=\s)--?[a-z][a-z-]*", use.split("| jq")[0])}
-    assert mentioned <= options()
+    mentioned = {option for use in uses for option in re.findall(OPTION, re.split(r"\| jq| -- ", use)[0])}
+    group = get_command(app).commands["baseline"].commands.values()
+    baseline = {option for command in group for parameter in command.params for option in parameter.opts}
+    commands = ("analyze", "compare", "convert", "gate", "memory", "open", "record", "rule", "tensorboard")
+    assert mentioned <= options(*commands) | baseline
 
 
 def test_every_option_of_the_command_is_in_the_readme():
     missing = {option for option in options() if option.startswith("--") and option not in README}
     assert missing <= {"--help", "--version", "--output", "--quiet", "--verbose", "--lang"}
+
+
+@pytest.mark.parametrize("command", ["convert", "open"])
+def test_every_option_of_the_perfetto_commands_is_in_the_readme(command):
+    section = README.partition("## Look at it in Perfetto")[2].partition("\n## ")[0]
+    missing = {option for option in options(command) if option.startswith("--") and option not in section}
+    assert missing <= {"--help", "--version", "--quiet", "--lang"}
+
+
+def test_every_option_of_the_gate_is_in_the_readme():
+    group = get_command(app)
+    commands = [group.commands["gate"], *group.commands["baseline"].commands.values()]
+    known = {
+        option
+        for command in commands
+        for parameter in command.params
+        if parameter.param_type_name == "option"
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    assert {option for option in known if option not in README} <= {"--quiet", "--lang"}
+
+
+@pytest.mark.parametrize("command", ["record", "tensorboard"])
+def test_every_option_of_recording_is_in_the_readme(command):
+    section = README.partition("## Record\n")[2].partition("\n## ")[0]
+    missing = {option for option in options(command) if option.startswith("--") and f"`{option}" not in section}
+    assert missing <= {"--help", "--version"}
+
+
+def test_every_option_of_compare_is_in_the_readme():
+    known = {
+        option[2:].replace("-", "_")
+        for parameter in get_command(app).commands["compare"].params
+        if parameter.param_type_name == "option" and not parameter.hidden
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    told = {name.replace("-", "_") for name in re.findall(r"--([a-z_-]+)", README)}
+    assert known - told <= {"output", "quiet", "verbose", "lang"}
 
 
 def test_the_two_commands_are_one_line_each_and_start_from_nothing():
@@ -72,6 +120,28 @@ def test_the_sample_is_what_the_tool_prints():
     sample = re.search(r"```text\n\$ traceanalyze (\S+)\n(.*?)```", README, re.DOTALL)
     report = traceanalyze.analyze(ROOT / sample.group(1))
     assert sample.group(2) == render(report, texts(), Style(width=80))
+
+
+def test_the_sample_of_compare_is_what_the_tool_prints():
+    sample = re.search(r"```text\n\$ traceanalyze compare (\S+) (\S+)\n(.*?)```", README, re.DOTALL)
+    report = traceanalyze.compare(ROOT / sample[1], ROOT / sample[2])
+    assert sample[3] == render_compare(report, texts(), Style(width=80))
+
+
+def test_the_sample_of_memory_is_what_the_tool_prints():
+    sample = re.search(r"```text\n\$ traceanalyze memory (\S+)\n(.*?)```", README, re.DOTALL)
+    assert sample[2] == render(traceanalyze.memory(ROOT / sample[1]), texts(), Style(width=80))
+
+
+def test_the_sample_of_the_gate_is_what_the_tool_prints():
+    sample = re.search(r"```text\n\$ traceanalyze gate (\S+) --baseline (\S+)\n(.*?)```", README, re.DOTALL)
+    assert sample[3] == render_gate(traceanalyze.gate(ROOT / sample[1], ROOT / sample[2]), texts(), Style(width=80))
+
+
+def test_the_budget_in_the_readme_is_understood_and_every_metric_is_named():
+    (budget,) = [block for language, block in BLOCKS if language == "toml" and block.startswith("[gate]")]
+    assert read_budget(budget.encode(), "traceanalyze.toml").budget.rules["kernel.count"].level == "error"
+    assert [name for name in METRICS if f"`{name}`" not in README] == []
 
 
 @pytest.mark.parametrize("word", ["LICENSE", "pyproject.toml"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import traceanalyze
-from tests.make_samples.generate_gpu import generate
+from tests.make_samples import generate_gpu, generate_npu
 from tests.simulate.compare import idle_by_step
 from tests.simulate.truth.summary import total
 from traceanalyze.analyses.analyze import analyze_trace
@@ -51,10 +51,10 @@ def test_generated_sample(name: str, facts: dict[str, Any]) -> None:
     assert total(tuple(idle_by_step(analysis))) == facts["idle"]
     assert isinstance(analysis.syncs, tuple)
     syncs = [site for site in analysis.syncs if site.idle_caused is not None]
-    assert [
-        {key: getattr(site, key) for key in ("op", "frame", "call", "count", "blocked", "idle_caused")}
-        for site in syncs
-    ] == facts.get("sync", [])
+    members = ("op", "frame", "call", "count", "blocked", "idle_caused")
+    found = [{key: getattr(site, key) for key in members if getattr(site, key) is not None} for site in syncs]
+    known = sorted(facts.get("sync", []), key=lambda site: -site["idle_caused"])
+    assert found == known
 
 
 def test_every_kind_of_bottleneck_has_a_sample() -> None:
@@ -87,9 +87,30 @@ def test_both_ranks_are_one_run() -> None:
     assert traceanalyze.load(SAMPLES / "gpu_two_ranks").ranks == (0, 1)
 
 
+def test_the_pair_differs_by_what_was_put_in() -> None:
+    """Parts and causes of the NPU are those of the GPU and what each difference adds; none adds to another's part."""
+    gpu, npu = (_analysis("gpu_npu_pair", facts["file"]) for facts in FACTS["gpu_npu_pair"]["trace"])
+    before, after = _by_part(gpu), _by_part(npu)
+    for difference in FACTS["gpu_npu_pair"]["difference"]:
+        for part, time in difference["parts"].items():
+            before[part] = before.get(part, 0) + time
+    assert {part: time for part, time in before.items() if time} == after
+    sums = {each["name"]: sum(each["parts"].values()) for each in FACTS["gpu_npu_pair"]["difference"]}
+    whole = sum(after.values()) - sum(_by_part(gpu).values())
+    assert sum(sums.values()) == whole
+    assert sums["npu"] < 0.01 * whole
+    assert list(sums)[1:] == sorted(list(sums)[1:], key=lambda name: -sums[name])
+
+
+def _by_part(analysis: RankAnalysis) -> dict[str, int]:
+    parts = {key: int(getattr(analysis.partitions[0], key).sum()) for key in ("compute", "comm_exposed", "mem_exposed")}
+    return {part: time for part, time in (parts | total(tuple(idle_by_step(analysis)))).items() if time}
+
+
 def test_generated_samples_are_what_the_script_writes(tmp_path: Path) -> None:
-    made = generate(tmp_path / "once")
-    again = generate(tmp_path / "again")
+    made, again = (
+        [*generate_gpu.generate(tmp_path / name), *generate_npu.generate(tmp_path / name)] for name in ("once", "again")
+    )
     assert [path.read_bytes() for path in made] == [path.read_bytes() for path in again]
     kept = [SAMPLES / path.relative_to(tmp_path / "once") for path in made]
     assert [str(path) for path, old in zip(made, kept, strict=True) if _content(path) != _content(old)] == []

@@ -9,20 +9,28 @@ Everything is imported when first used, so that `import traceanalyze` costs noth
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import NotMeasured, RankAnalysis
     from traceanalyze.api import analyze, load, load_runs
+    from traceanalyze.api.compare import compare
+    from traceanalyze.api.gate import gate
+    from traceanalyze.api.memory import memory
+    from traceanalyze.api.perfetto import annotate
     from traceanalyze.errors import InputError, TraceAnalyzeError, UsageError
     from traceanalyze.model.run import Run
     from traceanalyze.model.trace import Trace
-    from traceanalyze.report.model import Report
+    from traceanalyze.record.context import record
+    from traceanalyze.report.model import CompareReport, Report
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "CompareReport": "report.model",
     "InputError": "errors",
     "NotMeasured": "analyses.results",
     "RankAnalysis": "analyses.results",
@@ -32,11 +40,17 @@ _HOME = {
     "TraceAnalyzeError": "errors",
     "UsageError": "errors",
     "analyze": "api",
+    "annotate": "api.perfetto",
+    "compare": "api.compare",
+    "gate": "api.gate",
     "load": "api",
     "load_runs": "api",
+    "memory": "api.memory",
+    "record": "record.context",
 }
 
 __all__ = [
+    "CompareReport",
     "InputError",
     "NotMeasured",
     "RankAnalysis",
@@ -47,8 +61,13 @@ __all__ = [
     "UsageError",
     "__version__",
     "analyze",
+    "annotate",
+    "compare",
+    "gate",
     "load",
     "load_runs",
+    "memory",
+    "record",
 ]
 
 
@@ -57,6 +76,40 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+class _Package(ModuleType):
+    """This package, whose `compare`, `gate` and `record` are the functions although subpackages have these names."""
+
+    @property
+    def compare(self) -> object:
+        """Compare two profiles."""
+        return __getattr__("compare")
+
+    @compare.setter
+    def compare(self, subpackage: ModuleType) -> None:
+        """The import system stores the subpackage here; it is found in `sys.modules`."""
+
+    @property
+    def gate(self) -> object:
+        """Judge runs against a baseline."""
+        return __getattr__("gate")
+
+    @gate.setter
+    def gate(self, subpackage: ModuleType) -> None:
+        """As for `compare`."""
+
+    @property
+    def record(self) -> object:
+        """Record a loop of your own."""
+        return __getattr__("record")
+
+    @record.setter
+    def record(self, subpackage: ModuleType) -> None:
+        """As for `compare`."""
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

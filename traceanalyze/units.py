@@ -66,17 +66,26 @@ def percent(fraction: float) -> str:
 
 def percent_cell(fraction: float) -> str:
     """A share as a number in a column headed %."""
-    return f"{fraction * 100:.1f}"
+    text = f"{fraction * 100:.1f}"
+    return "0.0" if text == "-0.0" else text
 
 
 def ratio(value: float) -> str:
     """A plain factor, such as `1.44`."""
-    return f"{value:.2f}"
+    return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
 def count(value: float) -> str:
     """A whole number with thousands separators; a fraction only where there is one."""
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def memory(value: int) -> str:
+    """Bytes of device memory in binary units, as allocators and devices count them."""
+    for name, unit in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if abs(value) >= unit:
+            return f"{value / unit:,.{2 if abs(value) < 10 * unit else 1 if abs(value) < 100 * unit else 0}f} {name}"
+    return f"{value:,} B"
 
 
 def size(value: int) -> str:

@@ -56,7 +56,7 @@ def test_help_names_the_short_form(run):
         (["{sample}", "--comm-regex", "("], "--comm-regex (: not a regular expression"),
         (["{sample}", "--category", "x=y"], "--category x=y: write NAME=class"),
         (["{sample}", "--device-peaks", "{folder}/none"], "/none: cannot be read: No such file"),
-        (["{sample}", "--lang", "zh"], "no texts in 'zh' yet; this version speaks: en"),
+        (["{sample}", "--lang", "xx"], "no texts in 'xx'; this version speaks: en, zh"),
         (["{sample}", "-o", "{folder}", "--format", "json"], "this is a folder; give a file name"),
         (["{folder}", "-o", "{folder}"], "this is an input"),
         (["{sample}", "-o", "{folder}/none/x/"], "does not exist"),
@@ -68,7 +68,7 @@ def test_help_names_the_short_form(run):
         (["{sample}", "--format", "csv"], "give a folder"),
         (["{sample}", "-o", "{sample}"], "this is an input"),
         (["{sample}", "-o", "{folder}/none/x.json"], "does not exist"),
-        (["{sample}", "-o", "{folder}/report.pdf"], "end the name in .xlsx, .json or .txt"),
+        (["{sample}", "-o", "{folder}/report.pdf"], "end the name in .xlsx, .html, .md, .json, .svg or .txt"),
     ],
 )
 def test_errors_are_one_line_and_code_2(run, sample, arguments, message):
@@ -90,7 +90,7 @@ def test_an_unexpected_error_is_one_line_and_code_2(run, sample, monkeypatch):
     def broken(*_args, **_options):
         raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr("traceanalyze.api.analyze_trace", broken)
+    monkeypatch.setattr("traceanalyze.api.ranks.analyze_context", broken)
     result = run(sample)
     assert result.code == 2
     assert result.err == ("internal error: RuntimeError: first second (set TRACEANALYZE_DEBUG=1 for the traceback)\n")
@@ -102,7 +102,7 @@ def test_an_interrupt_is_code_130(run, sample, monkeypatch):
     def interrupted(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("traceanalyze.api.analyze_trace", interrupted)
+    monkeypatch.setattr("traceanalyze.api.ranks.analyze_context", interrupted)
     assert run(sample).code == 130
 
 

@@ -123,3 +123,75 @@ def test_an_interrupted_write_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_whole(tmp_path / "report.txt", b"new")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_flame_graph(run, sample):
+    target = sample.parent / "flame.svg"
+    for arguments in ([], ["--format", "svg"]):
+        result = run(sample, "-o", target, *arguments)
+        assert (result.code, result.out, result.err) == (0, "", f"Wrote {target}\n")
+        assert "<title>aten::mm: " in target.read_text(encoding="utf-8")
+    assert run(sample, "--format", "svg").out == target.read_text(encoding="utf-8")
+
+
+def test_a_page(run, sample):
+    target = sample.parent / "report.html"
+    for arguments in ([], ["--format", "html"]):
+        result = run(sample, "-o", target, *arguments)
+        assert (result.code, result.out, result.err) == (0, "", f"Wrote {target}\n")
+        assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert run(sample, "--format", "html").out == target.read_text(encoding="utf-8")
+
+
+def test_tables_that_the_new_report_does_not_have_are_removed(run, sample):
+    folder = sample.parent / "tables"
+    assert run(sample, "-o", f"{folder}/", "--format", "parquet").code == 0
+    (folder / "mine.parquet").write_text("mine")
+    (folder / "mine.csv").write_text("mine")
+    assert run(sample, "-o", folder).code == 0
+    left = {path.name for path in folder.iterdir()}
+    assert [name for name in left if name.endswith(".parquet")] == ["mine.parquet"]
+    listed = json.loads((folder / "tables.json").read_text())["files"]
+    assert set(listed) == left - {"mine.parquet", "mine.csv", "tables.json"}
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        '{"schema": "traceanalyze.tables/1", "files": ["../outside.csv", "..", "notes.txt", "sub", 3, "", "link.csv"]}',
+        '{"schema": "other", "files": ["mine.csv"]}',
+        '["mine.csv"]',
+        "{",
+        '{"schema": "traceanalyze.tables/1", "files": "mine.csv"}',
+    ],
+)
+def test_a_listing_cannot_make_it_remove_other_files(run, sample, listing):
+    folder = sample.parent / "tables"
+    assert run(sample, "-o", f"{folder}/").code == 0
+    (sample.parent / "outside.csv").write_text("mine")
+    (folder / "sub").mkdir()
+    (folder / "link.csv").symlink_to(sample)
+    for name in ("notes.txt", "mine.csv"):
+        (folder / name).write_text("mine")
+    (folder / "tables.json").write_text(listing)
+    assert run(sample, "-o", folder).code == 0
+    assert (sample.parent / "outside.csv").read_text() == "mine"
+    assert all((folder / name).exists() for name in ("sub", "link.csv", "notes.txt", "mine.csv"))
+
+
+def test_a_listing_of_somebody_else_is_not_replaced(run, sample):
+    folder = sample.parent / "tables"
+    folder.mkdir()
+    (folder / "tables.json").write_text("mine")
+    result = run(sample, "-o", folder)
+    assert result.code == 2
+    assert "tables.json is there and is not from an older report" in result.err
+    assert (folder / "tables.json").read_text() == "mine"
+
+
+@pytest.mark.parametrize("arguments", [("-o", "report.md"), ("-o", "report.txt", "--format", "markdown")])
+def test_markdown_is_chosen_by_name_or_format(run, sample, arguments):
+    name = sample.parent / arguments[1]
+    assert run(sample, "-o", name, *arguments[2:]).err == f"Wrote {name}\n"
+    assert name.read_text().startswith("# ")
+    assert "| ---: |" in name.read_text()

@@ -15,7 +15,7 @@ def imported(run_process, code, *arguments):
     return {name.split(".")[0] for name in result.stderr.split()}
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["analyze", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["analyze", "--help"], ["compare", "--help"]])
 def test_help_imports_nothing_heavy(run_process, arguments):
     loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", *arguments)
     assert "traceanalyze" in loaded

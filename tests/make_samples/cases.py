@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.simulate.pair import Difference
 from tests.simulate.workload import MS, US, Device, Fault, Loader, Model, Ranks, Recording, Script, Workload
 from tests.simulate.writers.layouts import TODAY, YEAR_2021, Layout
 
@@ -62,3 +63,37 @@ def cases() -> tuple[Case, ...]:
             YEAR_2021,
         ),
     )
+
+
+_NPU_MODEL = Model(layers=1, hidden=1024, sequence=512, batch=4, vocabulary=4096)
+NPU = Workload(
+    model=_NPU_MODEL,
+    loader=Loader(cost=3 * MS),
+    script=Script(log=900 * US),
+    device=Device(vendor="ascend", name="Example NPU"),
+    faults=(Fault("item_sync", 1),),
+    warmup=2,
+    steps=3,
+    seed=7,
+    tick=10,
+)
+"""One rank of an NPU that reads its loss in every step."""
+
+PAIR = Workload(
+    model=Model(layers=1, hidden=1536, sequence=512, batch=6, vocabulary=8192),
+    loader=Loader(cost=3 * MS, workers=0),
+    script=Script(device_syncs=1, log=900 * US),
+    ranks=Ranks(2),
+    steps=3,
+    seed=11,
+    tick=10,
+)
+"""Every step ends with a wait for the device, so that what the data loader needs is never hidden."""
+PAIR_DIFFERENCES = (
+    Difference("slower_loader", 4),
+    Difference("slower_matmul", 150),
+    Difference("slower_all_reduce", 900),
+    Difference("extra_sync", 1),
+    Difference("layout_changes", 40),
+)
+"""The largest first."""

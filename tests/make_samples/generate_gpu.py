@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tests.make_samples.cases import Case
     from tests.simulate.schedule import Schedule
+    from tests.simulate.workload import Workload
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python tests/make_samples/generate_gpu.py"
@@ -53,31 +54,38 @@ def _description(case: Case, names: list[str], ranks: tuple[Schedule, ...]) -> I
     yield 'made = "generated"'
     yield f'how = "{COMMAND}"'
     yield f'command = "traceanalyze sample_traces/{case.name}"'
-    faults = ", ".join(f'{{ name = "{fault.name}", size = {fault.size} }}' for fault in case.workload.faults)
-    yield f"faults = [{faults}]"
+    yield faults_line(case.workload)
     yield f'critical_resource = "{critical_resource(case.workload)}"'
     yield "# The simulation's own account. Times in ns; parts and idle are sums over all steps."
     for name, schedule in zip(names, ranks, strict=True):
         yield from ("", "[[trace]]", f'file = "{name}"')
         if len(ranks) > 1:
             yield f"rank = {schedule.rank}"
-        yield from _truth(case, schedule)
+        yield from truth_lines(case.workload, schedule)
 
 
-def _truth(case: Case, schedule: Schedule) -> Iterator[str]:
+def faults_line(workload: Workload) -> str:
+    """The faults of a workload."""
+    faults = ", ".join(f'{{ name = "{fault.name}", size = {fault.size} }}' for fault in workload.faults)
+    return f"faults = [{faults}]"
+
+
+def truth_lines(workload: Workload, schedule: Schedule) -> Iterator[str]:
+    """What the simulation knows of one rank, as lines of case.toml."""
     from tests.simulate.truth.summary import total, truth, without_faults
 
     known = truth(schedule)
     yield f"steps = {[step.time for step in known.steps]}"
     yield from ("", "[trace.parts]", *(f"{part} = {time}" for part, time in total(known.parts).items()))
     yield from ("", "[trace.idle]", *(f'"{cause}" = {time}' for cause, time in sorted(total(known.idle).items())))
-    if case.workload.faults:
-        times = without_faults(case.workload, schedule.rank)
+    if workload.faults:
+        times = without_faults(workload, schedule.rank)
         yield from ("", "# Sum of the step times without each fault.", "[trace.without]")
         yield from (f"{fault} = {time}" for fault, time in times.items())
     for (op, line, call, terminal), cost in known.syncs.items():
         if not terminal:
-            yield from ("", "[[trace.sync]]", f'op = "{op}"', f'frame = "{line}"', f'call = "{call}"')
+            place = {"op": op, "frame": line, "call": call}
+            yield from ("", "[[trace.sync]]", *(f'{key} = "{text}"' for key, text in place.items() if text))
             yield from (f"count = {cost.count}", f"blocked = {cost.blocked}", f"idle_caused = {cost.idle_caused}")
 
 

@@ -307,3 +307,10 @@ def test_whatever_is_left_of_it(elements, block, seed, cut):
         at = rng.randrange(len(text))
         text[at : at + rng.randrange(3)] = rng.choice([b'"', b"\\", b"}", b"{", b",", b"[", b"]", b" ", b"\x00", b"9"])
     agree(bytes(text[:cut]), block)
+
+
+def test_tabs_behind_a_quoted_number_are_no_part_of_it():
+    found = agree(rb'[{"ph":"X","ts":"1.5\t","dur":"2\t\t","args":{"stream":"7\t"}}]', 1, 3)
+    assert found["events.ts"][1] == [1500]
+    assert found["events.dur"][1] == [2000]
+    assert agree(rb'[{"ph":"X","ts":"\t","dur":1},{"ph":"X","ts":"1t","dur":1}]', 1)["events.ts"][1] == []

@@ -130,10 +130,10 @@ def test_a_folder_without_traces_says_what_it_holds(tmp_path):
     assert why(tmp_path).endswith("no trace in this folder: 4 files, none of them a trace: a.csv, b.txt, c.bin, …")
 
 
-def test_an_ascend_profile_is_named_as_such(tmp_path):
+def test_a_folder_named_like_an_ascend_profile_says_what_one_holds(tmp_path):
     (tmp_path / "rank0_ascend_pt").mkdir()
-    (tmp_path / "rank0_ascend_pt" / "ascend_pytorch_profiler_0.db").write_bytes(b"SQLite format 3\0")
-    assert "Ascend profiles are not supported in this version yet" in why(tmp_path)
+    (tmp_path / "rank0_ascend_pt" / "op_statistic.csv").write_text("OP Type,Count\n")
+    assert "an Ascend profile has ASCEND_PROFILER_OUTPUT" in why(tmp_path)
 
 
 def test_empty_files_devices_and_damaged_archives_are_refused(tmp_path):

@@ -21,6 +21,7 @@ from traceanalyze.analyses.results import (
     Steps,
     SyncSite,
 )
+from traceanalyze.analyses.results_path import CriticalPath, PathKind, PathPlace, PathSegments
 from traceanalyze.model.columns import Strings
 from traceanalyze.model.trace import Device, Events, Flows, Instants, Origin, ReadReport, Trace
 from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
@@ -85,6 +86,28 @@ def causes_of(idle, **shares):
         by_step[:, Cause[name.upper()]] = (idle * share).astype(np.int64)
     by_step[:, Cause.UNTRACED] += idle - by_step.sum(axis=1)
     return IdleCauses(by_step)
+
+
+def path_of(steps, *, compute=0.6):
+    """A part of each step on the device, the rest in one operator."""
+    time = steps.end - steps.start
+    by_step = np.zeros((len(steps), len(PathKind)), np.int64)
+    by_step[:, PathKind.COMPUTE] = (time * compute).astype(np.int64)
+    by_step[:, PathKind.HOST_OP] = time - by_step[:, PathKind.COMPUTE]
+    kinds = (PathKind.HOST_OP, PathKind.COMPUTE)
+    turn = steps.end - by_step[:, PathKind.COMPUTE]
+    segments = PathSegments(
+        step=np.repeat(np.arange(len(steps)), 2),
+        start=np.stack((steps.start, turn), axis=1).ravel(),
+        end=np.stack((turn, steps.end), axis=1).ravel(),
+        kind=np.array(kinds * len(steps), np.uint8),
+        name=np.full(2 * len(steps), -1, np.int32),
+    )
+    places = tuple(
+        PathPlace(kind, name, len(steps), int(by_step[:, kind].sum()), int(by_step[:, kind].max()))
+        for kind, name in zip(kinds, ("aten::conv2d", None), strict=True)
+    )
+    return CriticalPath(by_step, segments, places)
 
 
 def analysis(
@@ -160,6 +183,7 @@ def analysis(
             Check("Q05", Level.INFO, "no_python"),
             Check("Q03", Level.WARN, "unlinked", (("count", 4), ("events", 9100), ("share", 0.0611))),
         ),
+        path=path_of(steps),
     )
 
 

@@ -17,7 +17,7 @@ from traceanalyze.report.build import build_report
 from traceanalyze.report.model import Kind
 
 PACKAGE = Path(traceanalyze.__file__).parent
-SOURCES = [path for folder in ("analyses", "report") for path in (PACKAGE / folder).rglob("*.py")]
+SOURCES = [path for folder in ("analyses", "compare", "report") for path in (PACKAGE / folder).rglob("*.py")]
 
 
 def first_strings(call):
@@ -65,6 +65,12 @@ def test_every_reason_has_a_text():
 
 def test_every_message_has_a_text():
     found = [next(first_strings(call), None) for call in calls("Message")]
+    assert [key for key, exact in filter(None, found) if not has_text(key, exact, texts().messages)] == []
+
+
+def test_every_caveat_of_a_comparison_has_a_text():
+    found = [next(first_strings(call), None) for call in calls("Caveat")]
+    assert len(found) > 10
     assert [key for key, exact in filter(None, found) if not has_text(key, exact, texts().messages)] == []
 
 
@@ -117,8 +123,8 @@ def test_meanings_belong_to_terms():
 
 
 def test_a_language_that_is_not_there_yet_is_a_clear_error():
-    with pytest.raises(UsageError, match="no texts in 'zh' yet; this version speaks: en"):
-        texts("zh")
+    with pytest.raises(UsageError, match="no texts in 'fr'; this version speaks: en, zh"):
+        texts("fr")
 
 
 def placeholders(text):

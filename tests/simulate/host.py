@@ -55,7 +55,8 @@ class Host:
     def until(self, time: int) -> None:
         """Stay in the same state until `time`."""
         if time > self.now:
-            state = State(self.now, time, self.loading, self.peer, self._call, bool(self._ops))
+            call = self._call.outermost if self._call else None
+            state = State(self.now, time, self.loading, self.peer, call, bool(self._ops))
             self.schedule.states[self.thread].append(state)
             self.now = time
 
@@ -86,17 +87,18 @@ class Host:
         found.end = self.now
 
     @contextmanager
-    def op(self, name: str, inputs: tuple[Argument, ...] = ()) -> Iterator[OpCall]:
-        """An operator: some time before what it does inside, and some after."""
+    def op(self, name: str, inputs: tuple[Argument, ...] = (), *, bare: bool = False) -> Iterator[OpCall]:
+        """An operator: some time before what it does inside, and some after; a bare one costs next to nothing."""
+        cost = self.workload.tick if bare else self.workload.host.op
         parent = self._ops[-1] if self._ops else None
         frames = tuple(frame.name for frame in reversed(self._frames) if frame.thread == self.thread)
         found = OpCall(name, self.thread, self.now, parent, inputs, self.module, self.phase, frames)
         found.sequence = parent.sequence if parent else None
         self.schedule.ops.append(found)
         self._ops.append(found)
-        self.work(self.workload.host.op, "op", name)
+        self.work(cost, "op", name)
         yield found
-        self.work(self.workload.host.op // 2, "op", name)
+        self.work(cost // 2, "op", name)
         self._ops.pop()
         found.end = self.now
 
@@ -119,16 +121,25 @@ class Host:
 
     def launch(self, kernel: Kernel, key: str, stream: int = COMPUTE) -> Work:
         """Launch a kernel."""
-        number = self._drawn[key, kernel.kind] = self._drawn.get((key, kernel.kind), 0) + 1
-        duration = self.streams.kernel_time(kernel, key, kernel.kind, number)
+        duration = self._duration(kernel, key)
         call = self._begin_call("cudaLaunchKernel", "launch")
-        start = self.streams.begin(stream, call.start)
-        work = Work("compute", kernel.kind, kernel.name, stream, start, 0, call, call.op, self.phase)
+        work = self._begin_kernel(kernel, call, call.op, stream, duration)
+        self._return(call, self.workload.host.launch, self.streams.room_at(stream))
+        return work
+
+    def _duration(self, kernel: Kernel, key: str) -> int:
+        number = self._drawn[key, kernel.kind] = self._drawn.get((key, kernel.kind), 0) + 1
+        return self.streams.kernel_time(kernel, key, kernel.kind, number)
+
+    def _begin_kernel(
+        self, kernel: Kernel, call: Call, op: OpCall | None, stream: int, duration: int, latency: int | None = None
+    ) -> Work:
+        start = self.streams.begin(stream, call.start, latency)
+        work = Work("compute", kernel.kind, kernel.name, stream, start, 0, call, op, self.phase)
         work.end = self.streams.run(stream, start, duration)
         work.blocks, work.threads = kernel.blocks, kernel.threads
         work.bytes, work.flops = kernel.bytes, kernel.flops
         self._linked(work)
-        self._return(call, self.workload.host.launch, self.streams.room_at(stream))
         return work
 
     def _linked(self, work: Work) -> None:
@@ -158,6 +169,11 @@ class Host:
         self._end_call(call)
         return work
 
+    def read_back(self, size: int) -> None:
+        """Copy a value to the host and wait for it."""
+        self.copy("DtoH", size, pageable=False)
+        self.synchronize("cudaStreamSynchronize", self.streams.busy_until[COMPUTE])
+
     def memset(self, fill: Kernel, key: str) -> None:
         """`cudaMemsetAsync`."""
         call = self._begin_call("cudaMemsetAsync", "copy")
@@ -176,8 +192,12 @@ class Host:
 
     def launched_done(self) -> int:
         """When all is done that has been launched so far, by whatever thread."""
-        works = self.schedule.works
-        return max((work.end for work in works if work.call is None or work.call.start <= self.now), default=0)
+        works, now = self.schedule.works, self._queue_empty()
+        return max((work.end for work in works if work.call is None or work.call.start <= now), default=0)
+
+    def _queue_empty(self) -> int:
+        """When everything that this thread asked for has been launched."""
+        return self.now
 
     def synchronize(self, name: str, done: int) -> Call:
         """Wait until `done`, then wake up."""
@@ -191,16 +211,20 @@ class Host:
         call.stream, call.waits_for = stream, other
         self.streams.wait(stream, other)
 
-    def begin_collective(self) -> Call:
-        """The launch call of a collective; it returns before anybody knows when the collective ends."""
+    def begin_collective(self, kind: str) -> tuple[Call, OpCall]:
+        """The launch call of a collective and its operator; it returns before anybody knows when it ends."""
         call = self._begin_call("cudaLaunchKernelExC", "launch")
         self._return(call, 2 * self.workload.host.launch, 0)
-        return call
+        return call, self._ops[-1]
+
+    def collective_name(self, name: str, index: int) -> str:
+        """Name of a collective on the device."""
+        return name
 
     def _begin_call(self, name: str, klass: str) -> Call:
         mine = (frame for frame in reversed(self._frames) if frame.thread == self.thread)
         line = next((frame.name for frame in mine if frame.user), None)
-        call = Call(name, klass, self.thread, self.now, self._ops[-1] if self._ops else None, line)
+        call = Call(name, klass, self.thread, self.now, self._ops[-1] if self._ops else None, line, parent=self._call)
         self.schedule.calls.append(call)
         self._call = call
         return call
@@ -211,5 +235,5 @@ class Host:
         self._end_call(call)
 
     def _end_call(self, call: Call) -> None:
-        self._call = None
+        self._call = call.parent
         call.end = self.now

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.simulate.npu_kernels import npu_name
+
 _AT = "void at::native::"
 _ANON = "void at::native::(anonymous namespace)::"
 NAMES = {
@@ -39,6 +41,8 @@ NAMES = {
 
 def kernel_name(kind: str, vendor: str, functor: str = "") -> str:
     """Name of a kernel; `functor` fills the template where it has a place for it."""
+    if vendor == "ascend":
+        return npu_name(kind, functor)
     by_vendor = NAMES[kind]
     return by_vendor.get(vendor, by_vendor.get("", "")).replace("{}", functor)
 
@@ -65,5 +69,6 @@ CLASSES = {
     "HtoD": "copy",
     "DtoH": "copy",
     "memset": "fill",
+    "layout": "layout",
 }
 """What each kind of work is for."""

@@ -102,7 +102,7 @@ class Builder:
         """Product of (rows, inner) and (inner, columns)."""
         left, right = self.tensor(rows, inner), self.tensor(inner, columns)
         moved = left.bytes + right.bytes + self.tensor(rows, columns).bytes
-        kernel = self.kernel("matmul", 2 * rows * inner * columns, moved)
+        kernel = self.kernel("matmul", 2 * rows * inner * columns, moved, "Mm" if bias is None else "Addmm")
         if bias is None:
             return Op("aten::mm", (left, right), (kernel,))
         return Op("aten::addmm", (bias, left, right, "1", "1"), (kernel,))

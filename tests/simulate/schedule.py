@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tests.simulate.model import Argument
     from tests.simulate.workload import Workload
 
-MAIN, AUTOGRAD, SIDE = "main", "autograd", "side"
+MAIN, AUTOGRAD, SIDE, DEQUEUE = "main", "autograd", "side", "dequeue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,21 @@ class Call:
     waits_for: int | None = None
     """Stream that it is made to wait for."""
     own_copy: Work | None = None
+    parent: Call | None = None
+    """Call of the same thread that it is part of."""
+    queued: Call | None = None
+    """Of what a task queue's thread takes out: the call that put it in."""
+
+    @property
+    def outermost(self) -> Call:
+        """The call that this one is part of in the end."""
+        return self if self.parent is None else self.parent.outermost
+
+    @property
+    def asked(self) -> int:
+        """When the program asked for it: into a task queue, or by this call itself."""
+        queued = self.outermost.queued
+        return self.start if queued is None else queued.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +107,35 @@ class Collective:
     def bytes(self) -> int:
         """As bandwidths count it: the larger side."""
         return max(self.elements_in, self.elements_out) * {"c10::BFloat16": 2, "float": 4}[self.dtype]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One part of a collective on one of its planes (NPU)."""
+
+    name: str
+    """Notify_Record, Notify_Wait, Memcpy or Reduce_Inline"""
+    plane: int
+    start: int
+    end: int
+    peer: int
+    bytes: int = 0
+
+    @property
+    def moves(self) -> bool:
+        """Whether it transfers data."""
+        return self.name in {"Memcpy", "Reduce_Inline"}
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What occupies a stream without being work (NPU): an event recorded or waited for."""
+
+    name: str
+    stream: int
+    start: int
+    end: int
+    call: Call
 
 
 @dataclass(slots=True, eq=False)
@@ -116,6 +160,14 @@ class Work:
     flops: int = 0
     linked: bool = True
     collective: Collective | None = None
+    tasks: tuple[Task, ...] = ()
+    """Parts of a collective."""
+
+    @property
+    def launch(self) -> Call | None:
+        """Its launch as far as the recording tells: not without a record, nor when that is later than the work."""
+        known = self.linked and self.call is not None and self.call.start <= self.start
+        return self.call if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +199,13 @@ class Schedule:
     rank: int
     begin: int = 0
     """When recording began."""
-    states: dict[str, list[State]] = field(default_factory=lambda: {MAIN: [], AUTOGRAD: [], SIDE: []})
+    states: dict[str, list[State]] = field(default_factory=lambda: {MAIN: [], AUTOGRAD: [], SIDE: [], DEQUEUE: []})
     ops: list[OpCall] = field(default_factory=list)
     annotations: list[Range] = field(default_factory=list)
     frames: list[Range] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     works: list[Work] = field(default_factory=list)
+    controls: list[Control] = field(default_factory=list)
     memory: list[Memory] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.simulate.faults import with_faults
-from tests.simulate.training import Meeting, Training
+from tests.simulate.meeting import Met
+from tests.simulate.training import Training
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from tests.simulate.meeting import Meeting
     from tests.simulate.schedule import Schedule
     from tests.simulate.workload import Workload
 
@@ -24,13 +26,14 @@ def simulate(workload: Workload) -> tuple[Schedule, ...]:
         here = [meeting for meeting in meetings if meeting is not None]
         if len(here) != len(programs):
             raise AssertionError("the ranks do not ask for the same collectives")
-        end = max(each.arrived for each in here) + here[0].transfer
-        meetings = [_next(program, end) for program in programs]
+        arrived = [each.arrived for each in here]
+        met = Met(max(arrived) + here[0].transfer, max(arrived), arrived.index(max(arrived)))
+        meetings = [_next(program, met) for program in programs]
     return tuple(rank.host.schedule for rank in ranks)
 
 
-def _next(program: Generator[Meeting, int, None], end: int | None) -> Meeting | None:
+def _next(program: Generator[Meeting, Met, None], met: Met | None) -> Meeting | None:
     try:
-        return next(program) if end is None else program.send(end)
+        return next(program) if met is None else program.send(met)
     except StopIteration:
         return None

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from tests.simulate.faults import FAULTS
-from tests.simulate.workload import MS, US, Device, Fault, Host, Loader, Model, Ranks, Recording, Script, Workload
+from tests.simulate.workload import (
+    MS,
+    US,
+    Device,
+    Fault,
+    Host,
+    Loader,
+    Model,
+    Ranks,
+    Recording,
+    Script,
+    TaskQueue,
+    Workload,
+)
+from tests.simulate.writers.ascend_layouts import ERAS, AscendLayout
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -85,4 +100,29 @@ def workloads(*, tick: int) -> SearchStrategy[Workload]:
         steps=st.integers(1, 3),
         seed=st.integers(0, 1000),
         tick=st.just(tick),
+    )
+
+
+def npu_workloads() -> SearchStrategy[Workload]:
+    """The same on an NPU, with and without its task queue; some kernels begin before their launch."""
+    queues = st.builds(
+        TaskQueue, on=st.booleans(), hand_over=st.integers(500, 30_000), dequeue=st.integers(300, 12_000)
+    )
+    return st.builds(_on_npu, workloads(tick=10), queues, st.sampled_from((0, 0, 7)))
+
+
+def _on_npu(workload: Workload, queue: TaskQueue, early: int) -> Workload:
+    device = replace(workload.device, vendor="ascend")
+    return replace(workload, device=device, queue=queue, recording=replace(workload.recording, early=early))
+
+
+def ascend_layouts() -> SearchStrategy[AscendLayout]:
+    """Every era; levels that record the calls."""
+    return st.builds(
+        AscendLayout,
+        era=st.sampled_from(ERAS),
+        level=st.sampled_from((1, 2)),
+        shapes=st.booleans(),
+        crlf=st.booleans(),
+        device=st.sampled_from((0, 5)),
     )

@@ -24,12 +24,13 @@ class Streams:
     waits: dict[int, int] = field(default_factory=dict)
     begins: dict[int, list[int]] = field(default_factory=dict)
 
-    def begin(self, stream: int, launch: int) -> int:
-        """When work launched at `launch` begins."""
+    def begin(self, stream: int, launch: int, latency: int | None = None) -> int:
+        """When work launched at `launch` begins, on an idle stream after `latency`."""
         device = self.workload.device
         tick = self.workload.tick
         free = self.busy_until[stream] + on_grid(device.gap, tick) if stream in self.busy_until else 0
-        return max(launch + on_grid(device.latency, tick), free, self.waits.get(stream, 0))
+        way = on_grid(device.latency, tick) if latency is None else latency
+        return max(launch + way, free, self.waits.get(stream, 0))
 
     def run(self, stream: int, start: int, duration: int) -> int:
         """Occupy a stream; returns the end."""

@@ -6,10 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.simulate.collective_tasks import collective_tasks
 from tests.simulate.host import Host
 from tests.simulate.loader import Workers
+from tests.simulate.meeting import Meeting, Met
 from tests.simulate.memory import Allocator
 from tests.simulate.model import Builder, Layer, Module, Op, Tensor, layers_of
+from tests.simulate.npu_host import NpuHost
 from tests.simulate.optimizer import OPTIMIZERS
 from tests.simulate.schedule import AUTOGRAD, SIDE, Collective, Step, Work
 from tests.simulate.streams import COMM, COMPUTE, SIDE_STREAM, on_grid
@@ -21,14 +24,6 @@ if TYPE_CHECKING:
     from tests.simulate.model import Kernel
     from tests.simulate.schedule import OpCall
     from tests.simulate.workload import Workload
-
-
-@dataclass(frozen=True, slots=True)
-class Meeting:
-    """A rank is here; it goes on when all ranks are, and the transfer is done."""
-
-    arrived: int
-    transfer: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class Training:
 
     def __init__(self, workload: Workload, rank: int) -> None:
         self.workload = workload
-        self.host = Host(workload, rank)
+        self.host = (NpuHost if workload.device.vendor == "ascend" else Host)(workload, rank)
         self._builder = Builder(workload.model, workload.device.vendor)
         self._network, self._loss = self._builder.network(), self._builder.loss()
         self._layers = [*layers_of(self._network), *layers_of(self._loss)]
@@ -58,7 +53,7 @@ class Training:
         self._sequence = 100
         self._bucket: list[Tensor] = []
 
-    def run(self) -> Generator[Meeting, int, None]:
+    def run(self) -> Generator[Meeting, Met, None]:
         """All steps, then the profiler stops and waits for the device."""
         host, workload = self.host, self.workload
         for _ in range(workload.warmup):
@@ -83,7 +78,7 @@ class Training:
             found = Work("compute", kernel.kind, kernel.name, COMPUTE, start, end, None, None, "unknown", linked=False)
             self.host.schedule.works.append(found)
 
-    def _step(self, number: int) -> Generator[Meeting, int, None]:
+    def _step(self, number: int) -> Generator[Meeting, Met, None]:
         host, script = self.host, self.workload.script
         start = host.now
         with host.annotation(f"ProfilerStep#{number}"):
@@ -127,12 +122,12 @@ class Training:
                 self.host.spend(20 * self.workload.host.python)
                 self._op(op, SIDE_STREAM)
 
-    def _barrier(self) -> Generator[Meeting, int, None]:
+    def _barrier(self) -> Generator[Meeting, Met, None]:
         host = self.host
         host.peer = True
         with host.op("gloo:barrier"):
-            done = yield Meeting(host.now, on_grid(50_000, self.workload.tick))
-            host.until(done)
+            met = yield Meeting(host.now, on_grid(50_000, self.workload.tick))
+            host.until(met.end)
         host.peer = False
 
     def _load(self) -> None:
@@ -223,11 +218,10 @@ class Training:
                 self.host.op("aten::item"),
                 self.host.op("aten::_local_scalar_dense"),
             ):
-                self.host.copy("DtoH", 4, pageable=False)
-                self.host.synchronize("cudaStreamSynchronize", self.host.streams.busy_until[COMPUTE])
+                self.host.read_back(4)
             self.host.work(self.workload.script.log, "log")
 
-    def _backward(self, ran: list[_Ran]) -> Generator[Meeting, int, None]:
+    def _backward(self, ran: list[_Ran]) -> Generator[Meeting, Met, None]:
         host = self.host
         with self._phase("backward"), self._frame("torch/_tensor.py(581): backward"), host.on(AUTOGRAD):
             for each in reversed(ran):
@@ -248,7 +242,7 @@ class Training:
             for op in ran.layer.backward:
                 self._op(op)
 
-    def _accumulate(self, parameters: tuple[Tensor, ...], *, last: bool) -> Generator[Meeting, int, None]:
+    def _accumulate(self, parameters: tuple[Tensor, ...], *, last: bool) -> Generator[Meeting, Met, None]:
         host, ranks = self.host, self.workload.ranks
         for number, each in enumerate(parameters, start=1):
             name = "torch::autograd::AccumulateGrad"
@@ -260,7 +254,7 @@ class Training:
                 if full or (last and number == len(parameters)):
                     yield from self._reduce()
 
-    def _reduce(self) -> Generator[Meeting, int, None]:
+    def _reduce(self) -> Generator[Meeting, Met, None]:
         ranks, elements = self.workload.ranks, sum(each.elements for each in self._bucket)
         self._bucket = []
         if ranks.count == 1:
@@ -271,7 +265,7 @@ class Training:
             part = -(-elements // ranks.count)
             yield from self._collective("reduce_scatter", part * ranks.count, part)
 
-    def _collective(self, kind: str, taken: int, given: int) -> Generator[Meeting, int, None]:
+    def _collective(self, kind: str, taken: int, given: int) -> Generator[Meeting, Met, None]:
         """One collective on the communication stream; it begins when this rank's gradients are ready."""
         host, ranks, tick = self.host, self.workload.ranks, self.workload.tick
         op_name = {"all_reduce": "c10d::allreduce_", "reduce_scatter": "c10d::_reduce_scatter_base_"}
@@ -280,18 +274,21 @@ class Training:
         with host.op(op_name.get(kind, "c10d::_allgather_base_")), host.op("record_param_comms") as op:
             op.collective = meant
             host.make_wait(COMM, COMPUTE)
-            call = host.begin_collective()
+            call, asking = host.begin_collective(kind)
         start = host.streams.begin(COMM, call.start)
         share = (ranks.count - 1) / ranks.count * (2 if kind == "all_reduce" else 1)
-        transfer = on_grid(ranks.latency + round(share * meant.bytes / ranks.bandwidth * 1e9), tick)
-        end = yield Meeting(start, transfer)
-        host.streams.run(COMM, start, end - start)
+        transfer = on_grid(ranks.latency + ranks.extra + round(share * meant.bytes / ranks.bandwidth * 1e9), tick)
+        met = yield Meeting(start, transfer)
+        host.streams.run(COMM, start, met.end - start)
         kernel: Kernel = self._builder.kernel(kind, 0, 0)
-        work = Work("comm", kind, kernel.name, COMM, start, end, call, op, host.phase, 24, 544, meant.bytes)
+        name = host.collective_name(kernel.name, meant.index)
+        work = Work("comm", kind, name, COMM, start, met.end, call, asking, host.phase, 24, 544, meant.bytes)
         work.collective = meant
+        if self.workload.device.vendor == "ascend":
+            work.tasks = collective_tasks(work, met.all_here, met.last, host.schedule.rank, ranks.count)
         host.schedule.works.append(work)
 
-    def _optimize(self) -> Generator[Meeting, int, None]:
+    def _optimize(self) -> Generator[Meeting, Met, None]:
         host, ranks = self.host, self.workload.ranks
         shared = ranks.count if ranks.strategy == "sharded" else 1
         mine = [Tensor((-(-each.elements // shared),), each.dtype) for each in self._parameters]

@@ -74,6 +74,21 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskQueue:
+    """How an NPU program launches: calls are put into a queue, and a second thread takes them out (`TASK_QUEUE`)."""
+
+    on: bool = True
+    """False: every thread launches by itself."""
+    enqueue: int = 2 * US
+    hand_over: int = 5 * US
+    """Until the second thread, if it is idle, begins."""
+    dequeue: int = 2 * US
+    """Of the second thread, before what it does for a task; half of it again after."""
+    call: int = 1 * US
+    """Of an operator call, before its launches."""
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """How fast kernels run and how work reaches them."""
 
@@ -96,6 +111,10 @@ class Device:
     queue: int = 1000
     """Launches wait when so many kernels of a stream have not begun."""
     spread: float = 0.03
+    matmul_extra: int = 0
+    """Every matrix product takes so much longer."""
+    layout_change: int = 0
+    """Before every matrix product a kernel brings its input into another layout, and takes so long (NPU)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +128,8 @@ class Ranks:
     """Gradients are reduced when so many bytes are ready."""
     bandwidth: float = 100e9
     latency: int = 12 * US
+    extra: int = 0
+    """Every transfer takes so much longer."""
     slow_rank: int = 0
     slow_by: float = 1.0
     """Kernels of the slow rank take so many times as long."""
@@ -125,6 +146,8 @@ class Recording:
     """Work launched before recording that runs so long into the first step."""
     clock_offset: int = 0
     """The clock of each rank is so much ahead of the one before."""
+    early: int = 0
+    """One of so many kernels begins before its launch, as the two clocks tell it (NPU)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +166,8 @@ class Workload:
     loader: Loader = field(default_factory=Loader)
     script: Script = field(default_factory=Script)
     host: Host = field(default_factory=Host)
+    queue: TaskQueue = field(default_factory=TaskQueue)
+    """Only NPU programs have one."""
     device: Device = field(default_factory=Device)
     ranks: Ranks = field(default_factory=Ranks)
     recording: Recording = field(default_factory=Recording)

@@ -9,9 +9,11 @@ import numpy as np
 from traceanalyze.analyses import idle
 from traceanalyze.analyses.classification import classification
 from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.critical_path import critical_path
 from traceanalyze.analyses.device_memory import memory
 from traceanalyze.analyses.device_tables import device_tables
 from traceanalyze.analyses.gap_table import gap_table
+from traceanalyze.analyses.host_more import host_more
 from traceanalyze.analyses.host_only import host_split
 from traceanalyze.analyses.host_tables import host_tables
 from traceanalyze.analyses.launches import launches
@@ -50,14 +52,18 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
     Returns:
         Tables and checks; what the profile cannot give is `NotMeasured` with its reason.
     """
-    context = Context(trace, options or Options())
+    return analyze_context(Context(trace, options or Options()))
+
+
+def analyze_context(context: Context) -> RankAnalysis:
+    """The same, for those who go on with the derived tables."""
     if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
         return _without_device(context)
     steps = context.steps
     causes, (gaps, gap_count), syncs = _idle(context)
     launched = _launches(context)
     return RankAnalysis(
-        trace=trace,
+        trace=context.trace,
         mode=context.mode,
         steps=steps,
         device=context.devices[0],
@@ -69,11 +75,13 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
         syncs=syncs,
         launches=launched,
         host=_host(context),
-        classification=classification(trace, context.device),
+        classification=classification(context.trace, context.device),
         checks=quality(context, launched),
         device_work=device_tables(context),
         memory=memory(context),
         host_work=host_tables(context),
+        host_more=host_more(context),
+        path=critical_path(context),
     )
 
 
@@ -96,6 +104,7 @@ def _without_device(context: Context) -> RankAnalysis:
         checks=quality(context, missing),
         memory=memory(context),
         host_work=host_tables(context),
+        host_more=host_more(context),
     )
 
 
@@ -111,13 +120,18 @@ def _launches(context: Context) -> Launches | NotMeasured:
     return launches(context.trace, context.device, context.link, context.calls, context.gaps, context.is_sync)
 
 
+def idle_causes(context: Context) -> IdleCauses:
+    """Idle time of the headline device by step and cause."""
+    steps = context.steps
+    cut, step = idle.clipped(context.pieces, steps.start, steps.end)
+    return IdleCauses(idle.by_step(cut, step, len(steps)), _unseen_causes(context))
+
+
 def _idle(
     context: Context,
 ) -> tuple[IdleCauses, tuple[tuple[Gap, ...], int], tuple[SyncSite, ...] | NotMeasured]:
     """Causes by step, the gap table and the sync sites, which all need the same pieces of idle time."""
-    steps = context.steps
-    cut, step = idle.clipped(context.pieces, steps.start, steps.end)
-    causes = IdleCauses(idle.by_step(cut, step, len(steps)), _unseen_causes(context))
+    steps, causes = context.steps, idle_causes(context)
     if len(context.calls) == 0:
         return causes, gap_table(context, np.zeros(len(context.gaps), np.bool_)), NotMeasured("no_api")
     inside = (context.calls.start < steps.end.max()) & (context.calls.end > steps.start.min())

@@ -62,7 +62,7 @@ def _innermost(context: Context, event: NDArray[np.int64], rows: NDArray[np.int6
     if len(rows) == 0:
         return out
     linked = np.flatnonzero(context.link[event] >= 0)
-    call = context.link[event[linked]]
+    call = context.asked[event[linked]]
     nested = nest_rows(context.trace, rows)
     at = innermost(nested, context.calls.track[call], context.calls.start[call])
     out[linked[at >= 0]] = nested.row[at[at >= 0]]

@@ -18,9 +18,13 @@ from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.collective_parts import CollectiveParts
     from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.grouping import Groups
     from traceanalyze.analyses.results_device import Spread
 
 _NO_METADATA = "no_collective_metadata"
@@ -47,13 +51,77 @@ def collectives(context: Context) -> tuple[Collective, ...] | NotMeasured:
     event = work.event[chosen]
     keys = _described(context, event)
     groups = group(*keys)
-    exposed, overlapped = _exposed(context, event)
+    exposed, overlapped, own_start = _exposed(context, event)
     sums = (groups.sum(exposed), groups.sum(overlapped), groups.sum(device.end[event] - device.start[event]))
+    waits = _waits(context, chosen, groups, exposed, own_start)
     table = []
     for index, (first, spread) in enumerate(zip(groups.first.tolist(), groups.spreads(work.time[chosen]), strict=True)):
         known = _Described(*(int(key[first]) for key in keys))
-        table.append(_row(context, known, spread, *(int(column[index]) for column in sums)))
+        table.append(_row(context, known, spread, waits[index], *(int(column[index]) for column in sums)))
     return tuple(sorted(table, key=lambda item: (-item.time.total, item.kind, str(item.bytes))))
+
+
+class _Waits(NamedTuple):
+    """Transfer and waiting of the collectives of one row, ns."""
+
+    transfer: Count
+    wait: Count
+    exposed_wait: Count
+    whole_transfer: int
+    """Transfer outside the analysed windows included; 0 where unknown."""
+    waited_for: int
+    """Rank inside the group, -1 where unknown."""
+
+
+def _waits(
+    context: Context,
+    chosen: NDArray[np.int64],
+    groups: Groups,
+    exposed: NDArray[np.int64],
+    own_start: NDArray[np.int64],
+) -> list[_Waits]:
+    """What the tasks of the collectives tell, where all of a row have recorded tasks."""
+    parts = context.collective_parts
+    missing = NotMeasured("no_collective_tasks")
+    if parts is None:
+        return [_Waits(missing, missing, missing, 0, -1)] * len(groups)
+    work, event = context.work, context.work.event[chosen]
+    begin = np.zeros(len(context.device), np.int64)
+    begin[event] = own_start
+    free = _outside_compute(context, parts)
+    windows = intervals.merge(context.steps.start, context.steps.end)
+    transfer = parts.by_event(intervals.coverage(windows, parts.start, parts.end))[event]
+    whole = parts.by_event(parts.end - parts.start)[event]
+    bare = parts.by_event(free(np.minimum(np.maximum(parts.start, begin[parts.event]), parts.end)))[event]
+    unknown = groups.sum(~parts.recorded[event])
+    sums = [groups.sum(values) for values in (transfer, work.time[chosen] - transfer, exposed - bare, whole)]
+    order = np.argsort(parts.longest_wait[event], kind="stable")
+    peer = np.full(len(groups), -1, np.int64)
+    peer[groups.of[order]] = parts.waited_for[event[order]]
+    return [
+        _Waits(missing, missing, missing, 0, -1)
+        if unknown[index]
+        else _Waits(*(int(column[index]) for column in (*sums, peer)))
+        for index in range(len(groups))
+    ]
+
+
+def _outside_compute(context: Context, parts: CollectiveParts) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
+    """How much of each piece of transfer, begun at given times, lies in the windows with no compute beside it."""
+    device = context.device
+    of_piece = device.device[parts.event]
+
+    def covered(start: NDArray[np.int64]) -> NDArray[np.int64]:
+        out = np.zeros(len(start), np.int64)
+        windows = intervals.merge(context.steps.start, context.steps.end)
+        for one in context.devices:
+            member = (device.device == one) & (device.klass == DeviceClass.COMPUTE)
+            free = intervals.subtract(windows, intervals.merge(device.start[member], device.end[member]))
+            mine = np.flatnonzero(of_piece == one)
+            out[mine] = intervals.coverage(free, start[mine], parts.end[mine])
+        return out
+
+    return covered
 
 
 def _described(context: Context, event: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -64,8 +132,10 @@ def _described(context: Context, event: NDArray[np.int64]) -> list[NDArray[np.in
     return [types(context, event, row), ranks, np.where(ranks >= 0, MISSING, name), *rest]
 
 
-def _exposed(context: Context, event: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Time of each collective outside and under compute, inside the analysed windows.
+def _exposed(
+    context: Context, event: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Time of each collective outside and under compute, inside the analysed windows, and from when on it counts.
 
     Instants with several collectives on one device count as exposed for the one that started first: the rest of each
     collective begins where the earlier ones have ended. Hence the exposed times sum to the exposed communication of
@@ -73,7 +143,7 @@ def _exposed(context: Context, event: NDArray[np.int64]) -> tuple[NDArray[np.int
     """
     device, steps = context.device, context.steps
     windows = intervals.merge(steps.start, steps.end)
-    exposed, overlapped = np.zeros(len(event), np.int64), np.zeros(len(event), np.int64)
+    exposed, overlapped, counts_from = np.zeros((3, len(event)), np.int64)
     for one in context.devices:
         mine = np.flatnonzero(device.device[event] == one)
         start, end = device.start[event[mine]], device.end[event[mine]]
@@ -81,17 +151,20 @@ def _exposed(context: Context, event: NDArray[np.int64]) -> tuple[NDArray[np.int
         compute = intervals.merge(device.start[member], device.end[member])
         reach = np.maximum.accumulate(np.concatenate((start[:1], end[:-1])))
         own_start = np.minimum(np.maximum(start, reach), end)
+        counts_from[mine] = own_start
         exposed[mine] = intervals.coverage(intervals.subtract(windows, compute), own_start, end)
         overlapped[mine] = intervals.coverage(intervals.intersect(windows, compute), start, end)
-    return exposed, overlapped
+    return exposed, overlapped, counts_from
 
 
-def _row(context: Context, known: _Described, time: Spread, exposed: int, overlapped: int, duration: int) -> Collective:
+def _row(
+    context: Context, known: _Described, time: Spread, waits: _Waits, exposed: int, overlapped: int, duration: int
+) -> Collective:
     kind = TYPES[known.type]
     dtype = _text(context, known.dtype)
     size = _bytes(known, kind, dtype)
     ranks = _ranks(context, known)
-    algbw = _bandwidth(size, time.count, duration)
+    algbw = _bandwidth(size, time.count, waits.whole_transfer or duration)
     group_name = _text(context, known.ranks if known.ranks >= 0 else known.group)
     return Collective(
         group=group_name if isinstance(group_name, NotMeasured) else ranks_label(group_name),
@@ -104,7 +177,19 @@ def _row(context: Context, known: _Described, time: Spread, exposed: int, overla
         overlapped=overlapped,
         algbw=algbw,
         busbw=_busbw(algbw, kind, ranks),
+        transfer=waits.transfer,
+        wait=waits.wait,
+        exposed_wait=waits.exposed_wait,
+        waited_for=_waited_for(context, group_name, waits),
     )
+
+
+def _waited_for(context: Context, group_name: str | NotMeasured, waits: _Waits) -> Count:
+    """Rank that was waited for, translated to the whole run where the ranks of the group are known."""
+    if waits.waited_for < 0:
+        return NotMeasured("no_collective_tasks")
+    ranks = context.trace.groups.get(group_name, ()) if isinstance(group_name, str) else ()
+    return ranks[waits.waited_for] if waits.waited_for < len(ranks) else waits.waited_for
 
 
 def _text(context: Context, code: int) -> str | NotMeasured:

@@ -10,16 +10,19 @@ import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses import idle as idle_analysis
+from traceanalyze.analyses.collective_parts import CollectiveParts, collective_parts
 from traceanalyze.analyses.device_events import DeviceEvents, device_events
 from traceanalyze.analyses.frames import Frames, user_frame_of_stack
 from traceanalyze.analyses.host_events import ApiCalls, ByTrack, api_calls, by_track, is_sync_call
 from traceanalyze.analyses.host_state import API_CAUSE, States, layered
-from traceanalyze.analyses.links import launch_links
+from traceanalyze.analyses.links import launch_links, unskewed
 from traceanalyze.analyses.nesting import Nest, innermost, innermost_at, nest_rows
 from traceanalyze.analyses.op_links import launching_ops
+from traceanalyze.analyses.ownership import ownership
 from traceanalyze.analyses.partition import device_order
 from traceanalyze.analyses.steps import Markers, find_markers, step_windows, whole_window
 from traceanalyze.analyses.syncs import blocking_copies
+from traceanalyze.analyses.task_queue import enqueuing_calls
 from traceanalyze.analyses.work import Work, device_work
 from traceanalyze.model.classify import ClassifyOptions, event_kind, is_annotation_op, is_data_loading, is_peer_wait
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode
@@ -82,13 +85,26 @@ class Context:
 
     @cached_property
     def launch_start(self) -> NDArray[np.int64]:
-        """Launch time of each device event (0 where unlinked)."""
-        return self._at_link(self.calls.start)
+        """Launch time of each device event (0 where unlinked); clock skew that a vendor is known for is taken out."""
+        return unskewed(self.trace, self.device, self._at_link(self.calls.start))
 
     @cached_property
     def launch_end(self) -> NDArray[np.int64]:
         """Return of the launch call of each device event (0 where unlinked)."""
         return self._at_link(self.calls.end)
+
+    @cached_property
+    def asked(self) -> NDArray[np.int64]:
+        """Position in `calls` of the call by which the program asked for each device event, or -1.
+
+        That is the launch itself; but where a queue stands between (Ascend), and no operator is around the launch, the
+        `Enqueue` on the thread of the operator.
+        """
+        enqueue = enqueuing_calls(self.trace, self.calls)
+        queued = (enqueue >= 0) & (self.call_op < 0)
+        found, linked = np.full(len(self.device), -1, np.int64), self.link >= 0
+        found[linked] = np.where(queued, enqueue, np.arange(len(enqueue)))[self.link[linked]]
+        return found
 
     def _at_link(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         out = np.zeros(len(self.device), np.int64)
@@ -112,7 +128,7 @@ class Context:
     def all_steps(self) -> Steps:
         """Every window, before any selection."""
         if self.markers is not None:
-            return step_windows(self.markers, self.device, self.launch_start, self.link >= 0)
+            return step_windows(self.markers, self.device, *ownership(self))
         if len(self.device):
             return whole_window(int(self.device.start.min()), int(self.device.end.max()), owned=len(self.device))
         if self.mode == Mode.EMPTY:
@@ -198,8 +214,13 @@ class Context:
 
     @cached_property
     def threads(self) -> list[int]:
-        """Launching threads of the process that launches most (or holds the step markers), most launches first."""
-        track, count = np.unique(self.calls.track[self.link[self.link >= 0]], return_counts=True)
+        """Launching threads of the process that launches most (or holds the step markers), most launches first.
+
+        Threads that put work into a queue launch it too, as much as the thread that takes it out.
+        """
+        linked = self.link >= 0
+        call = np.concatenate((self.link[linked], self.asked[linked & (self.asked != self.link)]))
+        track, count = np.unique(self.calls.track[call], return_counts=True)
         ordered = [int(t) for t in track[np.lexsort((track, -count))]]
         marked = self.markers is not None and self.markers.track >= 0
         lead = self.markers.track if self.markers is not None and marked else next(iter(ordered), -1)
@@ -261,6 +282,11 @@ class Context:
             np.concatenate((every.start[chosen], every.end[:-1][bridged])),
             np.concatenate((every.end[chosen], every.start[1:][bridged])),
         )
+
+    @cached_property
+    def collective_parts(self) -> CollectiveParts | None:
+        """What collectives consist of; None where the profile does not record it."""
+        return collective_parts(self)
 
     @cached_property
     def work(self) -> Work:

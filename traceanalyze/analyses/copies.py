@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
 
-_DIRECTIONS = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown", "fill")
+DIRECTIONS = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown", "fill")
 _MEMORY = (None, "pageable", "pinned", "device")
 _SHORT = re.compile(r"\b([HDP])to([HDP])\b")
 _LONG = re.compile(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
@@ -38,7 +38,7 @@ def copies(context: Context) -> tuple[Copies, ...] | NotMeasured:
     blocking = groups.sum(_blocking(context, event))
     table = [
         Copies(
-            direction=_DIRECTIONS[int(kind[first]) // len(_MEMORY)],
+            direction=DIRECTIONS[int(kind[first]) // len(_MEMORY)],
             memory=_MEMORY[int(kind[first]) % len(_MEMORY)],
             time=spread,
             bytes=sizes[index],
@@ -64,7 +64,7 @@ def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
         stated = strings.text(int(said[first])) if said[first] >= 0 else ""
         direction = "fill" if fill[first] else copy_direction(stated) or copy_direction(text) or "unknown"
         memory = copy_memory(text, direction)
-        decided[index] = _DIRECTIONS.index(direction) * len(_MEMORY) + _MEMORY.index(memory)
+        decided[index] = DIRECTIONS.index(direction) * len(_MEMORY) + _MEMORY.index(memory)
     return decided[keys.of]
 
 
@@ -83,6 +83,11 @@ def copy_memory(name: str, direction: str) -> str | None:
         return None
     side = found[1] if direction in {"h2d", "h2h"} else found[2]
     return side.lower() if side.lower() in {"pageable", "pinned"} else None
+
+
+def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in `DIRECTIONS` of each copy or fill."""
+    return _kind(context, event) // len(_MEMORY)
 
 
 def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[list[Count], list[Measure]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.allocator_sites import allocator_sites, memory_peaks
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory_curve import memory_curve
 from traceanalyze.analyses.results import NotMeasured
@@ -24,7 +25,12 @@ _ABSENT = -1
 
 def memory(context: Context) -> Memory:
     """What the allocator recorded, and its runtime calls."""
-    return Memory(devices=_devices(context), calls=_calls(context))
+    return Memory(
+        devices=_devices(context),
+        calls=_calls(context),
+        sites=allocator_sites(context),
+        peaks=memory_peaks(context),
+    )
 
 
 def _devices(context: Context) -> tuple[DeviceMemory, ...] | NotMeasured:

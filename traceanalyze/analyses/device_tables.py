@@ -9,6 +9,7 @@ from traceanalyze.analyses.copies import copies
 from traceanalyze.analyses.device_annotations import device_annotations
 from traceanalyze.analyses.device_summary import device_summary, overlaps
 from traceanalyze.analyses.kernel_sequences import kernel_sequences
+from traceanalyze.analyses.kernel_types import kernel_types
 from traceanalyze.analyses.kernels import configurations, durations, kernel_groups, kernels
 from traceanalyze.analyses.op_work import op_work
 from traceanalyze.analyses.results_device import DeviceWork
@@ -25,6 +26,7 @@ def device_tables(context: Context) -> DeviceWork:
     return DeviceWork(
         kernels=kernels(context),
         groups=kernel_groups(context),
+        types=kernel_types(context),
         configurations=configurations(context),
         durations=durations(context),
         overlaps=combined,

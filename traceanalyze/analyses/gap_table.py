@@ -31,7 +31,7 @@ def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[tuple[Gap, 
     top = np.sort(top)
     causes = _causes(context, parts.start[top], parts.end[top])
     gap = parts.first[top]
-    op, frame = _place(context, gap)
+    op, frame = gap_places(context, gap)
     strings = context.trace.strings
     table = [
         Gap(
@@ -64,7 +64,7 @@ def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) 
     ]
 
 
-def _place(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | None], list[str | None]]:
+def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | None], list[str | None]]:
     """Operator that launched the next event, and the user frame of the launch."""
     op: list[str | None] = [None] * len(gap)
     frame: list[str | None] = [None] * len(gap)

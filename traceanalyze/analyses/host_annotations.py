@@ -70,7 +70,7 @@ def _launched(
         return time, kernels
     linked = context.link[context.work.event] >= 0
     event, spent = context.work.event[linked], context.work.time[linked]
-    call = context.link[event]
+    call = context.asked[event]
     thread, at = context.calls.track[call], context.calls.start[call]
     order = np.lexsort((at, thread))
     thread, at = thread[order], at[order]

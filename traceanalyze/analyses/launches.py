@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses.host_events import call_label
+from traceanalyze.analyses.links import unskewed
 from traceanalyze.analyses.results import LaunchClass, Launches
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass
@@ -32,7 +33,8 @@ def launches(
 ) -> Launches:
     """Launch metrics of a whole trace. `gaps` are those of the headline device, `sync` marks the sync calls."""
     linked = link >= 0
-    launch_start = np.where(linked, calls.start[link], 0)
+    called = np.where(linked, calls.start[link], 0)
+    launch_start = unskewed(trace, device, called)
     launch_end = np.where(linked, calls.end[link], 0)
     latency = device.start - launch_start
     clock_error = linked & (latency < 0)
@@ -49,7 +51,7 @@ def launches(
         unlinked=int((~linked).sum()),
         unlinked_time=int((device.end - device.start)[~linked].sum()),
         late=int(ended_late.sum()),
-        negative_latency=int(clock_error.sum()),
+        negative_latency=int((linked & (device.start < called)).sum()),
         delay_p50=_percentile(delay, 50) if trusted else None,
         delay_p90=_percentile(delay, 90) if trusted else None,
         queue_depth_p50=float(np.percentile(depth_at_start, 50)) if trusted and len(depth_at_start) else None,

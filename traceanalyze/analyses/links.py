@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 _LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
+_TASK_FLOWS = frozenset({"HostToDevice"})
+_CLOCK_SKEW_NS = 100_000
+"""Device clocks of Ascend differ from the host's by up to this; public profiles show 84 µs (definitions §14, Q09)."""
 
 
 def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
@@ -26,7 +30,17 @@ def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray
     link = _by_correlation(trace, device, calls)
     if (link < 0).any() and len(trace.flows.ts):
         link = np.where(link < 0, _by_flow(trace, device, calls), link)
+    if (link < 0).any() and len(trace.flows.ts):
+        link = np.where(link < 0, _by_task_flow(trace, device, calls), link)
     return link
+
+
+def unskewed(trace: Trace, device: DeviceEvents, launch_start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Launch times, where device clocks are known to differ from the host's not after the event itself began."""
+    if trace.origin.format != "ascend":
+        return launch_start
+    ahead = launch_start - device.start
+    return np.where((ahead > 0) & (ahead <= _CLOCK_SKEW_NS), device.start, launch_start)
 
 
 def _by_correlation(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
@@ -49,23 +63,53 @@ def _by_correlation(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDAr
 
 def _by_flow(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
     """Arrow start → call and arrow end → device event, both found by exact track and start time."""
-    flows = trace.flows
+    source, event = arrows(trace, device, _LAUNCH_FLOWS)
+    call = _at_place(calls.track, calls.start, trace.flows.track[source], trace.flows.ts[source])
+    return _linked(device, event, call)
+
+
+def _by_task_flow(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
+    """Arrow start inside a call: where CANN's calls were not recorded (level 0), the `Dequeue` around them."""
+    source, event = arrows(trace, device, _TASK_FLOWS)
+    track, t = trace.flows.track[source], trace.flows.ts[source]
+    call = np.full(len(source), -1, np.int64)
+    outer = np.flatnonzero(calls.outermost)
+    for one in distinct(track).tolist():
+        mine, here = outer[calls.track[outer] == one], np.flatnonzero(track == one)
+        if len(mine) == 0:
+            continue
+        at = np.searchsorted(calls.start[mine], t[here], "right") - 1
+        inside = (at >= 0) & (t[here] <= calls.end[mine[at]])
+        call[here[inside]] = mine[at[inside]]
+    return _linked(device, event, call)
+
+
+def _linked(device: DeviceEvents, event: NDArray[np.int64], call: NDArray[np.int64]) -> NDArray[np.int64]:
     link = np.full(len(device), -1, np.int64)
-    is_launch = trace.strings.lookup(flows.cat, lambda text: text in _LAUNCH_FLOWS).astype(np.bool_)
-    source = np.flatnonzero(is_launch & (flows.phase == ord("s")))
-    target = np.flatnonzero(is_launch & (flows.phase == ord("f")))
-    if len(source) == 0 or len(target) == 0 or len(calls) == 0:
-        return link
+    link[event[call >= 0]] = call[call >= 0]
+    return link
+
+
+def arrows(
+    trace: Trace, device: DeviceEvents, categories: frozenset[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Arrows of some categories that end at a device event: the flow they start with, and the event's position.
+
+    One start may have several ends. The event is found by its exact track and start.
+    """
+    flows = trace.flows
+    wanted = trace.strings.lookup(flows.cat, lambda text: text in categories).astype(np.bool_)
+    source = np.flatnonzero(wanted & (flows.phase == ord("s")))
+    target = np.flatnonzero(wanted & (flows.phase == ord("f")))
+    if len(source) == 0 or len(target) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     source = source[np.argsort(flows.id[source], kind="stable")]
     at = np.searchsorted(flows.id[source], flows.id[target])
     at[at == len(source)] = 0
     matched = flows.id[source[at]] == flows.id[target]
     source, target = source[at[matched]], target[matched]
-    call = _at_place(calls.track, calls.start, flows.track[source], flows.ts[source])
     event = _at_place(trace.events.track[device.row], device.start, flows.track[target], flows.ts[target])
-    both = (call >= 0) & (event >= 0)
-    link[event[both]] = call[both]
-    return link
+    return source[event >= 0], event[event >= 0]
 
 
 def _at_place(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.module_places import Places
 
+_BACKWARD = (Phase.BACKWARD, Phase.RECOMPUTE)
+
 
 def modules(context: Context, phase: NDArray[np.uint8]) -> tuple[Module, ...] | NotMeasured:
     """Modules, most device time of their own first; `phase` is that of each device event."""
@@ -48,18 +50,24 @@ def _device_time(
     size = len(found.places)
     if len(context.device) == 0:
         return np.zeros(size, np.int64), np.zeros(size, np.int64), 0
-    event, time = context.work.event, context.work.time
+    time, of = context.work.time, event_modules(context, found, phase)
+    back, known = np.isin(phase[context.work.event], _BACKWARD), of >= 0
+    forward = added(of[~back & known], time[~back & known], size)
+    backward = added(of[back & known], time[back & known], size)
+    return forward, backward, int(time[back & ~known].sum())
+
+
+def event_modules(context: Context, found: Places, phase: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Module that launched each event of `context.work`, -1 for none; `phase` is that of each device event."""
+    event = context.work.event
     track, t = launch_places(context)
     track, t = track[event], t[event]
     of = np.full(len(event), -1, np.int64)
-    back = np.isin(phase[event], (Phase.BACKWARD, Phase.RECOMPUTE))
+    back = np.isin(phase[event], _BACKWARD)
     ahead = (track >= 0) & np.isin(phase[event], (Phase.FORWARD, Phase.OTHER))
     of[ahead] = found.at(track[ahead], t[ahead])
     of[back] = _of_backward(context, found, track[back], t[back])
-    known = of >= 0
-    forward = added(of[ahead & known], time[ahead & known], size)
-    backward = added(of[back & known], time[back & known], size)
-    return forward, backward, int(time[back & ~known].sum())
+    return of
 
 
 def _of_backward(context: Context, found: Places, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,24 +6,42 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.links import arrows
+from traceanalyze.analyses.nesting import innermost
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
 
 
+_OP_FLOWS = frozenset({"async_npu"})
+
+
 def launching_ops(context: Context) -> NDArray[np.int64]:
     """Place in `context.op_nest` of the operator of each device event, -1 for none.
 
-    The innermost operator around the launch call on the launching thread; the `External id` decides only where the
-    launch was not recorded.
+    The innermost operator around the call by which the program asked for the event, on the thread of the call; else
+    the one an `async_npu` arrow starts at; the `External id` decides only where the launch was not recorded.
     """
     op = np.full(len(context.device), -1, np.int64)
     linked = context.link >= 0
-    op[linked] = context.call_op[context.link[linked]]
-    alone = np.flatnonzero(~linked)
+    op[linked] = context.call_op[context.asked[linked]]
+    if (op < 0).any() and len(context.trace.flows.ts):
+        op = np.where(op < 0, _by_arrow(context), op)
+    alone = np.flatnonzero(~linked & (op < 0))
     op[alone] = _by_external_id(context, alone)
     return op
+
+
+def _by_arrow(context: Context) -> NDArray[np.int64]:
+    """By the arrows from operators to device events of torch_npu: they start where the innermost operator does."""
+    found = np.full(len(context.device), -1, np.int64)
+    source, event = arrows(context.trace, context.device, _OP_FLOWS)
+    if len(source):
+        flows = context.trace.flows
+        found[event] = innermost(context.op_nest, flows.track[source], flows.ts[source])
+    return found
 
 
 def _by_external_id(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -33,11 +33,12 @@ def event_phases(context: Context, ranges: PhaseRanges) -> NDArray[np.uint8]:
 
 
 def launch_places(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Thread and time at which each device event was launched; the thread is -1 where nothing is known."""
+    """Thread and time at which the program asked for each device event; the thread is -1 where nothing is known."""
     track = np.full(len(context.device), -1, np.int32)
-    t = context.launch_start.copy()
+    t = np.zeros(len(context.device), np.int64)
     linked = context.link >= 0
-    track[linked] = context.calls.track[context.link[linked]]
+    track[linked] = context.calls.track[context.asked[linked]]
+    t[linked] = context.calls.start[context.asked[linked]]
     by_op = np.flatnonzero(~linked & (context.event_op >= 0))
     place = context.event_op[by_op]
     track[by_op] = context.trace.events.track[context.op_nest.row[place]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.launches import CLOCK_ERROR_SHARE
+from traceanalyze.analyses.quality_ascend import ascend_checks
 from traceanalyze.analyses.results import Check, Launches, NotMeasured
 from traceanalyze.intervals import merge
 from traceanalyze.model.columns import distinct
@@ -33,6 +34,7 @@ def quality(context: Context, launches: Launches | NotMeasured) -> tuple[Check, 
         *_edges(context),
         *_classes(context),
         *_clock(context),
+        *ascend_checks(context),
         *_processes(context),
         *_cost(context),
         *_records(context),
@@ -82,10 +84,12 @@ def _links(context: Context, launches: Launches | NotMeasured) -> Iterator[Check
         level = Level.WARN if share > 0.05 else Level.INFO
         values = (("count", launches.unlinked), ("events", len(context.device)), ("share", share))
         yield Check("Q03", level, "unlinked", values)
-    early = launches.negative_latency / launches.linked if launches.linked else 0.0
+    linked = context.link >= 0
+    wrong = int((linked & (context.device.start < context.launch_start)).sum())
+    early = wrong / launches.linked if launches.linked else 0.0
     if early > 0.001:
         level = Level.ERROR if early > CLOCK_ERROR_SHARE else Level.WARN
-        yield Check("Q04", level, "kernel_before_launch", (("count", launches.negative_latency), ("share", early)))
+        yield Check("Q04", level, "kernel_before_launch", (("count", wrong), ("share", early)))
 
 
 def _absent(context: Context) -> Iterator[Check]:
@@ -218,7 +222,8 @@ def _clock(context: Context) -> Iterator[Check]:
 
 def _processes(context: Context) -> Iterator[Check]:
     """Several processes that launch work in one file: ranks or recordings were merged."""
-    tracks = context.trace.tracks[context.threads]
+    launching = distinct(context.calls.track[context.link[context.link >= 0]])
+    tracks = context.trace.tracks[launching]
     processes = {context.trace.strings.text(int(code)) for code in tracks[:, 0]} if len(tracks) else set()
     if len(processes) > 1:
         yield Check(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.results_device import DeviceWork, Memory
     from traceanalyze.analyses.results_host import HostWork
+    from traceanalyze.analyses.results_host_more import HostMore
+    from traceanalyze.analyses.results_path import CriticalPath
     from traceanalyze.model.trace import Trace
     from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
 
@@ -249,3 +251,5 @@ class RankAnalysis:
     device_work: DeviceWork | NotMeasured = NotMeasured("no_device_events")
     memory: Memory | NotMeasured = NotMeasured("no_memory_records")
     host_work: HostWork | NotMeasured = NotMeasured("no_host_events")
+    host_more: HostMore | NotMeasured = NotMeasured("no_host_events")
+    path: CriticalPath | NotMeasured = NotMeasured("no_device_events")

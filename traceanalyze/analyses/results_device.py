@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results_use import KernelSequence, MemoryCurve, Utilisation
     from traceanalyze.model.kernel_classes import KernelGroup
     from traceanalyze.model.tensor_cores import TensorCore
+    from traceanalyze.model.vocabulary import Phase
 
 Count = int | NotMeasured
 Measure = float | NotMeasured
@@ -52,6 +53,23 @@ class Kernel:
     """Distinct operators that launched them."""
     no_op: int
     """Of `time.total`, what no recorded operator launched."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelType:
+    """Kernels of one operator type on one kind of core, as a kernel table names them (Ascend)."""
+
+    op_type: str
+    core: str | NotMeasured
+    """AI_CORE, AI_VECTOR_CORE, MIX_AIC, MIX_AIV, AI_CPU, DSA_SQE"""
+    group: KernelGroup
+    time: Spread
+    cube_utilisation: Measure
+    """Mean weighted by time, as fraction."""
+    cube_share: Measure
+    """Time in which the matrix unit worked over the duration."""
+    vector_share: Measure
+    """The same of the vector unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +170,16 @@ class Collective:
     overlapped: int
     """Time under compute, of each by itself."""
     algbw: Measure
-    """GB/s; the duration includes waiting for the other ranks."""
+    """GB/s; over the time of transfer where it is recorded, else the duration, which includes waiting for others."""
     busbw: Measure
+    transfer: Count
+    """Of `time`, in which any plane moved data."""
+    wait: Count
+    """The rest of `time`: waiting for other ranks, and what is between the transfers."""
+    exposed_wait: Count
+    """Of `exposed`, what is waiting; the rest is transfer."""
+    waited_for: Count
+    """Rank that the longest wait was for: of the whole run where the group's ranks are known, else inside the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +261,7 @@ class DeviceWork:
 
     kernels: tuple[Kernel, ...]
     groups: tuple[KernelGroupTime, ...]
+    types: tuple[KernelType, ...] | NotMeasured
     configurations: tuple[LaunchConfiguration, ...] | NotMeasured
     durations: tuple[DurationBucket, ...]
     overlaps: tuple[Overlap, ...]
@@ -249,8 +276,40 @@ class DeviceWork:
 
 
 @dataclass(frozen=True, slots=True)
+class AllocatorSite:
+    """Calls that allocate or free device memory, by the operator that made them; begun inside the analysed windows."""
+
+    op: str | None
+    module: str | None
+    """Path of the module around the first of them, if modules were recorded."""
+    phase: Phase | None
+    """Of the first of them; None where nothing tells phases."""
+    call: str
+    time: Spread
+    idle: int
+    """Device idle time that lies inside these calls and has them as its cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPeak:
+    """Where in the program the highest recorded value was reached."""
+
+    device: int
+    bytes: int
+    step: str | None
+    """Name of the step, None between or outside of steps."""
+    phase: Phase | None
+    op: str | None
+    module: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """Allocator records and calls."""
 
     devices: tuple[DeviceMemory, ...] | NotMeasured
     calls: tuple[AllocatorCall, ...] | NotMeasured
+    sites: tuple[AllocatorSite, ...] | NotMeasured
+    """Most idle time first."""
+    peaks: tuple[MemoryPeak, ...] | NotMeasured
+    """One an accelerator."""

@@ -66,7 +66,7 @@ def step_windows(
 ) -> Steps:
     """Windows of marked steps. `launch_start` is each device event's launch time (meaningful where `linked`)."""
     count = len(markers.start)
-    owner = _owners(markers, device, launch_start, linked)
+    owner = owners(markers, device, launch_start, linked)
     owned = np.bincount(owner[owner >= 0], minlength=count)
     last_end = np.full(count, np.iinfo(np.int64).min)
     np.maximum.at(last_end, owner[owner >= 0], device.end[owner >= 0])
@@ -92,7 +92,7 @@ def step_windows(
     )
 
 
-def _owners(
+def owners(
     markers: Markers, device: DeviceEvents, launch_start: NDArray[np.int64], linked: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Step that owns each device event, -1 for none."""

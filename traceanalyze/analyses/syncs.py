@@ -52,15 +52,27 @@ def idle_caused(
 
     `pieces` must already be cut to the analysed time.
     """
-    drained_by = _draining_call(sync, calls, gaps)
+    by, drained = blamed(sync, calls, gaps, pieces)
     cost = np.zeros(len(calls), np.int64)
-    length = pieces.end - pieces.start
+    known = by >= 0
+    np.add.at(cost, by[known], (pieces.end - pieces.start)[known])
+    return cost[sync], drained
+
+
+def blamed(
+    sync: NDArray[np.int64], calls: ApiCalls, gaps: Gaps, pieces: Pieces
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The sync call (position in `calls`) that caused each piece of idle time, -1 for none; and which gaps one drained.
+
+    A drained gap is wholly its call's, but for waiting for data and for other processes; in other gaps a call caused
+    the time inside it.
+    """
+    drained_by = _draining_call(sync, calls, gaps)
     by = drained_by[pieces.gap]
-    counted = (by >= 0) & (pieces.cause != Cause.DATA_LOADING) & (pieces.cause != Cause.PEER_WAIT)
-    np.add.at(cost, by[counted], length[counted])
-    inside = (by < 0) & (pieces.cause == Cause.SYNC)
-    np.add.at(cost, _call_at(sync, calls, pieces.track[inside], pieces.start[inside]), length[inside])
-    return cost[sync], drained_by >= 0
+    by[(pieces.cause == Cause.DATA_LOADING) | (pieces.cause == Cause.PEER_WAIT)] = -1
+    inside = np.flatnonzero((drained_by[pieces.gap] < 0) & (pieces.cause == Cause.SYNC))
+    by[inside] = _call_at(sync, calls, pieces.track[inside], pieces.start[inside])
+    return by, drained_by >= 0
 
 
 def _draining_call(sync: NDArray[np.int64], calls: ApiCalls, gaps: Gaps) -> NDArray[np.int64]:

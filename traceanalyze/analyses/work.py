@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze import intervals
+from traceanalyze.analyses.ascend_work import classify_kernels
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.kernel_classes import KernelGroup, group_of_kernel, group_of_op
 from traceanalyze.model.tensor_cores import TensorCore, tensor_core_use
@@ -85,10 +86,16 @@ def _classify(
             unnamed[index] = found is None
         known = KernelGroup.OTHER if found is None else found
         decided[index] = known, tensor_core_use(text, known)
-    groups = decided[kinds.of, 0]
-    by_op = np.flatnonzero(unnamed[kinds.of] & (op_name >= 0))
+    groups, tensor_core = decided[kinds.of, 0], decided[kinds.of, 1]
+    unnamed_event = unnamed[kinds.of]
+    if context.trace.origin.format == "ascend":
+        mine = np.flatnonzero(klass == DeviceClass.COMPUTE)
+        by_type, tensor_core[mine] = classify_kernels(context.trace, device.row[event[mine]], name[mine])
+        told = by_type >= 0
+        groups[mine[told]] = by_type[told]
+        unnamed_event[mine[told]] = False
+    by_op = np.flatnonzero(unnamed_event & (op_name >= 0))
     groups[by_op] = strings.lookup(op_name[by_op].astype(np.int32), group_of_op).astype(np.uint8)
-    tensor_core = decided[kinds.of, 1]
     tensor_core[klass != DeviceClass.COMPUTE] = TensorCore.NO
     return groups, tensor_core
 

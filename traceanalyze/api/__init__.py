@@ -7,20 +7,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze import __version__
-from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.api.choices import Choices
-from traceanalyze.api.gather import gather, sampled
+from traceanalyze.api.gather import gather
+from traceanalyze.api.ranks import judged, judged_files
+from traceanalyze.cluster.compare import compare_ranks
 from traceanalyze.errors import UsageError
 from traceanalyze.model.run import Run
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.build import Scope, build_report
 from traceanalyze.report.build.selection import parse_numbers
+from traceanalyze.rules.of_run import evaluate_run, of_one_rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.api.gather import ReadProgress
+    from traceanalyze.api.ranks import Judged
     from traceanalyze.model.trace import Trace
     from traceanalyze.report.model import Report
 
@@ -60,6 +62,8 @@ def analyze(
     not_comm_regex: str | None = None,
     categories: Sequence[str] = (),
     device_peaks: Path | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
 ) -> Report:
     """Where the steps' time went.
 
@@ -73,6 +77,8 @@ def analyze(
         not_comm_regex: Regular expression of kernels that are not.
         categories: `NAME=class` for event categories the tool does not know.
         device_peaks: TOML file with peak rates of devices, looked at before those that the tool knows.
+        select: Rules to run, by id, slug or how ids begin; all when empty.
+        ignore: Rules not to run, written the same way.
 
     Returns:
         The report; `report.tables["split"].to_pandas()` and the like are its tables.
@@ -86,11 +92,12 @@ def analyze(
         not_comm_regex,
         tuple(categories),
         None if device_peaks is None else os.fspath(device_peaks),
+        tuple(select),
+        tuple(ignore),
     )
     if isinstance(run, Run):
-        options = choices.options()
-        wanted = _chosen(run, choices)
-        return _report(run, [analyze_trace(trace, options) for trace in wanted], choices)
+        options, rules = choices.options(), choices.rules()
+        return _report(run, [judged(trace, options, rules) for trace in _chosen(run, choices)], choices)
     found = reports(_texts(run), choices)
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
@@ -98,30 +105,36 @@ def analyze(
     return found[0]
 
 
-def reports(paths: Sequence[str], choices: Choices, *, progress: ReadProgress | None = None) -> tuple[Report, ...]:
-    """A report for every run found under the paths. Each recording is read, analysed and dropped before the next."""
-    options = choices.options()
-    results: dict[str, RankAnalysis] = {}
+def reports(
+    paths: Sequence[str], choices: Choices, *, progress: ReadProgress | None = None, parallel: bool = False
+) -> tuple[Report, ...]:
+    """A report for every run found under the paths. Each recording is read, analysed and dropped before the next.
 
-    def analysed(trace: Trace) -> Trace:
-        small = sampled(trace)
-        results[trace.origin.path] = replace(analyze_trace(trace, options), trace=small)
-        return small
-
-    gathered = gather(paths, analysed, progress=progress)
+    With `parallel` two at a time where they are large, in processes that import the main module of the program anew.
+    """
+    gathered, results = judged_files(paths, choices, progress, parallel=parallel)
     runs = _with_notes(group_runs(list(gathered.traces)), gathered.notes)
     found = []
     for run in runs:
         traces = _chosen(run, choices)
         # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
-        analyses = [replace(results[trace.origin.path], trace=trace) for trace in traces]
-        found.append(_report(run, analyses, choices))
+        found.append(_report(run, [results[trace.origin.path].of_trace(trace) for trace in traces], choices))
     return tuple(found)
 
 
-def _report(run: Run, analyses: Sequence[RankAnalysis], choices: Choices) -> Report:
-    scope = Scope(every_rank=choices.ranks is not None)
-    return build_report(run.name, analyses, version=__version__, notes=run.notes, scope=scope)
+def _report(run: Run, ranks: Sequence[Judged], choices: Choices) -> Report:
+    several = len(ranks) > 1
+    cluster = compare_ranks([one.summary for one in ranks]) if several else None
+    return build_report(
+        run.name,
+        [one.analysis for one in ranks],
+        version=__version__,
+        notes=run.notes,
+        scope=Scope(every_rank=choices.ranks is not None),
+        outcomes=[of_one_rank(one.outcome) if several else one.outcome for one in ranks],
+        cluster=cluster,
+        of_run=None if cluster is None else evaluate_run(cluster, choices.rules()),
+    )
 
 
 def _with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.context import Options
 from traceanalyze.api.device_peaks import read_peaks
+from traceanalyze.api.rule_config import configured_rules
 from traceanalyze.errors import UsageError
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.report.build.selection import step_chooser
+from traceanalyze.rules.evaluate import plan
 
 if TYPE_CHECKING:
     from traceanalyze.model.vocabulary import EventKind
+    from traceanalyze.rules.evaluate import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,19 @@ class Choices:
     """`NAME=class` for event categories the tool does not know."""
     device_peaks: str | None = None
     """TOML file with peak rates of devices, looked at before those that the tool knows."""
+    select: tuple[str, ...] = ()
+    """Rules to run, by id, slug or how ids begin; in place of those of the configuration file."""
+    ignore: tuple[str, ...] = ()
+    """Rules not to run, beside those of the configuration file."""
+
+    def rules(self) -> Plan:
+        """Rules to run and their options, with what `traceanalyze.toml` says.
+
+        Raises:
+            UsageError: No rule or option is called so, or the file cannot be used.
+        """
+        told = configured_rules()
+        return plan(replace(told, select=self.select or told.select, ignore=(*told.ignore, *self.ignore)))
 
     def options(self) -> Options:
         """The same for the analyses.

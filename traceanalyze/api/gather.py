@@ -13,12 +13,13 @@ from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.sources import expand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from traceanalyze.model.trace import Trace
     from traceanalyze.readers.source import Source
+    from traceanalyze.readers.sources import Selection
 
     ReadProgress = Callable[[str, int, int | None], None]
 
@@ -38,15 +39,28 @@ class Gathered:
 def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: ReadProgress | None) -> Gathered:
     """Read every recording and use it. One that cannot be read is left out with a note, if it is not the only one."""
     selection = expand(paths)
+
+    def results() -> Iterator[Trace | InputError]:
+        for source in selection.sources:
+            try:
+                trace = read_trace(source, told(progress, source))
+            except InputError as error:
+                yield error
+                continue
+            yield use(trace)
+            del trace
+
+    return gathered(selection, results())
+
+
+def gathered(selection: Selection, results: Iterable[Trace | InputError]) -> Gathered:
+    """What became of each source, from its trace or the reason why there is none."""
     traces, failures = [], []
-    for source in selection.sources:
-        try:
-            trace = read_trace(source, _told(progress, source))
-        except InputError as error:
-            failures.append(error)
-            continue
-        traces.append(use(trace))
-        del trace
+    for one in results:
+        if isinstance(one, InputError):
+            failures.append(one)
+        else:
+            traces.append(one)
     if not traces:
         raise failures[0]
     notes = [f"left out: {error}" for error in failures]
@@ -57,7 +71,8 @@ def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: Rea
     return Gathered(tuple(traces), tuple(notes))
 
 
-def _told(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:
+def told(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:
+    """How far the reading of one source is, for whom it is to be told."""
     if progress is None:
         return None
     return lambda done: progress(source.name, done, source.size)

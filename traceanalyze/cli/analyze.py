@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from traceanalyze.errors import InputError
+
+if TYPE_CHECKING:
+    from traceanalyze.api import Choices
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.report.model import Report
 
 
 class Format(StrEnum):
@@ -16,6 +23,9 @@ class Format(StrEnum):
     XLSX = "xlsx"
     CSV = "csv"
     PARQUET = "parquet"
+    SVG = "svg"
+    HTML = "html"
+    MARKDOWN = "markdown"
 
 
 def analyze(
@@ -35,7 +45,10 @@ def analyze(
             "--output",
             "-o",
             metavar="FILE|DIR/",
-            help="Write to FILE (.xlsx, .json, .txt), or every table into the folder DIR/ (CSV or Parquet).",
+            help=(
+                "Write to FILE (.xlsx, .html, .md, .json, .txt; .svg: call paths as a flame graph), or every table "
+                "into the folder DIR/ (CSV or Parquet)."
+            ),
         ),
     ] = None,
     steps: Annotated[
@@ -46,7 +59,7 @@ def analyze(
         typer.Option(metavar="LIST", help="Ranks to analyse, each in detail: 0,3-7. Default: all, the slowest."),
     ] = None,
     top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")] = 5,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en.")] = "en",
+    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All tables, notes and steps.")] = False,
     step_marker: Annotated[
@@ -65,10 +78,17 @@ def analyze(
     device_peaks: Annotated[
         str | None, typer.Option(metavar="FILE", help="Peak rates of devices (TOML), beside those of the tool.")
     ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Only these rules: id, slug or how ids begin (SYN); repeatable."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Not these rules, written the same way; repeatable.")
+    ] = None,
 ) -> None:
     """Say where every step's time went."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.api import Choices, reports
+    from traceanalyze.api import Choices
     from traceanalyze.cli.notices import tell_slow_scanner
     from traceanalyze.cli.output import Target, write
     from traceanalyze.cli.progress import Progress
@@ -84,6 +104,8 @@ def analyze(
         not_comm_regex=not_comm_regex,
         categories=tuple(category or ()),
         device_peaks=device_peaks,
+        select=_listed(select),
+        ignore=_listed(ignore),
     )
     target = Target.of(output, format_, inputs=paths)
     words = texts(lang)
@@ -91,5 +113,23 @@ def analyze(
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:
-        found = reports(paths, choices, progress=progress)
+        found = _traces_or_snapshots(paths, choices, progress)
     write(found, target, words, view)
+
+
+def _listed(names: list[str] | None) -> tuple[str, ...]:
+    """`A,B` and `A` `B` are the same."""
+    return tuple(part.strip() for name in names or () for part in name.split(",") if part.strip())
+
+
+def _traces_or_snapshots(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:
+    """Reports on the traces under the paths; where there is none but there are allocator snapshots, on these."""
+    from traceanalyze.api import reports
+    from traceanalyze.api.memory import hold_snapshots, memory_reports
+
+    try:
+        return reports(paths, choices, progress=progress, parallel=True)
+    except InputError:
+        if not hold_snapshots(paths):
+            raise
+    return memory_reports(paths, progress=progress)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _INDEX_START = 200
+_LISTING = "tables.json"
+"""Names the files of a folder that this tool wrote; written last, so that it never names what is not there."""
+_SCHEMA = "traceanalyze.tables/1"
+_REMOVABLE = frozenset({".csv", ".parquet"})
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -34,19 +39,53 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
-    """Write the files of a report, each whole, into a folder that is made if need be."""
+def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> int:
+    """Write the files of a report, each whole, into a folder that is made if need be; how many there are now.
+
+    Tables that an older report left there and this one does not have are removed; nothing else ever is.
+    """
     _refuse_foreign(path, files)
+    before = _written_before(path)
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageError(f"--output {path}: cannot be made: {error.strerror}") from error
     for name, content in files.items():
         write_whole(path / name, content())
+    for name in sorted(before - set(files)):
+        _remove(path / name)
+    listing = {"schema": _SCHEMA, "files": sorted(files)}
+    write_whole(path / _LISTING, f"{json.dumps(listing, indent=1)}\n".encode())
+    return len(files) + 1
 
 
-def _refuse_foreign(path: Path, names: Iterable[str]) -> None:
+def _written_before(path: Path) -> set[str]:
+    """Tables in a folder that an older report wrote, as its listing says; none where there is no such listing."""
+    try:
+        listing = json.loads((path / _LISTING).read_bytes())
+    except (OSError, ValueError):
+        return set()
+    if not isinstance(listing, dict) or listing.get("schema") != _SCHEMA or not isinstance(listing.get("files"), list):
+        return set()
+    return {name for name in listing["files"] if isinstance(name, str) and _is_table(name)}
+
+
+def _is_table(name: str) -> bool:
+    """A plain name of a file as reports write them: a listing must not lead out of its folder."""
+    return Path(name).name == name and "\\" not in name and Path(name).suffix in _REMOVABLE
+
+
+def _remove(file: Path) -> None:
+    try:
+        if file.is_file() and not file.is_symlink():
+            file.unlink()
+    except OSError as error:
+        raise UsageError(f"--output {file}: cannot be removed: {error.strerror}") from error
+
+
+def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
     """Only an older report is replaced, never a file that somebody else put there under the same name."""
+    names = (*files, _LISTING)
     index = path / tables.INDEX
     if index.is_file():
         with index.open("rb") as file:

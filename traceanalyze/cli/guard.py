@@ -22,27 +22,33 @@ INTERRUPTED = 130
 P = ParamSpec("P")
 
 
-def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """The command, ending in an exit code whatever happens. Exit code 1 is never an error: gates have it."""
+def guarded(command: Callable[P, None], *, name: str = "") -> Callable[P, None]:
+    """The command, ending in an exit code whatever happens. Exit code 1 is never an error: gates have it.
+
+    Messages begin with `name`, where CI systems have to tell whose they are.
+    """
+    mark = f"{name}: " if name else ""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
+        except typer.Exit:
+            raise
         except TraceAnalyzeError as error:
-            raise _failed(f"error: {error}", error.exit_code) from error
+            raise _failed(f"{mark}error: {error}", error.exit_code) from error
         except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
+            raise (_failed(f"{mark}interrupted", INTERRUPTED) if name else typer.Exit(INTERRUPTED)) from None
         except BrokenPipeError:
             # The reader of the pipe is gone: let the interpreter's last flush go nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except MemoryError:
-            raise _failed("error: not enough memory for this input", INTERNAL_ERROR) from None
+            raise _failed(f"{mark}error: not enough memory for this input", INTERNAL_ERROR) from None
         except Exception as error:
             if os.environ.get(DEBUG_VARIABLE):
                 traceback.print_exc()
             hint = f"set {DEBUG_VARIABLE}=1 for the traceback"
-            raise _failed(f"internal error: {type(error).__name__}: {error} ({hint})", INTERNAL_ERROR) from error
+            raise _failed(f"{mark}internal error: {type(error).__name__}: {error} ({hint})", INTERNAL_ERROR) from error
 
     return run
 

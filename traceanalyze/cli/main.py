@@ -8,8 +8,18 @@ from typing import Annotated
 import typer
 
 from traceanalyze import __version__
+from traceanalyze.cli import baseline
 from traceanalyze.cli.analyze import analyze
+from traceanalyze.cli.compare import compare
+from traceanalyze.cli.convert import convert
+from traceanalyze.cli.gate import gate
 from traceanalyze.cli.guard import guarded
+from traceanalyze.cli.memory import memory
+from traceanalyze.cli.one_line import OneLine
+from traceanalyze.cli.open_ import open_
+from traceanalyze.cli.record import record
+from traceanalyze.cli.rule import rule
+from traceanalyze.cli.tensorboard import tensorboard
 
 DEFAULT_COMMAND = "analyze"
 
@@ -26,6 +36,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("analyze")(guarded(analyze))
+app.command("compare")(guarded(compare))
+app.command("memory")(guarded(memory))
+app.command("convert")(guarded(convert))
+app.command("open")(guarded(open_))
+app.command("rule")(guarded(rule))
+# What follows the command to record is that command's, options too.
+app.command("record", context_settings={"allow_interspersed_args": False})(guarded(record))
+app.command("tensorboard")(guarded(tensorboard))
+app.command("gate", cls=OneLine)(guarded(gate, name="traceanalyze gate"))
+app.add_typer(baseline.app, name="baseline")
 
 
 def _print_version(wanted: bool) -> None:
@@ -46,7 +66,7 @@ def _global_options(
 
 def with_default_command(arguments: list[str]) -> list[str]:
     """`PATH…` and `--option … PATH…` mean `analyze …`; command names and global options stand for themselves."""
-    commands = {command.name for command in app.registered_commands}
+    commands = {each.name for each in app.registered_commands} | {each.name for each in app.registered_groups}
     if not arguments or arguments[0] in {*commands, "-h", "--help", "--version"}:
         return arguments
     return [DEFAULT_COMMAND, *arguments]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from traceanalyze.report.model import Report
     from traceanalyze.report.view import View
 
-_SUFFIXES = {".json": "json", ".txt": "console", ".xlsx": "xlsx"}
-_TABLES = ("csv", "parquet")
+_SUFFIXES = {".json": "json", ".txt": "console", ".xlsx": "xlsx", ".svg": "svg", ".html": "html", ".md": "markdown"}
+TABLES = ("csv", "parquet")
 """Formats of which each table is a file."""
 _TABLE_SUFFIXES = (".csv", ".parquet")
 _EACH_A_FILE = "every table is a file of its own; give a folder, such as tables/"
@@ -39,21 +39,21 @@ class Target:
         if output is None or output == "-":
             if format_ == "xlsx":
                 raise UsageError("--format xlsx: give a file name, --output report.xlsx")
-            if format_ in _TABLES:
+            if format_ in TABLES:
                 raise UsageError(f"--format {format_}: give a folder, --output tables/")
             return cls(None, format_ or "console")
         path = Path(output)
-        _refuse_input(path, inputs)
+        refuse_input(path, inputs)
         if not path.parent.is_dir():
             raise UsageError(f"--output {output}: the folder {path.parent} does not exist")
-        if format_ in _TABLES or path.is_dir() or output.endswith(("/", "\\")):
+        if format_ in TABLES or path.is_dir() or output.endswith(("/", "\\")):
             return cls(path, _folder_format(output, path, format_))
         return cls(path, _file_format(output, path, format_))
 
 
 def _folder_format(output: str, path: Path, format_: str | None) -> str:
     chosen = format_ or "csv"
-    if chosen not in _TABLES:
+    if chosen not in TABLES:
         raise UsageError(f"--output {output}: this is a folder; give a file name for --format {chosen}")
     if path.exists() and not path.is_dir():
         raise UsageError(f"--output {output}: this is a file; --format {chosen} needs a folder")
@@ -69,14 +69,15 @@ def _file_format(output: str, path: Path, format_: str | None) -> str:
         raise UsageError(f"--output {output}: {_EACH_A_FILE}")
     if chosen is None:
         raise UsageError(
-            f"--output {output}: end the name in .xlsx, .json or .txt (a file) or in / (a folder), or give --format"
+            f"--output {output}: end the name in .xlsx, .html, .md, .json, .svg or .txt (a file) or in / (a folder), "
+            "or give --format"
         )
     if (chosen == "xlsx") != (suffix == ".xlsx"):
         raise UsageError(f"--output {output}: --format {chosen} and the name's ending do not go together")
     return chosen
 
 
-def _refuse_input(path: Path, inputs: Iterable[str]) -> None:
+def refuse_input(path: Path, inputs: Iterable[str]) -> None:
     """A report must not replace what it was made from."""
     for given in map(Path, inputs):
         if path.exists() and given.exists() and path.samefile(given):
@@ -94,15 +95,14 @@ def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -
         return
     from traceanalyze.cli.files import write_folder, write_whole
 
-    if target.format in _TABLES:
+    if target.format in TABLES:
         from traceanalyze.report import folder
 
-        files = folder.files(reports, texts, target.format)
-        write_folder(target.path, files)
-        sys.stderr.write(f"Wrote {len(files)} files to {target.path}\n")
+        count = write_folder(target.path, folder.files(reports, texts, target.format))
+        sys.stderr.write(f"Wrote {count} files to {target.path}\n")
         return
     # Folders and globs show only now which files they stood for.
-    _refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
+    refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
     write_whole(target.path, _content(reports, target, texts, view))
     sys.stderr.write(f"Wrote {target.path}\n")
 
@@ -120,6 +120,18 @@ def _text(reports: Sequence[Report], target: Target, texts: Texts, view: View) -
         from traceanalyze.report import json
 
         return json.render(reports, texts)
+    if target.format == "svg":
+        from traceanalyze.report import flame
+
+        return flame.render(reports, texts)
+    if target.format == "html":
+        from traceanalyze.report import html
+
+        return html.render(reports, texts)
+    if target.format == "markdown":
+        from traceanalyze.report import markdown
+
+        return markdown.render(reports, texts)
     from traceanalyze.report import console
 
     style = console.style_for(sys.stdout) if target.path is None else console.file_style()

@@ -29,6 +29,8 @@ class ClassifyOptions:
     step_marker: re.Pattern[str] | None = None
 
 
+OVERLAY_CATEGORY = "traceanalyze_overlay"
+"""Of events that this tool added to a trace (`report/perfetto`): never part of a recording."""
 _KINDS = {
     "kernel": EventKind.KERNEL,
     "gpu_memcpy": EventKind.MEMCPY,
@@ -38,6 +40,9 @@ _KINDS = {
     "gpu_user_annotation": EventKind.DEVICE_ANNOTATION,
     "cuda_sync": EventKind.DEVICE_CONTROL,
     "cuda_event": EventKind.DEVICE_CONTROL,
+    "hccl_task": EventKind.DEVICE_CONTROL,
+    "npu_control": EventKind.DEVICE_CONTROL,
+    "overlap_analysis": EventKind.DEVICE_CONTROL,
     "collective_comm": EventKind.DEVICE_CONTROL,
     "cuda_profiler_range": EventKind.DEVICE_CONTROL,
     "hardware_counters": EventKind.DEVICE_CONTROL,
@@ -47,6 +52,8 @@ _KINDS = {
     "python_function": EventKind.PYTHON,
     "overhead": EventKind.OVERHEAD,
     "trace": EventKind.OVERHEAD,
+    "gc": EventKind.OVERHEAD,
+    OVERLAY_CATEGORY: EventKind.OVERHEAD,
 }
 KIND_NAMES = {
     "kernel": EventKind.KERNEL,
@@ -161,6 +168,7 @@ def _is_comm_name(name: str) -> bool:
 _EXPLICIT_SYNC = re.compile(
     r"(cuda|hip)(Device|Stream|Event|Ctx)Synchronize|cu(Ctx|Stream|Event)Synchronize"
     r"|hip(Ctx|Stream|Event)Synchronize|aclrtSynchronize(Device|Stream|Event)(WithTimeout)?|SynchronizeStream"
+    r"|(Device|Stream|Event)Synchronize(WithTimeout)?"
 )
 _BLOCKING_COPY = re.compile(
     r"(cuda|hip)Memcpy([23]D)?(_v\d+)?|(cuda|hip)Memcpy(To|From)Symbol|hipMemcpyWithStream|cuMemcpy(DtoH|HtoD)(_v\d+)?|aclrtMemcpy"
@@ -173,26 +181,29 @@ _ALLOC = re.compile(
 _IMPLICIT_SYNC = re.compile(r"(cuda|hip)Free(Host)?|cudaHostAlloc|hipHostMalloc|hipHostFree|aclrtFree.*")
 _LAUNCH = re.compile(
     r".*LaunchKernel|.*LaunchCooperativeKernel|hipModuleLaunchKernel|hipExt.*Launch|.*GraphLaunch"
-    r"|Node@launch|Runtime@KernelLaunch|AscendCL@acl(nn|opExecute)|Hccl@|Enqueue|Dequeue@"
+    r"|Node@launch|Runtime@KernelLaunch|AscendCL@(acl(nn|opExecute|opCompileAndExecute)|hcom_|Hccl)"
+    r"|(Hccl|Communication)@|Enqueue|Dequeue@"
 )
+_PREPARES = re.compile(r"AscendCL@aclnn\w+GetWorkspaceSize")
+_CANN_LAYER = re.compile(r"(AscendCL|Runtime|Node|Model|Hccl|Communication)@")
+"""What CANN puts before the name of a call."""
 _COPY = re.compile(r".*Memcpy|.*Memset")
 _ASYNC_COPY = re.compile(r".*Memcpy.*Async")
 
 
 def api_class(name: str) -> tuple[ApiClass, SyncKind]:
     """What a runtime call does, and whether it is a sync point by its name (definitions §2.4, §7)."""
-    if _EXPLICIT_SYNC.fullmatch(name):
+    bare = _CANN_LAYER.sub("", name, count=1)
+    if _EXPLICIT_SYNC.fullmatch(bare):
         return ApiClass.SYNC, SyncKind.EXPLICIT
-    if _BLOCKING_COPY.fullmatch(name):
+    if _BLOCKING_COPY.fullmatch(bare):
         return ApiClass.SYNC, SyncKind.BLOCKING_COPY
-    if _ALLOC.match(name):
-        implicit = _IMPLICIT_SYNC.fullmatch(name) is not None
+    if _ALLOC.match(bare):
+        implicit = _IMPLICIT_SYNC.fullmatch(bare) is not None
         return ApiClass.ALLOC, SyncKind.IMPLICIT if implicit else SyncKind.NONE
     if _LAUNCH.match(name):
-        return ApiClass.LAUNCH, SyncKind.NONE
-    if _COPY.match(name):
-        return ApiClass.COPY, SyncKind.NONE
-    return ApiClass.OTHER, SyncKind.NONE
+        return ApiClass.OTHER if _PREPARES.fullmatch(name) else ApiClass.LAUNCH, SyncKind.NONE
+    return ApiClass.COPY if _COPY.match(name) else ApiClass.OTHER, SyncKind.NONE
 
 
 def is_async_copy(name: str) -> bool:

@@ -1,4 +1,12 @@
-"""What accelerators can do at most: dense arithmetic by element type and memory bandwidth, as their makers state."""
+"""What accelerators can do at most: dense arithmetic by element type and memory bandwidth, as their makers state.
+
+fp64 and fp32 are the rates of matrix units where these have the type (A100, H100 and H200 for fp64; AMD for both), else
+of the vector units. Figures were entered by hand, and checked against each other (ratios between element types, units
+times clock, half of the figures with sparsity), not against the documents again. Least certain: the bandwidth of B200
+(7.7 to 8 TB/s, by system) and of H100 PCIe, and the GeForce cards, which run at other clocks than the reference.
+Not entered because not known well enough: Ascend 910B and 910C, whose variants differ in cores and clock; MI300A;
+A800, H800 and H20; GB200.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +26,7 @@ class Peaks:
     pattern: str
     """Regular expression searched in the device's name."""
     tflops: Mapping[str, float]
-    """10¹² operations per second, dense, by element type; 16-bit types accumulate in 32 bits."""
+    """10¹² operations per second, dense, by element type; 8-bit and 16-bit floats accumulate in 32 bits."""
     bandwidth: float
     """Memory bandwidth, 10⁹ bytes per second."""
     source: str
@@ -44,7 +52,15 @@ _HOPPER_TFLOPS = {
     "fp8": 1978.9,
     "int8": 1978.9,
 }
-_HOPPER_NVL_TFLOPS = {"fp64": 60.0, "fp32": 60.0, "tf32": 417.5, "fp16": 835.5, "bf16": 835.5, "fp8": 1670.5}
+_HOPPER_NVL_TFLOPS = {
+    "fp64": 60.0,
+    "fp32": 60.0,
+    "tf32": 417.5,
+    "fp16": 835.5,
+    "bf16": 835.5,
+    "fp8": 1670.5,
+    "int8": 1670.5,
+}
 _MI300_TFLOPS = {
     "fp64": 163.4,
     "fp32": 163.4,
@@ -58,28 +74,43 @@ _MI300_TFLOPS = {
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
 """Element types that have a peak rate."""
 PEAKS = (
+    Peaks("V100S PCIe", r"V100S", {"fp64": 8.2, "fp32": 16.4, "fp16": 130.0}, 1134, _V100),
     Peaks("V100 PCIe", r"V100.*PCIE", {"fp64": 7.0, "fp32": 14.0, "fp16": 112.0}, 900, _V100),
     Peaks("V100 SXM2", r"V100", {"fp64": 7.8, "fp32": 15.7, "fp16": 125.0}, 900, _V100),
-    Peaks("A100 80GB PCIe", r"A100.*80GB.*PCIe|A100.*PCIe.*80GB", _A100_TFLOPS, 1935, _A100),
-    Peaks("A100 80GB SXM", r"A100.*80GB|PG509-210", _A100_TFLOPS, 2039, _A100),
-    Peaks("A100 40GB", r"A100", _A100_TFLOPS, 1555, "NVIDIA A100 architecture white paper (2020)"),
+    Peaks("A100 80GB PCIe", r"\bA100.*80GB.*PCIe|\bA100.*PCIe.*80GB", _A100_TFLOPS, 1935, _A100),
+    Peaks("A100 80GB SXM", r"\bA100.*80GB|PG509-210", _A100_TFLOPS, 2039, _A100),
+    Peaks(
+        "A100 40GB",
+        r"\bA100(?![\dX])(?!.*64GB)",
+        _A100_TFLOPS,
+        1555,
+        "NVIDIA A100 architecture white paper (2020)",
+    ),
     Peaks(
         "H100 PCIe",
-        r"H100.*PCIe",
+        r"\bH100.*PCIe",
         {"fp64": 51.2, "fp32": 51.2, "tf32": 378.0, "fp16": 756.0, "bf16": 756.0, "fp8": 1513.0, "int8": 1513.0},
         2039,
         "NVIDIA H100 architecture white paper (2022), half of the figures with sparsity",
     ),
-    Peaks("H100 NVL", r"H100.*NVL", _HOPPER_NVL_TFLOPS, 3938, _H100),
-    Peaks("H100 SXM", r"H100", _HOPPER_TFLOPS, 3352, _H100),
-    Peaks("H200 NVL", r"H200.*NVL", _HOPPER_NVL_TFLOPS, 4800, _H200),
-    Peaks("H200 SXM", r"H200", _HOPPER_TFLOPS, 4800, _H200),
+    Peaks("H100 NVL", r"\bH100.*NVL", _HOPPER_NVL_TFLOPS, 3938, _H100),
+    Peaks("H100 SXM", r"\bH100", _HOPPER_TFLOPS, 3352, _H100),
+    Peaks("H200 NVL", r"\bH200.*NVL", _HOPPER_NVL_TFLOPS, 4800, _H200),
+    Peaks("H200 SXM", r"\bH200", _HOPPER_TFLOPS, 4800, _H200),
     Peaks(
         "B200",
         r"\bB200",
         {"fp64": 37.0, "fp32": 75.0, "tf32": 1125.0, "fp16": 2250.0, "bf16": 2250.0, "fp8": 4500.0, "int8": 4500.0},
         8000,
         "NVIDIA HGX B200 datasheet (2024), an eighth of the board, half of the figures with sparsity",
+    ),
+    Peaks("GH200 96GB", r"\bGH200 480GB", _HOPPER_TFLOPS, 4000, "NVIDIA GH200 datasheet (2024)"),
+    Peaks(
+        "L40S",
+        r"\bL40S",
+        {"fp64": 1.43, "fp32": 91.6, "tf32": 183.0, "fp16": 362.0, "bf16": 362.0, "fp8": 733.0, "int8": 733.0},
+        864,
+        "NVIDIA L40S datasheet (2023), half of the figures with sparsity",
     ),
     Peaks(
         "GeForce RTX 2080 Ti",
@@ -97,7 +128,7 @@ PEAKS = (
     ),
     Peaks(
         "GeForce RTX 4090",
-        r"RTX 4090(?! D)",
+        r"RTX 4090(?! D| Laptop)",
         {"fp64": 1.29, "fp32": 82.6, "tf32": 82.6, "fp16": 165.2, "bf16": 165.2, "fp8": 330.3, "int8": 660.6},
         1008,
         "NVIDIA Ada architecture white paper (2023)",

@@ -181,8 +181,13 @@ _BY_OP = (
     (KernelGroup.OPTIMIZER, re.compile(r"_fused_(adam|adamw|sgd|adagrad)|_foreach_|[Oo]ptimizer")),
     (KernelGroup.EMBEDDING, re.compile(r"embedding")),
     (KernelGroup.NORMALIZATION, re.compile(r"norm(?!al)")),
-    (KernelGroup.CONVOLUTION, re.compile(r"conv(?!ert)")),
-    (KernelGroup.MATMUL, re.compile(r"::(_?\w*mm_?|mv|dot|linear|matmul|einsum|bilinear|_scaled_mm\w*|\w*addmm\w*)$")),
+    (KernelGroup.CONVOLUTION, re.compile(r"[Cc]onv(?!ert)")),
+    (
+        KernelGroup.MATMUL,
+        re.compile(
+            r"::(_?\w*mm_?|mv|dot|linear|matmul|einsum|bilinear|_scaled_mm\w*|\w*addmm\w*)$|(^|aclnn)(Batch)?Mat[Mm]ul"
+        ),
+    ),
     (KernelGroup.SOFTMAX, re.compile(r"softmax")),
     (KernelGroup.POOLING, re.compile(r"pool")),
     (KernelGroup.LAYOUT, re.compile(r"::(copy_|_to_copy|cat|_cat|stack|contiguous|clone|transpose\w*|permute|to)$")),

@@ -153,6 +153,21 @@ class SnapshotDevice:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessStatistics:
+    """What `torch.cuda.memory_stats()` said: of the whole process, whatever the history still holds. None: not told."""
+
+    path: str
+    retries: int | None
+    ooms: int | None
+    peak_allocated: int | None
+    """Block bytes."""
+    peak_reserved: int | None
+    peak_requested: int | None
+    peak_inactive: int | None
+    """Free pieces of split blocks."""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One snapshot file."""
 
@@ -167,6 +182,7 @@ class Snapshot:
     settings: Mapping[str, object]
     """Allocator configuration at the dump; empty where the file does not say."""
     annotations: Annotations | None = None
+    statistics: ProcessStatistics | None = None
     overflowed: bool | None = None
     """Whether the ring buffer forgot events; None before torch 2.12."""
     notes: tuple[str, ...] = ()

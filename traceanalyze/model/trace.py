@@ -77,6 +77,11 @@ class Origin:
 
     path: str
     format: str = "kineto"
+    """kineto or ascend."""
+    form: str = ""
+    """Of an Ascend profile, which of its exports was read: text or db."""
+    level: str = ""
+    """Of an Ascend profile, how much was recorded: Level_none, Level0, Level1, Level2; empty when unknown."""
     size_bytes: int = 0
     """Size of the file as stored."""
     text_bytes: int = 0
@@ -106,6 +111,35 @@ class ReadReport:
 
 
 @dataclass(frozen=True, slots=True)
+class VendorStep:
+    """One row of the profile's own table of step times (Ascend `step_trace_time`); ns, None where it does not say.
+
+    `stage` is the span of the device's work without `bubble`, the time in receive operations; `preparing` is the time
+    from the step's start on the host to its first device work. Copies count as `free`.
+    """
+
+    step: int | None
+    device: int | None
+    computing: int | None
+    communication: int | None
+    not_overlapped: int | None
+    overlapped: int | None
+    free: int | None
+    stage: int | None
+    bubble: int | None
+    preparing: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class VendorNumbers:
+    """What the profile says of its own steps: printed beside our numbers and compared with them, never used in them."""
+
+    source: str
+    """File or table it is from."""
+    steps: tuple[VendorStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """One rank's recording. Time is int64 ns; absolute time is `base_ns` + t."""
 
@@ -130,7 +164,13 @@ class Trace:
     options: Mapping[str, bool] = field(default_factory=dict)
     """Profiler options the file states: record_shapes, with_stack, profile_memory, with_modules, with_flops."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions the file states: schema, cuda_runtime, cuda_driver, cupti, hip_runtime, roctracer, torch …"""
+    """Versions the file states: schema, cuda_runtime, cuda_driver, cupti, hip_runtime, roctracer, torch, torch_npu,
+    cann …"""
+    vendor: VendorNumbers | None = None
+    """The profile's own step times, where it has them."""
+    environment: Mapping[str, str] | None = None
+    """Environment variables that the profile states, and that are of this vendor's libraries; a variable with an empty
+    text was not set. None where the profile states none."""
 
     def track_text(self, track: int) -> tuple[str, str]:
         """Process id and thread id of a track, as written in the file."""

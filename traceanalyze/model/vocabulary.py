@@ -21,7 +21,7 @@ class EventKind(IntEnum):
     API = 9
     """Runtime or driver call."""
     OVERHEAD = 10
-    """The profiler's own."""
+    """The profiler's own, or of Python's garbage collector."""
 
 
 class DeviceClass(IntEnum):
@@ -99,6 +99,8 @@ class Mode(IntEnum):
     """No device events: host time only."""
     EMPTY = 3
     """Nothing with a duration."""
+    MEMORY = 4
+    """An allocator snapshot: a history of events, no windows."""
 
 
 class Level(IntEnum):

@@ -30,9 +30,9 @@ class Kind(Enum):
     PICKLE = "this is a Python pickle, not a trace; give the .json file export_chrome_trace wrote"
     PERFETTO = "this is a Perfetto protobuf trace, not supported; give the JSON trace the PyTorch profiler wrote"
     ASCEND_DB = (
-        "this is the database of an Ascend profile, not supported in this version yet; give a PyTorch (Kineto) trace"
+        "this is the database of an Ascend profile, which can only be read from a file of its own; "
+        "unpack or save it first"
     )
-    ASCEND = "this is the trace of an Ascend profile, not supported in this version yet; give a PyTorch (Kineto) trace"
     SQLITE = (
         "this is an SQLite database (Nsight Systems?), not supported; give the JSON trace the PyTorch profiler wrote"
     )

@@ -1,4 +1,4 @@
-"""The arguments of Kineto events worth keeping: canonical name, how to read it, and its keys over the years."""
+"""The arguments of events worth keeping: canonical name, how to read it, and its keys over the years."""
 
 from __future__ import annotations
 
@@ -36,6 +36,28 @@ EVENT_FIELDS = (
     Field("occupancy", Kind.REAL, ("est. achieved occupancy %",)),
 )
 """Of complete events. "Device" of 2021 operators is a process id, hence no alias of `device`."""
+
+_OF_HOST_EVENTS = frozenset({"sequence", "fwd_thread", "shapes", "dtypes", "concrete", "stack", "module"})
+
+ASCEND_FIELDS = (
+    *(field for field in EVENT_FIELDS if field.name in _OF_HOST_EVENTS),
+    Field("connection", Kind.INT, ("connection_id",)),
+    Field("queue_id", Kind.INT, ("correlation_id",)),
+    Field("task_type", Kind.TEXT, ("Task Type",)),
+    Field("task_stream", Kind.INT, ("Physic Stream Id", "Stream Id", "stream id")),
+    Field("task", Kind.INT, ("Task Id",)),
+    Field("task_bytes", Kind.INT, ("size(Byte)", "size(B)", "data size(Byte)")),
+    Field("operation", Kind.TEXT, ("memcpy direction", "operation")),
+    Field("link_type", Kind.TEXT, ("link type",)),
+    Field("transport", Kind.TEXT, ("transport type",)),
+    Field("src_rank", Kind.INT, ("src rank",)),
+    Field("dst_rank", Kind.INT, ("dst rank",)),
+    Field("data_type", Kind.TEXT, ("data_type",)),
+    Field("count", Kind.INT, ("count",)),
+    Field("rank_size", Kind.INT, ("rank_size",)),
+    Field("algorithm", Kind.TEXT, ("alg_type",)),
+)
+"""Of complete events of Ascend profiles; `readers/ascend/text.py` makes the model's fields of them."""
 
 INSTANT_FIELDS = (
     Field("bytes", Kind.INT, ("Bytes",)),

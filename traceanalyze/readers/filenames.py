@@ -17,6 +17,7 @@ _EXPLICIT = (
     re.compile(r"(?:^|[^a-z])rank[_-]?(\d{1,6})(?!\d)", re.IGNORECASE),
     re.compile(r"(?:^|[^a-z])worker[_-]?(\d{1,6})(?!\d)", re.IGNORECASE),
 )
+_ASCEND_OUTPUT = "ASCEND_PROFILER_OUTPUT"
 _ENDINGS = re.compile(r"(?:\.pt\.trace)?\.json(?:\.gz)?$|\.gz$", re.IGNORECASE)
 _NUMBERED = re.compile(r"[_.-](\d{1,6})\.(?:pt\.trace\.)?json(?:\.gz)?$", re.IGNORECASE)
 
@@ -58,5 +59,6 @@ def run_folder(path: str) -> str:
 
 
 def short_name(path: str) -> str:
-    """File name without the endings every trace has."""
-    return _ENDINGS.sub("", PurePath(path.replace(ARCHIVE_MARK, "/")).name)
+    """File name without the endings every trace has; an Ascend profile's output folder goes by the one above."""
+    pure = PurePath(path.replace(ARCHIVE_MARK, "/"))
+    return _ENDINGS.sub("", pure.parent.name if pure.name == _ASCEND_OUTPUT and pure.parent.name else pure.name)

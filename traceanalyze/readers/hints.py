@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NAMES_SHOWN = 3
+_ASCEND = (
+    "an Ascend profile has ASCEND_PROFILER_OUTPUT with trace_view.json or a database; "
+    "torch_npu.profiler.profiler.analyse makes them"
+)
 
 
 def not_found(path: Path) -> InputError:
@@ -37,7 +41,7 @@ def nothing_found(place: str, what: str, ignored: Sequence[str]) -> InputError:
         return InputError(f"{place}: {found}; give the trace export_chrome_trace wrote")
     names = ", ".join(ignored[:_NAMES_SHOWN]) + (", …" if len(ignored) > _NAMES_SHOWN else "")
     count = "1 file, not a trace" if len(ignored) == 1 else f"{len(ignored):,} files, none of them a trace"
-    ascend = "; Ascend profiles are not supported in this version yet" if _looks_ascend(place, *ignored) else ""
+    ascend = f"; {_ASCEND}" if _looks_ascend(place, *ignored) else ""
     return InputError(f"{place}: no trace in this {what}: {count}: {names}{ascend}")
 
 

@@ -1,21 +1,30 @@
-"""A Chrome trace of the PyTorch profiler (Kineto, any torch since 1.8) as a `Trace`."""
+"""A recording as a `Trace`: a Chrome trace of the PyTorch profiler (Kineto, any torch since 1.8), or an Ascend profile.
+
+Both kinds of Chrome trace go through the same scanner; what it found tells which of them it was.
+"""
 
 from __future__ import annotations
 
 import io
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.errors import InputError
+from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.trace import Origin, ReadReport, Trace
+from traceanalyze.readers.ascend.folder import Profile, profile_at, profile_of
+from traceanalyze.readers.ascend.text import ascend_trace, is_ascend, looks_ascend
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
-from traceanalyze.readers.fields import EVENT_FIELDS, INSTANT_FIELDS
+from traceanalyze.readers.fields import ASCEND_FIELDS, EVENT_FIELDS, INSTANT_FIELDS
 from traceanalyze.readers.filenames import explicit_rank, host_and_pid
 from traceanalyze.readers.header import parse_header, process_names, thread_names
 from traceanalyze.readers.nothing import no_events
 from traceanalyze.readers.scan import scan
+from traceanalyze.readers.source import STDIN
 from traceanalyze.readers.streams import open_stream
 
 if TYPE_CHECKING:
@@ -26,7 +35,8 @@ if TYPE_CHECKING:
     from traceanalyze.readers.source import Source
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
-_ASCEND_PROCESSES = {"Ascend Hardware", "CANN"}
+_FIELDS = (EVENT_FIELDS, ASCEND_FIELDS)
+"""Arguments of events to read, of Kineto and of Ascend traces; one list has no room for all."""
 
 
 def read_trace(source: Source, progress: Callable[[int], None] | None = None) -> Trace:
@@ -39,13 +49,21 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None) ->
     Raises:
         InputError: The source cannot be read, is something else, or holds no event.
     """
+    profile = profile_at(Path(source.folder)) if source.folder else None
+    if profile is not None and profile.timeline is None and profile.database is not None:
+        return _database(profile, progress)
     with open_stream(source, progress) as stream:
         kind = sniff(stream.head, source.name)
+        if kind in {Kind.ASCEND_DB, Kind.SQLITE} and not source.member and source.path != STDIN:
+            return _database(profile_of(Path(source.path), database=True), progress)
         if kind not in {Kind.TRACE, Kind.JSON, Kind.BLANK}:
             raise explain(kind, _with_fault(source.name, stream.fault))
-        found = scan(stream.readinto, event_fields=EVENT_FIELDS, instant_fields=INSTANT_FIELDS)
+        ascend = profile is not None or looks_ascend(stream.head)
+        found = scan(stream.readinto, event_fields=_FIELDS[ascend], instant_fields=INSTANT_FIELDS)
     if not _has_rows(found):
         raise no_events(found, kind, _with_fault(source.name, stream.fault))
+    if is_ascend(found) != ascend:
+        found = _scanned_again(source, ascend=not ascend)
     trailing = stream.trailing_bytes
     stored = _Stored(
         name=source.name,
@@ -54,8 +72,17 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None) ->
         compressed=stream.compressed,
         fault=stream.fault,
         notes=(f"{trailing:,} bytes after the end of the gzip stream were ignored",) if trailing else (),
+        profile=profile,
     )
     return _trace(found, stored)
+
+
+def _scanned_again(source: Source, *, ascend: bool) -> Scan:
+    """The scan of a source whose beginning did not tell what it is, with the arguments that its kind has."""
+    if source.size is None:
+        raise InputError(f"{source.name}: its beginning does not tell what it is; save it to a file first")
+    with open_stream(source) as stream:
+        return scan(stream.readinto, event_fields=_FIELDS[ascend], instant_fields=INSTANT_FIELDS)
 
 
 def read_text(text: bytes, name: str = "text") -> Trace:
@@ -64,10 +91,13 @@ def read_text(text: bytes, name: str = "text") -> Trace:
     Raises:
         InputError: It holds no event.
     """
-    found = scan(io.BytesIO(text).readinto, event_fields=EVENT_FIELDS, instant_fields=INSTANT_FIELDS)
+    ascend = looks_ascend(text[:HEAD_BYTES])
+    found = scan(io.BytesIO(text).readinto, event_fields=_FIELDS[ascend], instant_fields=INSTANT_FIELDS)
     if not _has_rows(found):
         raise no_events(found, sniff(text[:HEAD_BYTES]), name)
-    return _trace(found, _Stored(name=name, file=name, size=len(text)))
+    if is_ascend(found) != ascend:
+        found = scan(io.BytesIO(text).readinto, event_fields=_FIELDS[not ascend], instant_fields=INSTANT_FIELDS)
+    return _trace(found, _Stored(name=name, file=name, size=len(text), profile=Profile(Path(name), None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +110,8 @@ class _Stored:
     compressed: bool = False
     fault: str | None = None
     notes: tuple[str, ...] = ()
+    profile: Profile | None = None
+    """The files of the Ascend profile it belongs to, when a folder was read."""
 
 
 def _has_rows(found: Scan) -> bool:
@@ -87,9 +119,9 @@ def _has_rows(found: Scan) -> bool:
 
 
 def _trace(found: Scan, stored: _Stored) -> Trace:
+    if is_ascend(found):
+        return _ascend(found, stored)
     names = process_names(found.metadata)
-    if _ASCEND_PROCESSES & {name.partition(" [")[0] for name in names.values()}:
-        raise explain(Kind.ASCEND, stored.name)
     header = parse_header(found.header)
     read = ReadReport(
         counts=found.counts,
@@ -108,7 +140,7 @@ def _trace(found: Scan, stored: _Stored) -> Trace:
         instants=replace(found.instants, fields=_present(found.instants.fields)),
         flows=found.flows,
         base_ns=_base(found, header),
-        resolution_ns=1 if found.fractional else 1000,
+        resolution_ns=1 if found.fractional and _finer_than_us(found) else 1000,
         devices=header.devices,
         process_names=names,
         thread_names=thread_names(found.metadata),
@@ -116,6 +148,27 @@ def _trace(found: Scan, stored: _Stored) -> Trace:
         options=header.options,
         versions=header.versions,
     )
+
+
+def _ascend(found: Scan, stored: _Stored) -> Trace:
+    profile = stored.profile or profile_of(Path(stored.file))
+    origin = Origin(path=stored.name, size_bytes=stored.size, text_bytes=found.size, compressed=stored.compressed)
+    read = ReadReport(
+        counts=found.counts,
+        phases=found.phases,
+        fault=found.fault,
+        truncated=found.truncated,
+        stream_fault=stored.fault,
+        notes=stored.notes,
+    )
+    return ascend_trace(found, profile, origin, read)
+
+
+def _database(profile: Profile, progress: Callable[[int], None] | None) -> Trace:
+    # Imported when needed: most recordings are none, and SQLite takes time to load.
+    from traceanalyze.readers.ascend.db import read_database
+
+    return read_database(profile, progress)
 
 
 def _origin(stored: _Stored, text_bytes: int, header: Header, names: Mapping[str, str]) -> Origin:
@@ -150,6 +203,16 @@ def _process(names: Mapping[str, str], paths: Sequence[str]) -> tuple[str | None
 def _present(fields: Mapping[str, Sparse]) -> dict[str, Sparse]:
     """Columns with a value; absence of a column means that no event has it."""
     return {name: column for name, column in fields.items() if len(column.row)}
+
+
+def _finer_than_us(found: Scan) -> bool:
+    """Whether the recording itself has such times: what this tool has drawn over it does not tell its clock."""
+    events, drawn = found.events, found.strings.lookup(found.events.cat, lambda text: text == OVERLAY_CATEGORY)
+    if not drawn.any():
+        return True
+    own = drawn == 0
+    times = (events.ts[own], events.dur[own], found.instants.ts, found.flows.ts)
+    return any(bool((column % 1000).any()) for column in times)
 
 
 def _base(found: Scan, header: Header) -> int:

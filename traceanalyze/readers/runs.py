@@ -1,8 +1,9 @@
 """Recordings to runs: which files are the ranks of one execution, and which are different recordings.
 
-Files belong to one run if they lie in one folder, tell different ranks (or at least different processes) of a world of
-one size, and overlap in time. The clocks of hosts may differ, so a rank that is missing may also come from a file that
-does not overlap. Nothing is put together without such evidence.
+Files belong to one run if they lie in one folder (Ascend profiles: or in folders of the hosts of one job), tell
+different ranks (or at least different processes) of a world of one size, and overlap in time. The clocks of hosts may
+differ, so a rank that is missing may also come from a file that does not overlap. Nothing is put together without such
+evidence.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ class _Recording:
 def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
     """Put traces together that are ranks of one run; runs in the order of their folders, then of time."""
     distinct, repeats = _without_repeats(traces)
+    above = _folders_of_hosts(distinct)
     folders: dict[str, list[Trace]] = {}
     for trace in distinct:
-        folders.setdefault(run_folder(trace.origin.path), []).append(trace)
+        folder = run_folder(trace.origin.path)
+        folders.setdefault(above.get(folder, folder), []).append(trace)
     runs = [
         _run(recording, repeats, number if len(recordings) > 1 else 0)
         for folder, members in folders.items()
@@ -44,6 +47,24 @@ def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
         for number, recording in enumerate(recordings, 1)
     ]
     return tuple(runs)
+
+
+def _folders_of_hosts(traces: Sequence[Trace]) -> dict[str, str]:
+    """Folders to be told by the one above: those of the hosts of one job, which Ascend profiles may lie in.
+
+    They lie side by side, and all their ranks are known and different.
+    """
+    jobs: dict[str, list[Trace]] = {}
+    for trace in traces:
+        if trace.origin.format == "ascend":
+            jobs.setdefault(str(PurePath(run_folder(trace.origin.path)).parent), []).append(trace)
+    above: dict[str, str] = {}
+    for job, members in jobs.items():
+        ranks = [trace.origin.rank for trace in members]
+        if None not in ranks and len(set(ranks)) == len(ranks):
+            above |= {run_folder(trace.origin.path): job for trace in members}
+    hosts = {job: {folder for folder, found in above.items() if found == job} for job in above.values()}
+    return {folder: job for folder, job in above.items() if len(hosts[job]) > 1}
 
 
 def _without_repeats(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
+from traceanalyze.readers.ascend.folder import profile_at
 from traceanalyze.readers.detect import Kind, sniff
 from traceanalyze.readers.source import Source
 
@@ -21,7 +22,10 @@ _RESOURCE_FORKS = "__MACOSX/"
 
 
 def files_of_folder(folder: Path) -> Iterator[Source]:
-    """Files below a folder; hidden ones are left out, links are followed but never into the same folder twice."""
+    """Files below a folder; hidden ones are left out, links are followed but never into the same folder twice.
+
+    The folder of an Ascend profile is one source, and its files are none.
+    """
     seen: set[tuple[int, int]] = set()
     for place, folders, names in os.walk(folder, followlinks=True):
         status = Path(place).stat()
@@ -29,10 +33,26 @@ def files_of_folder(folder: Path) -> Iterator[Source]:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
+        profile = _ascend_profile(Path(place))
+        if profile is not None:
+            folders.clear()
+            yield profile
+            continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             if not name.startswith("."):
                 yield from file_or_members(Path(place, name))
+
+
+def _ascend_profile(folder: Path) -> Source | None:
+    """The source of an Ascend profile's folder; one that cannot be used says why when it is read."""
+    try:
+        profile = profile_at(folder)
+    except InputError:
+        return Source(str(folder), folder=str(folder))
+    if profile is None or profile.main is None:
+        return None
+    return Source(str(profile.main), folder=str(folder), size=profile.main.stat().st_size)
 
 
 def files_of_glob(pattern: str) -> Iterator[Source]:

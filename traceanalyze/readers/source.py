@@ -17,6 +17,8 @@ class Source:
     """File to open, "-" for standard input."""
     member: str = ""
     """Name inside the archive `path`; empty for a plain file."""
+    folder: str = ""
+    """Folder of the profile that `path` is the main file of, when a profile is more than one file (Ascend)."""
     size: int | None = None
     """Bytes that reading it takes from the file (of an archive: the unpacked member); None if unknown, as of a pipe."""
 
@@ -25,4 +27,6 @@ class Source:
         """What a user calls it."""
         if self.path == STDIN:
             return "standard input"
+        if self.folder:
+            return self.folder
         return f"{self.path}{ARCHIVE_MARK}{self.member}" if self.member else self.path

@@ -97,6 +97,8 @@ def _searched(place: str, what: str, candidates: Iterable[Source]) -> tuple[list
 
 def _why_not(source: Source) -> str | None:
     """Why a file found by searching is passed over (empty if its name says it); None for a trace."""
+    if source.folder:
+        return None
     if not (source.member or source.path).lower().endswith(TRACE_SUFFIXES):
         return ""
     try:

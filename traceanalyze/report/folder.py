@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Report, Table
+    from traceanalyze.report.model import CompareReport, Report, Table
 
     Contents = Callable[[], bytes]
 
@@ -33,9 +33,15 @@ def files(reports: Sequence[Report], texts: Texts, format_: str) -> dict[str, Co
     return found
 
 
+def compare_files(report: CompareReport, texts: Texts, format_: str) -> dict[str, Contents]:
+    """The same of a comparison."""
+    found: dict[str, Contents] = {INDEX: lambda: json.render_compare(report, texts).encode("utf-8", errors="replace")}
+    return found | {f"{table.key}.{format_}": partial(_TABLES[format_], table) for table in report.listing}
+
+
 def is_index(start: bytes) -> bool:
     """Whether a file that begins so was written as an index."""
-    return f'"{json.SCHEMA}"'.encode() in start
+    return any(f'"{schema}"'.encode() in start for schema in (json.SCHEMA, json.COMPARE_SCHEMA))
 
 
 def _named(reports: Sequence[Report]) -> Iterator[tuple[str, Table]]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 from traceanalyze import units
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Kind
+from traceanalyze.report.model import TIMES, Kind, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import Breakdown, Column, Message, RankReport, Row, Table, Value
@@ -22,9 +22,14 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.COUNT: units.count,
     Kind.NUMBER: units.count,
     Kind.BYTES: units.size,
+    Kind.MEMORY: units.memory,
+    Kind.MEMORY_CHANGE: lambda value: signed(units.memory(abs(value)), value),
+    Kind.BYTES_CHANGE: lambda value: signed(units.size(abs(value)), value),
 }
 # "3 event(s)", "1 device event(s)": the last number before decides.
 _PLURAL = re.compile(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
+
+_WIDE_STOP = re.compile("(?<=[。！？；：，]) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +46,16 @@ class Formatter:
         if value is None:
             return ""
         if isinstance(value, NotMeasured):
-            return f"{self.texts.messages['not_measured'].lower()}: {self.texts.reasons[value.reason]}"
+            return self.missing([value.reason])
         match kind:
             case Kind.DURATION:
-                text = units.duration(cast(int, value), self.resolution_ns)
+                text = units.duration(cast("int", value), self.resolution_ns)
+            case Kind.CHANGE:
+                text = signed(units.duration(abs(cast("int", value)), self.resolution_ns), cast("int", value))
+            case Kind.NAME if isinstance(value, Word):
+                text = self.texts.terms.get(value, value)
             case Kind.TERM:
-                text = self.texts.terms.get(cast(str, value), cast(str, value))
+                text = self.texts.terms.get(cast("str", value), cast("str", value))
             case Kind.FLAG:
                 text = self.texts.messages["yes" if value else "no"]
             case Kind.BREAKDOWN:
@@ -59,10 +68,11 @@ class Formatter:
         """A value in a column whose heading names the unit."""
         if isinstance(value, NotMeasured):
             return "n/m"
-        if kind == Kind.DURATION and unit is not None and value is not None:
-            return units.in_unit(cast(int, value), unit)
+        if kind in TIMES and unit is not None and value is not None:
+            ns = cast("int", value)
+            return signed(units.in_unit(abs(ns), unit), ns) if kind == Kind.CHANGE else units.in_unit(ns, unit)
         if kind == Kind.SHARE and value is not None:
-            return units.percent_cell(cast(float, value))
+            return units.percent_cell(cast("float", value))
         return self.value(kind, value)
 
     def message(self, message: Message) -> str:
@@ -73,6 +83,24 @@ class Formatter:
         """Any text with the values of a message filled in."""
         text = template.format(**{name: self.value(kind, value) for name, kind, value in message.values})
         return _PLURAL.sub(lambda found: found["stem"] + ("" if found["number"] == "1" else found["ending"]), text)
+
+    def sentences(self, messages: Iterable[Message]) -> str:
+        """Several sentences in a row; after a full-width stop there is no space."""
+        return _WIDE_STOP.sub("", " ".join(self.message(message) for message in messages))
+
+    def said_of(self, titles: Iterable[str], text: str) -> str:
+        """What holds for one or several things."""
+        words = self.texts.messages
+        return words["said_of"].format(title=words["group_mark"].join(titles), text=text)
+
+    def missing(self, reasons: Iterable[str]) -> str:
+        """That something was not measured, and why."""
+        words = self.texts.messages
+        return self.said_of([words["not_measured"].lower()], self._reasons(reasons))
+
+    def legend(self, reasons: Iterable[str]) -> str:
+        """What `n/m` means in a table, and why its cells have it."""
+        return self.texts.messages["legend"].format(reasons=self._reasons(reasons))
 
     def title(self, table: Table) -> str:
         """A table's title; one step needs no mean."""
@@ -103,6 +131,9 @@ class Formatter:
         """Advice on what to record, each once."""
         return list(dict.fromkeys(self.texts.hints[key] for key in rank.hints if key in self.texts.hints))
 
+    def _reasons(self, reasons: Iterable[str]) -> str:
+        return self.texts.messages["group_mark"].join(self.texts.reasons[reason] for reason in reasons)
+
     def _breakdown(self, parts: Breakdown) -> str:
         """The largest parts with their shares; one that is all of it needs no number."""
         whole = sum(amount for _, amount in parts)
@@ -112,14 +143,21 @@ class Formatter:
             term = self.texts.terms.get(key, key)
             if percent:
                 named.append(term if percent == 100 else f"{term} {percent} %")
-        return ", ".join(named)
+        return self.texts.messages["list_mark"].join(named)
+
+
+def signed(text: str, value: float) -> str:
+    """Text of an absolute value with the sign of the value, unless the text rounds it to nothing."""
+    if not any(digit in text for digit in "123456789"):
+        return text
+    return f"+{text}" if value > 0 else f"-{text}"
 
 
 def column_units(columns: Sequence[Column], rows: Sequence[Row], resolution_ns: int) -> dict[str, units.Unit]:
     """Unit of each scale of durations among these rows, chosen by the largest value."""
     longest: dict[str, int] = {}
     for index, column in enumerate(columns):
-        if column.kind == Kind.DURATION and not column.machine:
+        if column.kind in TIMES and not column.machine:
             known = [abs(value) for value in (row[index] for row in rows) if isinstance(value, int)]
             longest[column.scale] = max([longest.get(column.scale, 0), *known])
     return {scale: units.column_unit(ns, resolution_ns) for scale, ns in longest.items()}

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.model import Kind
+from traceanalyze.report.model import TIMES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Column, Finding, Message, RankReport, Report, Table, Value
+    from traceanalyze.report.model import Column, CompareReport, Finding, Message, RankReport, Report, Table, Value
 
 SCHEMA = "traceanalyze.report/1"
+COMPARE_SCHEMA = "traceanalyze.compare/1"
 
 Json = dict[str, Any]
 
@@ -30,6 +31,25 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
         "schema": SCHEMA,
         "tool": {"name": "traceanalyze", "version": version},
         "runs": [_run(report, texts) for report in reports],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def render_compare(report: CompareReport, texts: Texts) -> str:
+    """A comparison as one JSON document, schema `traceanalyze.compare/1`."""
+    formatter = Formatter(texts, report.resolution_ns)
+    messages = texts.messages
+    sides = report.tables["compare_sides"]
+    rows = () if isinstance(sides.rows, NotMeasured) else sides.rows
+    document = {
+        "schema": COMPARE_SCHEMA,
+        "tool": {"name": "traceanalyze", "version": report.version},
+        "verdict": [_message(item, formatter, messages) for item in report.verdict],
+        **{side: _row(sides.columns, row) for side, row in zip(("base", "candidate"), rows, strict=True)},
+        "notes": [_message(item, formatter, messages) for item in report.notes],
+        "caveats": [_message(item, formatter, messages) for item in report.caveats],
+        "quality": [_message(item, formatter, messages) for item in report.quality],
+        "tables": {table.key: _table(table, formatter) for table in report.listing if table is not sides},
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -74,7 +94,7 @@ def _message(message: Message, formatter: Formatter, templates: Mapping[str, str
 
 
 def _with_unit(name: str, kind: Kind) -> str:
-    return f"{name}_ns" if kind == Kind.DURATION and not name.endswith("_ns") else name
+    return f"{name}_ns" if kind in TIMES and not name.endswith("_ns") else name
 
 
 def _table(table: Table, formatter: Formatter) -> Json:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from traceanalyze.compare.results import Comparison
     from traceanalyze.model.vocabulary import Level, Mode
+    from traceanalyze.rules import finding as rule_findings
 
 Breakdown = tuple[tuple[str, int], ...]
 """Term keys and the nanoseconds of each."""
@@ -28,11 +30,19 @@ Value = int | float | str | bool | Breakdown | NotMeasured | None
 Row = tuple[Value, ...]
 
 
+class Word(str):
+    """A word of the tool where names of the trace stand: key of a term, translated by `Texts.terms`."""
+
+    __slots__ = ()
+
+
 class Kind(StrEnum):
     """What a value is, hence how it is formatted."""
 
     DURATION = "duration_ns"
     """Integer nanoseconds."""
+    CHANGE = "change_ns"
+    """Difference of durations, shown with its sign."""
     SHARE = "share"
     """Fraction, 1.0 is everything; shown in percent."""
     RATIO = "ratio"
@@ -41,6 +51,12 @@ class Kind(StrEnum):
     NUMBER = "number"
     """Any other plain number."""
     BYTES = "bytes"
+    MEMORY = "memory_bytes"
+    """Bytes of device memory, in binary units."""
+    MEMORY_CHANGE = "change_memory_bytes"
+    """Difference of them, shown with its sign."""
+    BYTES_CHANGE = "change_bytes"
+    """Difference of sizes, shown with its sign."""
     TEXT = "text"
     NAME = "name"
     """Text of any length (kernels, paths), may be shortened in the middle."""
@@ -53,12 +69,19 @@ class Kind(StrEnum):
 
 _DTYPES = {
     Kind.DURATION: "Int64",
+    Kind.CHANGE: "Int64",
     Kind.COUNT: "Int64",
     Kind.BYTES: "Int64",
+    Kind.MEMORY: "Int64",
+    Kind.MEMORY_CHANGE: "Int64",
+    Kind.BYTES_CHANGE: "Int64",
     Kind.SHARE: "Float64",
     Kind.RATIO: "Float64",
     Kind.NUMBER: "Float64",
 }
+TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
+"""What is counted in nanoseconds."""
+SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +97,12 @@ class Column:
     """Left out where there is little room, and from a record when it is zero."""
     machine: bool = False
     """For programs only."""
+    side: str | None = None
+    """Of a comparison: base or candidate, whose column it is."""
+    par: float | None = None
+    """Of a comparison: the value that says equal; above it is worse, below it better."""
+    alias: str = ""
+    """What msprof-analyze calls it."""
 
 
 class Layout(StrEnum):
@@ -112,6 +141,12 @@ class Table:
     """Column by whose largest values a short view picks rows when there are many."""
     detail: bool = False
     """Left out of a short view."""
+    level: str | None = None
+    """Column of how deep a row lies under those before it; the first column is indented by it."""
+    plot: tuple[str, ...] = ()
+    """Columns that are drawn as curves over the first one."""
+    stack: tuple[str, ...] = ()
+    """Columns that are drawn over the first one as bands, one on top of the other."""
     layout: Layout = Layout.ROWS
     notes: tuple[Message, ...] = ()
     title_values: tuple[tuple[str, Kind, Value], ...] = ()
@@ -145,6 +180,35 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class CompareReport:
+    """What makes two profiles differ."""
+
+    version: str
+    paths: tuple[str, str]
+    """Of base and candidate."""
+    resolution_ns: int
+    """Of the coarser clock."""
+    verdict: tuple[Message, ...]
+    sides: tuple[tuple[Message, ...], tuple[Message, ...]]
+    """What was compared, piece by piece: file, rank, device, step time, steps."""
+    listing: tuple[Table, ...]
+    """All tables in reading order."""
+    caveats: tuple[Message, ...]
+    """What makes parts less comparable."""
+    quality: tuple[Message, ...]
+    """How far the numbers can be trusted: linked time, clocks, levels."""
+    notes: tuple[Message, ...] = ()
+    """Remarks on the input."""
+    comparison: Comparison | None = field(default=None, repr=False)
+    """The results behind the tables, for programs; renderers do not use them."""
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        """Tables by name."""
+        return {table.key: table for table in self.listing}
+
+
+@dataclass(frozen=True, slots=True)
 class RankReport:
     """What one rank's recording says."""
 
@@ -159,6 +223,8 @@ class RankReport:
     checks: tuple[Finding, ...]
     hints: tuple[str, ...]
     """Keys of reasons and checks; for those that `Texts.hints` knows there is advice on what to record."""
+    findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
+    """What the rules found, behind the table of that name, for programs; renderers do not use them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Kind
+from traceanalyze.report.model import SIZES, TIMES, Kind
 
 if TYPE_CHECKING:
     from traceanalyze.report.model import Table, Value
 
-_WHOLE = {Kind.DURATION, Kind.COUNT, Kind.BYTES}
+_WHOLE = {*TIMES, *SIZES, Kind.COUNT}
 _FRACTIONS = {Kind.SHARE, Kind.RATIO, Kind.NUMBER}
 
 

@@ -25,6 +25,8 @@ class Loop:
     activation: int = 3 * MIB
     parameter: int = 2 * MIB
     batch: int = 4 * MIB
+    temporaries: int = 6
+    """Small blocks that come and go in each layer."""
     annotated: bool = True
     leak: int = 0
     """Bytes kept by every step."""
@@ -83,13 +85,17 @@ def train(loop: Loop, allocator: Allocator) -> Allocator:
             if not loop.keep_gradients:
                 _free_all(allocator, gradients)
             size = loop.activation + step * loop.growing
-            activations = [allocator.malloc(size + 512 * index, module(40)) for index in range(loop.layers)]
+            activations = []
+            for index in range(loop.layers):
+                _chatter(allocator, loop, module(39))
+                activations.append(allocator.malloc(size + 512 * index, module(40)))
             loss = allocator.malloc(512, user(23))
             if loop.spike:
                 allocator.free(allocator.malloc(loop.spike, user(24)))
             if loop.keep_gradients:
                 _free_all(allocator, gradients)
             for activation in reversed(activations):
+                _chatter(allocator, loop, engine("mul"))
                 temporary = allocator.malloc(size, engine("mm"))
                 gradients.append(allocator.malloc(loop.parameter, engine("empty_strided", accumulates=True)))
                 allocator.free(activation)
@@ -109,6 +115,12 @@ def train(loop: Loop, allocator: Allocator) -> Allocator:
     except OutOfMemoryError:
         pass
     return allocator
+
+
+def _chatter(allocator: Allocator, loop: Loop, frames: Frames) -> None:
+    """The many small blocks that come and go within a layer."""
+    for _ in range(loop.temporaries):
+        allocator.free(allocator.malloc(64 * KIB, frames))
 
 
 def _free_all(allocator: Allocator, addresses: list[int]) -> None:

@@ -31,7 +31,7 @@ class Gap:
     @property
     def call(self) -> Call | None:
         """Launch of the next work, if the recording has it."""
-        return self.next.call if self.next is not None and self.next.linked else None
+        return self.next.launch if self.next is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Threads:
     def __init__(self, schedule: Schedule) -> None:
         self._states = schedule.states
         self._starts = {thread: [state.start for state in states] for thread, states in schedule.states.items()}
-        launches = Counter(work.call.thread for work in schedule.recorded if work.call)
+        launches = Counter(thread for work in schedule.recorded if work.call for thread in _threads(work.call))
         self._launching = [thread for thread, _ in launches.most_common()]
 
     def edges(self, start: int, end: int) -> set[int]:
@@ -77,6 +77,12 @@ class Threads:
                 state = self.state(thread, time)
                 return found, state.call if state else None
         return "untraced", None
+
+
+def _threads(call: Call) -> set[str]:
+    """Threads that a launch took: the one that made the call, and the one that put it into a task queue."""
+    queued = call.outermost.queued
+    return {call.thread} | ({queued.thread} if queued is not None else set())
 
 
 def label(state: State | None, *, loading_counts: bool = True) -> str | None:

@@ -44,7 +44,7 @@ def operators(schedule: Schedule, steps: Sequence[Window]) -> dict[str, OpRow]:
             row.host_self += op.end - op.start - children[id(op)]
             row.host_total += 0 if op.name in names_around(op) else op.end - op.start
     for call in schedule.calls:
-        if call.op is not None and _begins_inside(call.start, steps):
+        if call.op is not None and call.parent is None and _begins_inside(call.start, steps):
             rows[call.op.name].api_time += call.end - call.start
     for work, time in inside(schedule.recorded, steps):
         if work.op is not None:

@@ -66,10 +66,11 @@ def critical_resource(workload: Workload, rank: int = 0) -> str:
     plain = with_faults(replace(workload, recording=replace(workload.recording, leftover=0)))
     plain = replace(plain, faults=())
     host = replace(plain.host, op=0, python=0, launch=1, copy=1, allocate=1, other=1)
+    queue = replace(plain.queue, on=False, call=0)
     device = replace(plain.device, flops=1e30, bandwidth=1e30, floor=0)
     ranks = replace(plain.ranks, bandwidth=1e30, latency=1)
     free = {
-        "host": replace(plain, host=host, script=replace(plain.script, pause=0)),
+        "host": replace(plain, host=host, queue=queue, script=replace(plain.script, pause=0)),
         "device": replace(plain, device=device),
         "loader": replace(plain, loader=replace(plain.loader, cost=1)),
         "comm": replace(plain, ranks=ranks),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tests.simulate.kernels import CLASSES
@@ -94,6 +94,31 @@ def collectives(schedules: Sequence[Schedule], rank: int) -> tuple[CollectiveRow
             hidden = mine - parts(compute, work.start, work.end)["idle"]
             meant = work.collective
             rows.append(CollectiveRow(meant.type, meant.bytes, mine, mine - min(durations), mine - hidden))
+    return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One collective of an NPU rank: it transfers while any of its parts moves data, and waits otherwise."""
+
+    name: str
+    transfer: int
+    wait: int
+    exposed_wait: int
+    """Of the wait, while this rank computed nothing."""
+
+
+def transfers(schedule: Schedule) -> tuple[Transfer, ...]:
+    """The collectives of a rank in the order it asked for them."""
+    compute = [work for work in schedule.works if work.kind == "compute"]
+    rows = []
+    for work in schedule.works:
+        if work.tasks:
+            moving = [replace(work, start=task.start, end=task.end) for task in work.tasks if task.moves]
+            span = work.start, work.end
+            transfer = work.end - work.start - parts(moving, *span)["idle"]
+            exposed = parts(compute, *span)["idle"] - parts([*compute, *moving], *span)["comm_exposed"]
+            rows.append(Transfer(work.name, transfer, work.end - work.start - transfer, exposed))
     return tuple(rows)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.simulate.truth.vendor import step_of, vendor_steps
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -46,7 +48,17 @@ def owned(schedule: Schedule, index: int) -> list[Work]:
     begin = steps[index].start
     last = index + 1 == len(steps)
     end = steps[index].end + 1 if last else steps[index + 1].start
-    return [work for work in schedule.recorded if work.call and begin <= work.call.start < end]
+    mine = [work for work in schedule.recorded if work.call and begin <= work.call.asked < end]
+    return mine + _by_vendor(schedule, steps[index].number)
+
+
+def _by_vendor(schedule: Schedule, number: int) -> list[Work]:
+    """What an NPU did without a launch record belongs to the first step on the device in which it begins."""
+    alone = [work for work in schedule.works if not work.linked]
+    if not alone or schedule.workload.device.vendor != "ascend":
+        return []
+    vendor = vendor_steps(schedule, copies=True)
+    return [work for work in alone if (step := step_of(vendor, work.start)) is not None and step.number == number]
 
 
 def _leftover_end(schedule: Schedule) -> int:

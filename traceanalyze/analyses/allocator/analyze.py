@@ -9,6 +9,7 @@ import numpy as np
 from traceanalyze.analyses.allocator.composition import categories, holders
 from traceanalyze.analyses.allocator.curves import Curve, active_curve, reserved_curve
 from traceanalyze.analyses.allocator.fragmentation import fragmentation
+from traceanalyze.analyses.allocator.groups import groups
 from traceanalyze.analyses.allocator.habits import held_gradients, settings_remarks, spike
 from traceanalyze.analyses.allocator.layout import follow
 from traceanalyze.analyses.allocator.leaks import leaks, step_floors
@@ -62,7 +63,8 @@ def _device(
     runs = release_runs(snapshot, history, known)
     ooms = out_of_memory(history, layout, reserved, known, capacity)
     blocks = _block_curve(lives, layout, count)
-    moments = _moments(snapshot, device, lives, layout, (active, blocks, reserved), starts, known, failed)
+    category = categories(lives, history, known)
+    moments = _moments(snapshot, device, lives, layout, (active, blocks, reserved), starts, known, failed, category)
     check = _self_check(device, lives, layout, active)
     usable = check.reconciled
     return AllocatorAnalysis(
@@ -101,6 +103,7 @@ def _device(
         capacity=capacity,
         near_limit=None if capacity is None else reserved.peak[0] >= NEAR_LIMIT * capacity,
         settings=settings_remarks(snapshot, events=count, stacks=len(snapshot.stacks.stacks) > 0),
+        groups=groups(lives, layout, category, known, snapshot.stacks, (active, blocks, reserved)),
     )
 
 
@@ -123,11 +126,11 @@ def _moments(
     starts: StepStarts,
     known: Sequence[Site],
     failed: Sequence[int],
+    category: NDArray[np.uint8],
 ) -> tuple[Moment, ...]:
     """Peak, largest reserve, failed requests and the dump; equal moments are shown once."""
     history, count = device.history, len(device.history)
     active, blocks, reserved = curves
-    category = categories(lives, history, known)
     wanted: dict[int, str] = {count - 1: "dump"}
     wanted[reserved.peak[1]] = "reserved_peak"
     wanted[active.peak[1]] = "peak"

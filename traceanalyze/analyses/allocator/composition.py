@@ -71,14 +71,18 @@ def live_at(lives: Lifetimes, event: int) -> NDArray[np.int64]:
     return np.flatnonzero((lives.begin <= event) & (lives.end > event))
 
 
+def first_of_line(sites: Sequence[Site]) -> NDArray[np.int64]:
+    """For every site the first one with the same line: what tells lines apart."""
+    lines = {site.line: index for index, site in reversed(list(enumerate(sites)))}
+    return np.array([lines[site.line] for site in sites], np.int64)
+
+
 def holders(
     lives: Lifetimes, layout: Layout, category: NDArray[np.uint8], sites: Sequence[Site], event: int
 ) -> tuple[Holder, ...]:
     """Live blocks just after an event by category and line, most block bytes first."""
     live = live_at(lives, event)
-    lines = {site.line: index for index, site in reversed(list(enumerate(sites)))}
-    line_of = np.array([lines[site.line] for site in sites], np.int64)
-    key = line_of[lives.stack[live]] * len(CATEGORIES) + category[live]
+    key = first_of_line(sites)[lives.stack[live]] * len(CATEGORIES) + category[live]
     distinct, of = np.unique(key, return_inverse=True)
     of = of.reshape(-1)
     size = len(distinct)

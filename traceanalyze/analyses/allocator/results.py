@@ -210,6 +210,32 @@ class StepMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Blocks of one category and source line."""
+
+    category: str
+    """See `composition.CATEGORIES`."""
+    line: str
+    stack: tuple[str, ...]
+    """The user's frames of its largest block, innermost first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Who held the memory over time."""
+
+    event: NDArray[np.int64]
+    """Points: the events whose values draw the curves."""
+    group: tuple[Group, ...]
+    """Those with most bytes at any point; most bytes over all points first."""
+    bytes: NDArray[np.int64]
+    """Groups × points, block bytes after the event; the last row is all other blocks, so each column sums to
+    `AllocatorAnalysis.allocated`."""
+    blocks: NDArray[np.int64]
+    """Number of live blocks, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
 class AllocatorAnalysis:
     """Everything this version says about one device of a snapshot."""
 
@@ -244,3 +270,5 @@ class AllocatorAnalysis:
     near_limit: bool | None
     settings: tuple[str, ...]
     """Keys of configuration remarks (D11)."""
+    groups: Groups | NotMeasured
+    """Parts of `allocated` by who holds them, at the points that draw the curves."""

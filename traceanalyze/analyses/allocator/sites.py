@@ -21,6 +21,7 @@ _FRAMEWORK = re.compile(
 )
 _PACKAGES = re.compile(r"(^|/)(site-packages|dist-packages)/")
 _OPERATOR = re.compile(r"at::_ops::(?P<op>\w+)::(call|redispatch)")
+_NATIVE = re.compile(r"at::_ops::\w+::\w+|torch::autograd::[\w:]*\w")
 _MODULE_CALL = frozenset({"_call_impl", "_wrapped_call_impl"})
 
 
@@ -50,6 +51,20 @@ def sites(stacks: Stacks) -> tuple[Site, ...]:
     """One site a stack, in the order of `Stacks.stacks`; the last one is for rows without a stack (index -1)."""
     found = [_site([stacks.frames[index] for index in stack]) for stack in stacks.stacks]
     return (*found, _site([]))
+
+
+def call_stack(stacks: Stacks, stack: int) -> tuple[str, ...]:
+    """Frames of the user's code in a call stack, `path:line name`, innermost first.
+
+    Without any: the Python frames; without these the operators and autograd's functions of the C++ frames.
+    """
+    frames = [stacks.frames[index] for index in stacks.stacks[stack]] if stack >= 0 else []
+    python = [frame for frame in frames if _PYTHON.search(frame.filename.replace("\\", "/"))]
+    own = [frame for frame in python if not _FRAMEWORK.search(frame.filename.replace("\\", "/"))]
+    named = own or python
+    if named:
+        return tuple(f"{frame.filename}:{frame.line} {frame.name}" for frame in named)
+    return tuple(found[0] for frame in frames if (found := _NATIVE.search(frame.name)))
 
 
 def _site(frames: Sequence[Frame]) -> Site:

@@ -60,6 +60,9 @@ MESSAGES = {
     "more_notes": "Notes that change no number: {count} (-v shows them)",
     "legend": "n/m: not measured ({reasons})",
     "slowest_of": "{title}: the {count} slowest of {all}; -v shows all",
+    "list_mark": ", ",
+    "group_mark": "; ",
+    "said_of": "{title}: {text}",
     "yes": "yes",
     "no": "no",
     "meaning": "meaning",
@@ -86,8 +89,42 @@ MESSAGES = {
     "no_rows": "nothing recorded",
     "rows_left_out": "The first {kept} of {count} rows; -o DIR/ writes all of them.",
     "ranks_left_out": "Sheets are those of {kept} of {count} ranks; -o DIR/ writes the tables of all.",
+    "page_contents": "Contents",
+    "page_ranks_left_out": "The page has {kept} of {count} ranks; -o DIR/ writes the tables of all.",
+    "page_numbers": "the numbers",
+    "page_numbers_elsewhere": "The numbers are in the tables that -o DIR/ writes.",
+    "curve_help": "Point at the curve for values, drag to zoom in, double-click to see all of it.",
+    "steps_left_out": "The first {kept} of {count} steps are drawn.",
     "short_kernels": "{count} kernel(s), {share} of all, take less than 10 µs, about what launching one costs.",
+    "vendor_source": "From {source}, for comparison: none of these numbers is used here.",
+    "exposed_wait": (
+        "Of {exposed} of exposed communication {wait} is waiting for other ranks and {transfer} is transfer."
+    ),
     "bandwidth_waits": "Bandwidths include the time ranks wait for each other.",
+    "gc_source_nothing": "Garbage collection itself was not recorded: no events of it and no Python functions.",
+    "gc_source_python": (
+        "No call of the garbage collector is among the Python functions; collections that Python starts by itself "
+        "never are."
+    ),
+    "gc_recorded_sum": (
+        "{count} pause(s) of 1 ms or more, {total} in all, the longest {longest}; the device is idle for {idle} of it."
+    ),
+    "gc_host_sum": "{count} pause(s) of 1 ms or more, {total} in all, the longest {longest}.",
+    "gc_suspected_sum": (
+        "{count} suspected pause(s), {total} in all, the longest {longest}: every launching thread stands still, and "
+        "the device is idle for {idle} of it. Any other work that the trace does not show looks the same."
+    ),
+    "gc_short": "Collections shorter than 1 ms: {count}, {total} in all.",
+    "inference_left_out": (
+        "Not counted, as they lie inside these or on other threads: {count} more range(s) named like iterations."
+    ),
+    "flame_device": "Device time by call path: {time}",
+    "flame_host": "Host time by call path: {time}",
+    "flame_share": "{name}: {time}, {share}",
+    "flame_help": "Click a box to zoom in, here to zoom out.",
+    "flame_search": "Search",
+    "flame_found": "found: ",
+    "flame_left_out": "Too narrow to draw: {count} path(s), {share} of the time.",
     "broken_nesting": "Cut short, as one that began inside lasts longer: {count} run(s) of operators.",
 }
 
@@ -140,6 +177,18 @@ CHECKS = {
     "microsecond_clock": (
         "Times have a resolution of 1 µs (torch 2.2 or older), so {zero_length} device event(s) show no duration."
     ),
+    "clock_skew": (
+        "{count} device event(s) ({share}) start up to {most_ns} before their launch call: the clocks of host and "
+        "device differ by so much. Their launches count as if they began with them."
+    ),
+    "vendor_differs": (
+        "The profile's own numbers ({source}) differ by more than 1 %: {what} is {theirs_ns} there, {ours_ns} here."
+    ),
+    "no_cann_calls": (
+        "No CANN calls ({level}): launches are those of the task queue, and sync points and copies that block are not "
+        "measured."
+    ),
+    "no_collective_tasks": "No tasks of collectives ({level}): waiting cannot be told from transfer.",
     "microsecond_clock_only": "Times have a resolution of 1 µs (torch 2.2 or older).",
     "several_processes": (
         "Several ranks or recordings in one file: {count} process(es) launch work ({pids}); they are analysed as one."
@@ -157,6 +206,8 @@ REASONS = {
     "no_communication": "no communication",
     "no_memory_ops": "no copies or fills",
     "no_linked_launches": "no device event is linked to its launch",
+    "few_linked_launches": "less than 95 % of the device time is linked to its launch",
+    "no_stream_waits": "several streams have work, and which of them waited for which was not recorded",
     "terminal_sync": "the trace ends with it",
     "no_occupancy": "the profile does not say how kernels fill the device",
     "no_kernels": "no compute kernels",
@@ -166,6 +217,10 @@ REASONS = {
     "no_bytes": "sizes were not recorded",
     "no_duration": "the clock is too coarse to time it",
     "no_memory_kind": "the profile does not say whether host memory was pinned",
+    "vendor_does_not_say": "the profile does not say",
+    "no_kernel_types": "the profile has no kernel table with types and cores",
+    "no_core_counters": "counters of the cores were not recorded",
+    "no_collective_tasks": "what collectives consist of was not recorded (Ascend: profiler_level Level1)",
     "no_collective_metadata": "collectives were recorded without their description",
     "no_bus_bandwidth": "has no meaning for this collective",
     "clocks_disagree": "the clocks of host and device disagree",
@@ -183,13 +238,23 @@ REASONS = {
     "no_modules": "no modules recorded",
     "single_step": "only one step",
     "no_annotations": "no annotations on the host",
+    "no_gc_events": "the profile does not show garbage collection, nor operators and device work to suspect it from",
+    "no_inference_annotations": "no annotation is named like an iteration of inference",
+    "no_steady_state": "no three like iterations in a row that generate tokens",
+    "not_in_name": "the annotations' names do not tell",
 }
 
 HINTS = {
     "no_device_events": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
     "no_host_events": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
     "no_api": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    "no_cann_calls": "see launches and sync points: profiler_level=ProfilerLevel.Level1",
+    "no_collective_tasks": "tell waiting from transfer (Ascend): profiler_level=ProfilerLevel.Level1",
     "no_steps": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
+    "no_stream_waits": (
+        "find the critical path: profile(experimental_config="
+        "torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True))"
+    ),
     "no_steps_host": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
     "no_python": (
         "name source lines: profile(with_stack=True); it makes the host slower, so use it in a second recording"

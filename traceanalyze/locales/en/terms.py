@@ -106,6 +106,13 @@ TERMS = {
     "phase_zero_grad": "of it zero_grad",
     "phase_other": "other",
     "phase_unknown": "unknown",
+    "inference_prefill": "prefill",
+    "inference_decode": "decode",
+    "inference_mixed": "mixed",
+    "inference_other": "not told",
+    "gc_recorded": "recorded",
+    "gc_suspected": "suspected",
+    "gc_strongly_suspected": "strongly suspected",
 }
 
 LEVELS = {"INFO": "note", "WARN": "warning", "ERROR": "error"}

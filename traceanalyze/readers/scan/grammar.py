@@ -155,6 +155,9 @@ def decoded(value: bytes) -> bytes:
     return _ESCAPE.sub(_unescape, inner) if b"\\" in inner else inner
 
 
+_TRAILING = re.compile(rb"(?:\\t)+\Z")
+
+
 def number_text(value: bytes) -> bytes:
-    """What may be a number: a bare value, or the content of a string as written."""
-    return value[1:-1] if value[:1] == b'"' else value
+    """What may be a number: a bare value, or the content of a string as written, without tabs at its end."""
+    return _TRAILING.sub(b"", value[1:-1]) if value[:1] == b'"' else value

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Mode
+from traceanalyze.report.build.cluster import cluster_tables, straggler_sentences
+from traceanalyze.report.build.critical_path import critical_path_tables
 from traceanalyze.report.build.device_tables import device_work_tables
 from traceanalyze.report.build.devices import classification_table, devices_table, spans_table
+from traceanalyze.report.build.findings import findings_tables, run_findings_tables
 from traceanalyze.report.build.host import calls_table, launches_table, syncs_table
+from traceanalyze.report.build.host_more import host_more_tables
 from traceanalyze.report.build.host_work import host_work_tables
 from traceanalyze.report.build.idle import causes_table, gaps_table
 from traceanalyze.report.build.quality import findings, hints
 from traceanalyze.report.build.ranks import RankRow, files_table, rank_label, ranks_sentence, ranks_table, slowest
 from traceanalyze.report.build.split import device_parts, host_parts, overlap_notes, split_table, totals_table
 from traceanalyze.report.build.steps import statistics_table, step_causes_table, steps_table
+from traceanalyze.report.build.vendor import vendor_tables
 from traceanalyze.report.build.verdict import verdict
 from traceanalyze.report.build.window import window_of
 from traceanalyze.report.model import Kind, Message, RankReport, Report
@@ -24,9 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.cluster.results import Cluster
     from traceanalyze.report.build.split import Part
     from traceanalyze.report.build.window import Window
     from traceanalyze.report.model import Table
+    from traceanalyze.rules.evaluate import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +45,25 @@ class Scope:
 
 
 def build_report(
-    name: str, analyses: Sequence[RankAnalysis], *, version: str, notes: Sequence[str] = (), scope: Scope | None = None
+    name: str,
+    analyses: Sequence[RankAnalysis],
+    *,
+    version: str,
+    notes: Sequence[str] = (),
+    scope: Scope | None = None,
+    outcomes: Sequence[Outcome | None] = (),
+    cluster: Cluster | None = None,
+    of_run: Outcome | None = None,
 ) -> Report:
-    """The report of a run from the analyses of its ranks."""
+    """The report of a run from the analyses of its ranks, and from what the rules say about each, if they were run.
+
+    Of several ranks also from their comparison (`cluster`), and what the rules say about that (`of_run`).
+    """
     views = [_view(analysis) for analysis in analyses]
-    reports = tuple(_rank_report(analysis, *view) for analysis, view in zip(analyses, views, strict=True))
+    said = outcomes or [None] * len(analyses)
+    reports = tuple(
+        _rank_report(analysis, *view, outcome) for analysis, view, outcome in zip(analyses, views, said, strict=True)
+    )
     rows = tuple(
         RankRow(rank_label(analysis.trace.origin, index), analysis.trace.origin.rank, *view)
         for index, (analysis, view) in enumerate(zip(analyses, views, strict=True))
@@ -54,10 +75,16 @@ def build_report(
     if several and len(focus) == 1:
         remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, rows[worst].label),)))
     summary = (ranks_table(rows),) if several else ()
+    late: tuple[Message, ...] = ()
+    if cluster is not None:
+        platform = "ascend" if analyses[0].trace.origin.format == "ascend" else "cuda"
+        judged = run_findings_tables(of_run, cluster, platform) if of_run is not None else ()
+        summary = (*summary, *judged, *cluster_tables(cluster))
+        late = straggler_sentences(cluster)
     return Report(
         name=name,
         version=version,
-        verdict=(ranks_sentence(rows), *reports[worst].verdict) if several else reports[worst].verdict,
+        verdict=(ranks_sentence(rows), *late, *reports[worst].verdict) if several else reports[worst].verdict,
         notes=tuple(remarks),
         summary=(*summary, files_table(tuple(analysis.trace for analysis in analyses))),
         ranks=reports,
@@ -77,8 +104,13 @@ def _view(analysis: RankAnalysis) -> tuple[tuple[Part, ...], Window]:
     return parts, window_of(analysis.steps)
 
 
-def _rank_report(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> RankReport:
+def _rank_report(
+    analysis: RankAnalysis, parts: tuple[Part, ...], window: Window, outcome: Outcome | None
+) -> RankReport:
     tables = tuple(_tables(analysis, parts, window)) if parts else ()
+    if outcome is not None:
+        platform = "ascend" if analysis.trace.origin.format == "ascend" else "cuda"
+        tables = (*tables[:1], *findings_tables(outcome, window, platform), *tables[1:])
     return RankReport(
         rank=analysis.trace.origin.rank,
         path=analysis.trace.origin.path,
@@ -89,6 +121,7 @@ def _rank_report(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window
         tables=tables,
         checks=findings(analysis.checks),
         hints=hints(tables, analysis.checks),
+        findings=() if outcome is None else outcome.findings,
     )
 
 
@@ -102,6 +135,7 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
             steps_table(analysis.steps, parts, window),
             statistics_table(analysis.steps, window),
             *host_work_tables(analysis, window),
+            *host_more_tables(analysis),
             *device_work_tables(analysis),
         ]
     headline = analysis.partitions[0]
@@ -113,13 +147,16 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
         gaps_table(analysis.gaps, analysis.gap_count, analysis.steps),
         launches_table(analysis.launches),
         calls_table(analysis.launches),
+        *critical_path_tables(analysis.path, window),
         *host_work_tables(analysis, window),
+        *host_more_tables(analysis),
         *device_work_tables(analysis),
         devices_table(analysis.partitions, analysis.trace.devices, window),
         steps_table(analysis.steps, parts, window),
         statistics_table(analysis.steps, window),
         step_causes_table(analysis.steps, analysis.idle),
         spans_table(analysis.spans),
+        *vendor_tables(analysis.trace.vendor),
         classification_table(analysis.classification),
     ]
 

@@ -28,10 +28,20 @@ _COLLECTIVES = (
 )
 
 
+_PARTS = (
+    Column("wait_ns", Kind.DURATION),
+    Column("exposed_wait_ns", Kind.DURATION, minor=True),
+    Column("transfer_ns", Kind.DURATION),
+    Column("waited_for", Kind.COUNT),
+)
+"""Where the profile records what collectives consist of."""
+
+
 def collectives_table(collectives: tuple[Collective, ...] | NotMeasured) -> Table:
     """Collectives by group, type, element type and size; exposed times sum to the exposed communication."""
     if isinstance(collectives, NotMeasured):
         return Table("collectives", _COLLECTIVES, collectives, detail=True)
+    split = any(not isinstance(item.transfer, NotMeasured) for item in collectives)
     rows = tuple(
         (
             item.kind,
@@ -46,12 +56,26 @@ def collectives_table(collectives: tuple[Collective, ...] | NotMeasured) -> Tabl
             item.time.longest,
             item.exposed,
             item.overlapped,
+            *((item.wait, item.exposed_wait, item.transfer, item.waited_for) if split else ()),
             item.algbw,
             item.busbw,
         )
         for item in collectives
     )
+    columns = (*_COLLECTIVES[:-2], *_PARTS, *_COLLECTIVES[-2:]) if split else _COLLECTIVES
+    return Table("collectives", columns, rows, ranked=True, notes=_notes(collectives))
+
+
+def _notes(collectives: tuple[Collective, ...]) -> tuple[Message, ...]:
+    """How much of the exposed time is waiting, where that is known of all; else that bandwidths include waiting."""
+    waits = [item.exposed_wait for item in collectives if not isinstance(item.exposed_wait, NotMeasured)]
+    if len(waits) == len(collectives):
+        exposed = sum(item.exposed for item in collectives)
+        values = (
+            ("exposed", Kind.DURATION, exposed),
+            ("wait", Kind.DURATION, sum(waits)),
+            ("transfer", Kind.DURATION, exposed - sum(waits)),
+        )
+        return (Message("exposed_wait", values),)
     measured = any(not isinstance(item.algbw, NotMeasured) for item in collectives)
-    return Table(
-        "collectives", _COLLECTIVES, rows, ranked=True, notes=(Message("bandwidth_waits"),) if measured else ()
-    )
+    return (Message("bandwidth_waits"),) if measured else ()

@@ -14,6 +14,7 @@ from traceanalyze.report.build.device_use import (
     summary_table,
 )
 from traceanalyze.report.build.kernel_sequences import sequences_table
+from traceanalyze.report.build.kernel_types import kernel_types_table
 from traceanalyze.report.build.kernels import configurations_table, durations_table, groups_table, kernels_table
 from traceanalyze.report.build.memory import memory_tables
 from traceanalyze.report.build.op_rates import op_rates_table
@@ -32,6 +33,7 @@ def device_work_tables(analysis: RankAnalysis) -> list[Table]:
     return [
         groups_table(work.groups),
         kernels_table(work.kernels),
+        kernel_types_table(work.types),
         collectives_table(work.collectives),
         copies_table(work.copies),
         summary_table(work.summary),

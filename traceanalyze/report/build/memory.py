@@ -10,7 +10,14 @@ from traceanalyze.report.model import Column, Kind, Table
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
-    from traceanalyze.analyses.results_device import AllocatorCall, DeviceMemory, Memory
+    from traceanalyze.analyses.results_device import (
+        AllocatorCall,
+        AllocatorSite,
+        DeviceMemory,
+        Memory,
+        MemoryPeak,
+    )
+    from traceanalyze.model.vocabulary import Phase
     from traceanalyze.report.model import Row
 
 _DEVICE = (Column("memory_of", Kind.TERM), Column("device", Kind.COUNT))
@@ -31,6 +38,24 @@ _CURVE = (
     Column("reserved_bytes", Kind.BYTES),
     Column("relative", Kind.FLAG),
 )
+_PLACES = (
+    Column("device", Kind.COUNT),
+    Column("peak_bytes", Kind.BYTES),
+    Column("step", Kind.TEXT),
+    Column("phase", Kind.TERM),
+    Column("op", Kind.NAME),
+    Column("module", Kind.NAME),
+)
+_SITES = (
+    Column("op", Kind.NAME),
+    Column("call", Kind.NAME),
+    Column("count", Kind.COUNT),
+    Column("host_time_ns", Kind.DURATION),
+    Column("idle_ns", Kind.DURATION),
+    Column("max_ns", Kind.DURATION, scale="call"),
+    Column("phase", Kind.TERM, minor=True),
+    Column("module", Kind.NAME, minor=True),
+)
 _CALLS = (
     Column("call", Kind.NAME),
     Column("count", Kind.COUNT),
@@ -45,7 +70,52 @@ def memory_tables(memory: Memory | NotMeasured, steps: Steps) -> list[Table]:
     """Peaks, peaks by step, curve, allocator calls."""
     if isinstance(memory, NotMeasured):
         return []
-    return [_peaks(memory.devices), _by_step(memory.devices, steps), _curve(memory.devices), _calls(memory.calls)]
+    return [
+        _peaks(memory.devices),
+        _peak_places(memory.peaks),
+        _by_step(memory.devices, steps),
+        _curve(memory.devices),
+        _calls(memory.calls),
+        _sites(memory.sites),
+    ]
+
+
+def _peak_places(peaks: tuple[MemoryPeak, ...] | NotMeasured) -> Table:
+    if isinstance(peaks, NotMeasured):
+        return Table("memory_peak_place", _PLACES, peaks, detail=True)
+    rows = tuple(map(_place, peaks))
+    return Table("memory_peak_place", _PLACES, rows, detail=True)
+
+
+def _place(peak: MemoryPeak) -> Row:
+    return peak.device, peak.bytes, _step(peak.step), _phase(peak.phase), peak.op, peak.module
+
+
+def _sites(sites: tuple[AllocatorSite, ...] | NotMeasured) -> Table:
+    if isinstance(sites, NotMeasured):
+        return Table("allocator_sites", _SITES, sites, detail=True)
+    rows = tuple(
+        (
+            site.op,
+            site.call,
+            site.time.count,
+            site.time.total,
+            site.idle,
+            site.time.longest,
+            _phase(site.phase),
+            site.module,
+        )
+        for site in sites
+    )
+    return Table("allocator_sites", _SITES, rows, ranked=True, detail=True)
+
+
+def _step(name: str | None) -> str | None:
+    return step_labels([name])[0] if name else None
+
+
+def _phase(phase: Phase | None) -> str | None:
+    return None if phase is None else f"phase_{phase.name.lower()}"
 
 
 def _where(item: DeviceMemory) -> tuple[str, int | None]:

@@ -18,12 +18,12 @@ def findings(checks: tuple[Check, ...]) -> tuple[Finding, ...]:
     """Checks with typed values, worst first."""
     ordered = sorted(checks, key=lambda check: (-check.level, check.id))
     return tuple(
-        Finding(check.id, check.level, Message(check.message, tuple(_typed(*item) for item in check.values)))
+        Finding(check.id, check.level, Message(check.message, tuple(typed(*item) for item in check.values)))
         for check in ordered
     )
 
 
-def _typed(name: str, value: float | str) -> tuple[str, Kind, Value]:
+def typed(name: str, value: float | str) -> tuple[str, Kind, Value]:
     """The kind of a check's value, told by its name: units are in names at the edges."""
     if isinstance(value, str):
         return name, Kind.TEXT, value

@@ -77,9 +77,9 @@ def listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, ordered)) or "none"
 
 
-def step_chooser(text: str) -> Callable[[Steps], NDArray[np.bool_]]:
+def step_chooser(text: str, option: str = "--steps") -> Callable[[Steps], NDArray[np.bool_]]:
     """Mask of the steps a user chose, by the number each goes by."""
-    numbers = parse_numbers(text, "--steps", "step")
+    numbers = parse_numbers(text, option, "step")
 
     def choose(steps: Steps) -> NDArray[np.bool_]:
         import numpy as np
@@ -87,7 +87,7 @@ def step_chooser(text: str) -> Callable[[Steps], NDArray[np.bool_]]:
         labels = step_labels(steps.name)
         if not all(label.isdecimal() for label in labels):
             names = ", ".join(labels[:_LONGEST_LIST])
-            raise UsageError(f"--steps {text}: the trace has no numbered steps, only: {names}")
+            raise UsageError(f"{option} {text}: the trace has no numbered steps, only: {names}")
         return np.array(numbers.chosen([int(label) for label in labels]), np.bool_)
 
     return choose

@@ -97,7 +97,8 @@ def _sync_cost(syncs: tuple[SyncSite, ...] | NotMeasured, steps: Steps) -> tuple
     if isinstance(syncs, NotMeasured):
         return ()
     costs = {index: site.idle_caused for index, site in enumerate(syncs) if site.idle_caused}
-    time = sum(int(end - start) for start, end in zip(steps.start, steps.end, strict=True))
+    # What a sync costs may lie between the steps, too.
+    time = int(steps.end.max() - steps.start.min()) if len(steps) else 0
     share = sum(costs.values()) / time if time else 0.0
     if share < SYNC_WORTH_NAMING:
         return ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from traceanalyze.report.console.wrap import display_width
+
 MIN_FLEXIBLE = 12
 """A shortened name narrower than this tells nothing."""
 
@@ -22,6 +24,12 @@ class Field:
     """Its cells may be shortened."""
     idle: bool = False
     """Every value is zero: the first to go."""
+    colours: tuple[str, ...] = ()
+    """Of each cell; nothing for those without."""
+
+    def colour(self, index: int) -> str:
+        """Of one cell."""
+        return self.colours[index] if self.colours else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,7 @@ def _widths(fields: tuple[Field, ...], room: int) -> tuple[int, ...] | None:
     for position, (natural, index) in enumerate(pending):
         fair = left // (len(pending) - position)
         widths[index] = min(natural, fair)
-        if widths[index] < min(natural, MIN_FLEXIBLE):
+        if widths[index] < min(natural, max(MIN_FLEXIBLE, display_width(fields[index].heading))):
             return None
         left -= widths[index]
     return tuple(widths) if left >= 0 else None

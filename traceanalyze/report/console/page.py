@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Level
+from traceanalyze.report.console.curve import curve_lines
 from traceanalyze.report.console.style import printable
 from traceanalyze.report.console.tables import WIDE, pick, table_lines
+from traceanalyze.report.console.wrap import display_width
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import Detail, View
 
@@ -55,7 +57,7 @@ class _Page:
         return Formatter(self.texts, rank.resolution_ns, parts=2 if self.style.width >= WIDE else 1)
 
     def _verdict(self, formatter: Formatter, sentences: tuple[Message, ...]) -> str:
-        return self._painted(" ".join(formatter.message(sentence) for sentence in sentences), "bold")
+        return self._painted(formatter.sentences(sentences), "bold")
 
     def _painted(self, text: str, colour: str) -> str:
         """Text broken at the width, each line in the colour."""
@@ -85,8 +87,18 @@ class _Page:
     def _tables(self, tables: tuple[Table, ...], formatter: Formatter) -> Iterator[str]:
         for table in tables:
             empty = isinstance(table.rows, NotMeasured) or not table.rows
-            if not empty and (not table.detail or self.view.detail == Detail.VERBOSE):
+            if table.plot:
+                yield from self._curve(table, formatter)
+            elif table.stack:
+                # Bands are told apart by colours and names, for which there is no room.
+                continue
+            elif not empty and (not table.detail or self.view.detail == Detail.VERBOSE):
                 yield self._table(table, formatter)
+
+    def _curve(self, table: Table, formatter: Formatter) -> Iterator[str]:
+        lines = curve_lines(table, formatter, self.style)
+        if lines:
+            yield "\n".join([self._painted(formatter.title(table), "bold"), *lines])
 
     def _table(self, table: Table, formatter: Formatter) -> str:
         picked = pick(table, self.view.top, everything=self.view.detail == Detail.VERBOSE)
@@ -101,14 +113,13 @@ class _Page:
             lines.append(self._painted(more.format(**counts), "dim"))
         missing = {value.reason: None for row in picked.rows for value in row if isinstance(value, NotMeasured)}
         if missing:
-            reasons = "; ".join(self.texts.reasons[reason] for reason in missing)
-            lines.append(self._painted(self.texts.messages["legend"].format(reasons=reasons), "dim"))
+            lines.append(self._painted(formatter.legend(missing), "dim"))
         lines += [self.style.wrap(formatter.message(note)) for note in table.notes]
         return "\n".join(lines)
 
     def _missing(self, table: Table, formatter: Formatter) -> str:
         reason = table.rows.reason if isinstance(table.rows, NotMeasured) else ""
-        return f"{formatter.topic(table)}: {self.texts.reasons[reason]}"
+        return formatter.said_of([formatter.topic(table)], self.texts.reasons[reason])
 
     def _quality(self, rank: RankReport, formatter: Formatter) -> Iterator[str]:
         """Checks; mere notes only count in a short view."""
@@ -124,7 +135,7 @@ class _Page:
         level = self.texts.levels[check.level.name]
         text = printable(formatter.fill(self.texts.checks[check.message.key], check.message))
         first = f"{level} {check.id}  "
-        wrapped = self.style.wrap(text, " " * len(first), first=first)
+        wrapped = self.style.wrap(text, " " * display_width(first), first=first)
         return self.style.paint(level, _LEVEL_COLOURS[check.level]) + wrapped[len(level) :]
 
     def _listed(self, title: str, items: list[str]) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.report.console.wrap import HARD_SPACE, display_width, filled
 
 if TYPE_CHECKING:
     from typing import TextIO
 
-_CODES = {"bold": "1", "dim": "2", "red": "31", "yellow": "33", "cyan": "36"}
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns|B|kB|MB|GB)\b|%)")
-_HARD_SPACE = "\N{NO-BREAK SPACE}"
+_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns|[kKMGT]?i?B)\b|%)")
 MIN_WIDTH, MAX_WIDTH = 60, 200
 
 
@@ -29,7 +29,7 @@ class Style:
 
     def paint(self, text: str, colour: str) -> str:
         """Text in a colour or weight, where there is colour."""
-        return f"\033[{_CODES[colour]}m{text}\033[0m" if self.colour and text else text
+        return f"\033[{_CODES[colour]}m{text}\033[0m" if self.colour and colour and text else text
 
     def bar(self, share: float, cells: int) -> str:
         """A horizontal bar; full length is a share of 1."""
@@ -53,11 +53,9 @@ class Style:
 
     def wrap(self, text: str, indent: str = "", first: str | None = None) -> str:
         """Text broken at the width, never between a number and its unit."""
-        joined = _NUMBER_AND_UNIT.sub(_HARD_SPACE, text)
-        lines = textwrap.fill(
-            joined, self.width, initial_indent=indent if first is None else first, subsequent_indent=indent
-        )
-        return lines.replace(_HARD_SPACE, " ")
+        joined = _NUMBER_AND_UNIT.sub(HARD_SPACE, text)
+        lines = filled(joined, self.width, first=indent if first is None else first, indent=indent)
+        return lines.replace(HARD_SPACE, " ")
 
 
 def printable(text: str) -> str:
@@ -65,15 +63,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
-def display_width(text: str) -> int:
-    """Columns a printable text takes; CJK characters take two."""
-    if text.isascii():
-        return len(text)
-    from wcwidth import wcswidth
-
-    return max(int(wcswidth(text)), 0)
 
 
 def style_for(stream: TextIO) -> Style:

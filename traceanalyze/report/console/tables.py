@@ -9,9 +9,10 @@ from prettytable import HRuleStyle, PrettyTable, VRuleStyle
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.console.fit import Field, fit
-from traceanalyze.report.console.style import display_width, printable
+from traceanalyze.report.console.style import printable
+from traceanalyze.report.console.wrap import display_width, padded
 from traceanalyze.report.format import column_units
-from traceanalyze.report.model import Kind, Layout
+from traceanalyze.report.model import SIZES, TIMES, Kind, Layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ WIDE = 110
 """Terminal width from which explanations and secondary columns are shown."""
 MANY_ROWS = 12
 _BAR_CELLS = (10, 40)
-_NUMBERS = {Kind.DURATION, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER, Kind.BYTES}
+_NUMBERS = {*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def pick(table: Table, top: int, *, everything: bool) -> Picked:
         rows = tuple(row for row in rows if row[keys.index(table.skip_zero)] != 0)
     if table.worst is not None and len(rows) > max(MANY_ROWS, top):
         by = keys.index(table.worst)
-        ordered = sorted(rows, key=lambda row: -cast(int, row[by]))
+        ordered = sorted(rows, key=lambda row: -cast("int", row[by]))
         return Picked(tuple(ordered[:top]), len(rows) - top, worst_first=True)
     return Picked(rows, 0)
 
@@ -63,7 +64,10 @@ def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style
     fitted = fit(tuple(fields), style.width)
     bars = _bars(table, rows, formatter, style, sum(fitted.widths) + fitted.gap * len(fitted.widths))
     columns = list(zip(fitted.fields, fitted.widths, strict=True))
-    lines = [[style.shorten(field.cells[index], width) for field, width in columns] for index in range(len(rows))]
+    lines = [
+        [style.paint(style.shorten(field.cells[index], width), field.colour(index)) for field, width in columns]
+        for index in range(len(rows))
+    ]
     if bars:
         lines = [[*line, bar] for line, bar in zip(lines, bars, strict=True)]
     return _printed(fitted, lines, style, total=table.total is not None)
@@ -92,13 +96,15 @@ def _printed(fitted: Fit, lines: list[list[str]], style: Style, *, total: bool) 
 
 def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> list[Field]:
     units = column_units(table.columns, rows, formatter.resolution_ns)
-    fields = []
+    fields: list[Field] = []
     for index, column in enumerate(table.columns):
         values = [row[index] for row in rows]
         if not _worth_showing(column, values, style):
             continue
-        unit = units.get(column.scale) if column.kind == Kind.DURATION else None
+        unit = units.get(column.scale) if column.kind in TIMES else None
         cells = tuple(printable(_cell(formatter, column, value, unit=unit)) for value in values)
+        if not fields and table.level is not None:
+            cells = _indented(table, rows, cells)
         heading = formatter.texts.columns[column.key]
         name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
         fields.append(
@@ -110,13 +116,30 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 right=column.kind in _NUMBERS,
                 flexible=column.kind == Kind.NAME,
                 idle=all(value == 0 or value is None for value in values),
+                colours=tuple(_colour(column, value) for value in values),
             )
         )
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in rows]
     if style.width >= WIDE and any(meanings):
         heading = formatter.texts.messages["meaning"]
-        fields.append(Field(heading, "", tuple(meanings), natural=max(map(len, (heading, *meanings))), flexible=True))
+        fields.append(
+            Field(heading, "", tuple(meanings), natural=max(map(display_width, (heading, *meanings))), flexible=True)
+        )
     return fields
+
+
+def _indented(table: Table, rows: Sequence[Row], cells: tuple[str, ...]) -> tuple[str, ...]:
+    """Cells of the first column, as deep as their rows lie."""
+    at = [column.key for column in table.columns].index(table.level or "")
+    levels = [row[at] if isinstance(row[at], int) else 0 for row in rows]
+    return tuple("  " * cast("int", level) + cell for level, cell in zip(levels, cells, strict=True))
+
+
+def _colour(column: Column, value: Value) -> str:
+    """Worse is red and better green."""
+    if column.par is None or not isinstance(value, int | float) or value == column.par:
+        return ""
+    return "red" if value > column.par else "green"
 
 
 def _worth_showing(column: Column, values: Sequence[Value], style: Style) -> bool:
@@ -143,7 +166,7 @@ def _bars(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style,
         return []
     at = [column.key for column in table.columns].index(table.bar)
     shown = rows[:-1] if table.total else rows
-    shares = [0.0 if isinstance(row[at], NotMeasured) else cast(float, row[at]) for row in shown]
+    shares = [0.0 if isinstance(row[at], NotMeasured) else cast("float", row[at]) for row in shown]
     bars = [style.paint(style.bar(share, cells), "cyan") for share in shares]
     return bars + [""] * (len(rows) - len(shown))
 
@@ -155,5 +178,5 @@ def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[
         for column, value in zip(table.columns, row, strict=True)
         if not column.machine and value not in (None, "") and (value != 0 or not column.minor)
     ]
-    width = max((len(name) for name, _ in said), default=0)
-    return [f"{name:<{width}}  {style.shorten(value, style.width - width - 2)}" for name, value in said]
+    width = max((display_width(name) for name, _ in said), default=0)
+    return [f"{padded(name, width)}  {style.shorten(value, style.width - width - 2)}" for name, value in said]

@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
 
-_OPTIONS = {
+OPTIONS = {
     "in_memory": True,
     "strings_to_formulas": False,
     "strings_to_urls": False,
     "strings_to_numbers": False,
 }
 # Not the time of writing: the same input gives the same bytes.
-_CREATED = datetime(1980, 1, 1)
+CREATED = datetime(1980, 1, 1)
 _FILES_NAMED = 5
 
 
 def render(reports: Sequence[Report], texts: Texts) -> bytes:
     """Reports of all runs as one workbook, the same bytes for the same reports."""
     target = BytesIO()
-    with Workbook(target, _OPTIONS) as workbook:
+    with Workbook(target, OPTIONS) as workbook:
         workbook.set_properties(_properties(reports))
         book = Book(workbook, Formats(workbook), texts, plan(reports, texts))
         for run in book.plan.runs:
@@ -64,5 +64,5 @@ def _properties(reports: Sequence[Report]) -> dict[str, object]:
         "subject": clean(", ".join(paths[:_FILES_NAMED]) + more),
         "author": tool,
         "comments": tool,
-        "created": _CREATED,
+        "created": CREATED,
     }

@@ -64,7 +64,7 @@ def _rank(page: Page, rank: RankPlan, label: str) -> None:
         page.section(book.words["not_measured"] + label)
         for sheet in missing:
             reason = sheet.table.rows.reason if isinstance(sheet.table.rows, NotMeasured) else ""
-            page.sentence(f"{rank.formatter.topic(sheet.table)}: {book.texts.reasons[reason]}")
+            page.sentence(rank.formatter.said_of([rank.formatter.topic(sheet.table)], book.texts.reasons[reason]))
     hints = rank.formatter.hints(rank.report)
     if hints:
         page.section(book.words["measure_more"] + label)

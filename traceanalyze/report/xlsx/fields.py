@@ -25,8 +25,10 @@ EXACT = 10**15
 """From here on Excel, which keeps 15 digits, would show another number."""
 
 _BYTE_UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+_MEMORY_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _MOST_DIGITS = 3
 _SHARE_FORMAT = "0.0%"
+_CHANGES = {Kind.CHANGE, Kind.BYTES_CHANGE, Kind.MEMORY_CHANGE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +86,30 @@ def field_of(
     heading = formatter.texts.columns[column.key]
     unit, number_format, scale = "", None, 1
     match column.kind:
-        case Kind.DURATION:
+        case Kind.DURATION | Kind.CHANGE:
             chosen = units[column.scale]
             unit, scale = chosen.name, chosen.ns
-            number_format = _decimals(_duration_digits(values, chosen, formatter.resolution_ns))
+            number_format = _signed(column.kind, _decimals(_duration_digits(values, chosen, formatter.resolution_ns)))
         case Kind.SHARE:
             unit, number_format = "%", _SHARE_FORMAT
         case Kind.RATIO:
             number_format = _decimals(2)
-        case Kind.BYTES:
+        case Kind.BYTES | Kind.BYTES_CHANGE:
             unit, scale = _byte_unit(values)
-            number_format = _decimals(2 if scale > 1 else 0)
+            number_format = _signed(column.kind, _decimals(2 if scale > 1 else 0))
+        case Kind.MEMORY | Kind.MEMORY_CHANGE:
+            unit, scale = _byte_unit(values, _MEMORY_UNITS)
+            number_format = _signed(column.kind, _decimals(2 if scale > 1 else 0))
         case Kind.COUNT | Kind.NUMBER:
             number_format = _decimals(_digits(values))
         case Kind.TEXT if _all_numbers(values):
             return Field(column, index, heading, "", "0", digits=True)
     return Field(column, index, heading, unit, number_format, scale)
+
+
+def _signed(kind: Kind, number_format: str) -> str:
+    """Differences with their sign."""
+    return f"+{number_format};-{number_format};{number_format}" if kind in _CHANGES else number_format
 
 
 def _decimals(digits: int) -> str:
@@ -124,10 +134,10 @@ def _digits(values: Sequence[Value]) -> int:
     return 1 if largest >= 100 else 2 if largest >= 1 else 4
 
 
-def _byte_unit(values: Sequence[Value]) -> tuple[str, int]:
-    """Decimal unit of a column of sizes by its largest."""
+def _byte_unit(values: Sequence[Value], units: Sequence[tuple[str, int]] = _BYTE_UNITS) -> tuple[str, int]:
+    """Unit of a column of sizes by its largest."""
     largest = max((abs(value) for value in values if isinstance(value, int | float)), default=0)
-    return next(((name, unit) for name, unit in _BYTE_UNITS if largest >= unit), ("B", 1))
+    return next(((name, unit) for name, unit in units if largest >= unit), ("B", 1))
 
 
 def _all_numbers(values: Sequence[Value]) -> bool:

@@ -14,6 +14,10 @@ DIM = "#6F6F6F"
 LINK = "#0563C1"
 TIME_BAR = "#9DC3E6"
 SHARE_BAR = "#C5B7DE"
+SIDE_FILLS = {"base": "#E2EFDA", "candidate": "#FFF2CC"}
+"""Of both sides of a comparison."""
+SIDE_COLOURS = {"base": "#70AD47", "candidate": "#FFC000"}
+WORSE, BETTER = "#C00000", "#2E7D32"
 SCALE = ("#DDEBF7", "#FFFFFF", "#FCE4D6")
 """Low, middle and high of a ratio; neither is good or bad."""
 PARTS = {
@@ -85,17 +89,32 @@ class Formats:
         """A value that was not measured."""
         return self.get(font_color=DIM, italic=True, align="right")
 
-    def header(self, *, right: bool, indent: int = 0) -> Format:
+    def header(self, *, right: bool, indent: int = 0, fill: str = HEADER_FILL) -> Format:
         """Heading of a column of text or of numbers."""
         shown = {
             "bold": True,
             "valign": "bottom",
             "text_wrap": True,
-            "bg_color": HEADER_FILL,
+            "bg_color": fill,
             "bottom": 1,
             "bottom_color": RULE,
         }
         return self.get(**shown, **aligned(right=right, indent=indent))
+
+    def colour(self, colour: str) -> Format:
+        """Of text that says worse or better; for conditional formats, which change nothing else."""
+        key = (("conditional", colour),)
+        if key not in self._made:
+            self._made[key] = self._workbook.add_format({"font_color": colour})
+        return self._made[key]
+
+    def group(self, fill: str) -> Format:
+        """Heading over the columns of one side."""
+        return self.get(bold=True, bg_color=fill, align="left")
+
+    def indented(self, level: int) -> Format:
+        """What names a row that lies inside another."""
+        return self.get(**aligned(right=False, indent=level))
 
     def cell(self, number_format: str | None, *, first: bool = False) -> Format:
         """A value; text keeps away from the number before it, and what names the row stands at the left."""

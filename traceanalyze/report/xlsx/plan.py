@@ -36,6 +36,8 @@ class Sheet:
     rows: tuple[Row, ...]
     """Those shown."""
     left_out: int = 0
+    groups: tuple[tuple[str, str], ...] = ()
+    """Sides of a comparison and what stands above their columns."""
 
     @property
     def is_record(self) -> bool:

@@ -38,9 +38,7 @@ def explanation(sheet: Sheet, field: Field) -> str:
     missing = [row[field.index] for row in sheet.rows]
     reasons = {value.reason: None for value in missing if isinstance(value, NotMeasured)}
     if reasons:
-        texts = sheet.formatter.texts
-        listed = "; ".join(texts.reasons[reason] for reason in reasons)
-        return f"{texts.messages['not_measured'].lower()}: {listed}"
+        return sheet.formatter.missing(reasons)
     return sheet.formatter.texts.meaning_of(sheet.table.key, field.column.key)
 
 

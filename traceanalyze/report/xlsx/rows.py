@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.model import Kind
 from traceanalyze.report.xlsx.fields import fields_of
-from traceanalyze.report.xlsx.formats import SCALE, SHARE_BAR, TIME_BAR
+from traceanalyze.report.xlsx.formats import HEADER_FILL, SCALE, SHARE_BAR, SIDE_FILLS, TIME_BAR
 from traceanalyze.report.xlsx.names import link
 from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, put
+from traceanalyze.report.xlsx.sides import indent, judge, write_groups
 from traceanalyze.report.xlsx.text import clean, lines, width
 
 if TYPE_CHECKING:
@@ -41,20 +42,25 @@ def write_rows(book: Book, sheet: Sheet, name: str, home: str) -> None:
     fields = fields_of(sheet.table, sheet.rows, sheet.formatter)
     last = HEADER + len(sheet.rows)
     write_top(book, page, sheet, home)
+    write_groups(book, page, sheet, fields, HEADER - 1)
     high = 1
     for col, field in enumerate(fields):
         cells = [field.cell(row[field.index], sheet.formatter) for row in sheet.rows]
         room = _width(field, cells)
         hidden = field.column.minor and all(cell is None for cell in cells)
         grouped = {"level": 1, "hidden": hidden} if field.column.minor and col else {}
-        write_header(book, page, col, field.header, right=field.number_format is not None)
+        fill = SIDE_FILLS.get(field.column.side or "", HEADER_FILL)
+        write_header(book, page, col, field.header, right=field.number_format is not None, fill=fill)
         _write_column(book, page, col, field, cells)
         page.set_column(col, col, room, None, grouped)
         high = max(high, lines(field.header, room - _MARGIN + 1))
     page.set_row(HEADER, LINE_POINTS * high)
     page.autofilter(HEADER, 0, last, len(fields) - 1)
     finish(page, HEADER)
+    if sheet.table.level is not None:
+        indent(book, page, sheet, fields[0], HEADER + 1)
     _pictures(page, sheet.table, fields, last)
+    judge(book, page, fields, HEADER + 1, last + 2)
     row = last + 1
     if sheet.table.total is not None:
         row += 1
@@ -69,10 +75,12 @@ def write_rows(book: Book, sheet: Sheet, name: str, home: str) -> None:
     page.print_area(0, 0, row, max(len(fields), _NOTE_COLUMNS) - 1)
 
 
-def write_header(book: Book, page: Worksheet, col: int, heading: str, *, right: bool) -> None:
+def write_header(book: Book, page: Worksheet, col: int, heading: str, *, right: bool, fill: str = HEADER_FILL) -> None:
     """Heading of a column with a filter: clear of the filter's arrow at the right, and as far in as the cells."""
     right = right and col > 0
-    page.write_string(HEADER, col, heading, book.formats.header(right=right, indent=_ARROW if right else min(col, 1)))
+    page.write_string(
+        HEADER, col, heading, book.formats.header(right=right, indent=_ARROW if right else min(col, 1), fill=fill)
+    )
 
 
 def write_top(book: Book, page: Worksheet, sheet: Sheet, home: str) -> None:
@@ -113,7 +121,7 @@ def _width(field: Field, cells: Sequence[Cell]) -> int:
         longest = max((width(cell) for cell in cells if isinstance(cell, str)), default=0)
     else:
         numbers = [abs(cell) for cell in cells if isinstance(cell, int | float)]
-        decimals = len(field.number_format.partition(".")[2])
+        decimals = len(field.number_format.partition(";")[0].partition(".")[2])
         longest = len(f"{max(numbers, default=0):,.0f}") + 1 + decimals
     words = max(map(width, field.header.split()), default=0) + _MARGIN
     half = (width(field.header) + 1) // 2 + _MARGIN
@@ -124,6 +132,8 @@ def _width(field: Field, cells: Sequence[Cell]) -> int:
 def _pictures(page: Worksheet, table: Table, fields: Sequence[Field], last: int) -> None:
     """Bars in the main columns of times and shares, shades in ratios."""
     first = HEADER + 1
+    if any(field.column.side for field in fields):
+        return
     for field, colour in ((_main_time(table, fields), TIME_BAR), (_main_share(table, fields), SHARE_BAR)):
         if field is not None:
             col = fields.index(field)
@@ -161,9 +171,8 @@ def _main_share(table: Table, fields: Sequence[Field]) -> Field | None:
 
 def _notes(sheet: Sheet) -> Iterator[str]:
     """Why values are missing, and what the table itself notes."""
-    texts = sheet.formatter.texts
     reasons = {value.reason: None for row in sheet.rows for value in row if isinstance(value, NotMeasured)}
     if reasons:
-        yield texts.messages["legend"].format(reasons="; ".join(texts.reasons[reason] for reason in reasons))
+        yield sheet.formatter.legend(reasons)
     for note in sheet.table.notes:
         yield sheet.formatter.message(note)

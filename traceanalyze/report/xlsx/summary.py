@@ -169,5 +169,5 @@ def _contents(page: Page, run: RunPlan) -> None:
 def _why(book: Book, sheet: Sheet) -> str:
     rows = sheet.table.rows
     if isinstance(rows, NotMeasured):
-        return f"{book.words['not_measured'].lower()}: {book.texts.reasons[rows.reason]}"
+        return sheet.formatter.missing([rows.reason])
     return book.words["no_rows"]

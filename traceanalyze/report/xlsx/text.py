@@ -10,7 +10,10 @@ LONGEST = 32_767
 
 # All that XML 1.0 forbids, lone surrogates among it, which cannot be encoded either.
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FIRST_WIDE = "\u1100"
+"""No character before it is wide."""
 _BREAKS = re.compile("[\t\n\r]+")
+_WORDS = re.compile(f"[{_FIRST_WIDE}-\U0010ffff]|[^\\s{_FIRST_WIDE}-\U0010ffff]+")
 
 
 def clean(text: str) -> str:
@@ -22,19 +25,20 @@ def clean(text: str) -> str:
 
 def width(text: str) -> int:
     """Columns the text takes: East Asian characters take two."""
-    if text.isascii():
+    if text.isascii() or max(text) < _FIRST_WIDE:
         return len(text)
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def lines(text: str, room: int) -> int:
-    """Lines that text wrapped in a cell of this width takes, at the most."""
+    """Lines that text wrapped in a cell of this width takes, at the most; East Asian text breaks between any two."""
     taken, used = 1, 0
-    for word in text.split():
-        size = width(word)
-        if used and used + 1 + size > room:
-            taken, used = taken + 1, 0
-        used += size + bool(used)
+    words = text.split() if width(text) == len(text) else _WORDS.findall(text)
+    for word in words:
+        size, space = width(word), int(bool(used) and word[0] < _FIRST_WIDE)
+        if used and used + space + size > room:
+            taken, used, space = taken + 1, 0, 0
+        used += size + space
         full = max(used - 1, 0) // room
         taken, used = taken + full, used - full * room
     return taken

@@ -3,9 +3,15 @@
 namespace scan {
 namespace {
 
+// The content of a string without escaped tabs at its end: the tools of Ascend put them behind numbers.
+Text trimmed(Text content) {
+    while (content.size() >= 2 && content.end[-1] == 't' && content.end[-2] == '\\') content.end -= 2;
+    return content;
+}
+
 // What may be a number: a string's content undecoded, or any other value as written.
 Text number_text(Text value) {
-    return *value.begin == '"' ? Text{value.begin + 1, value.end - 1} : value;
+    return *value.begin == '"' ? trimmed({value.begin + 1, value.end - 1}) : value;
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+"""Allocator calls are charged to their operators with the idle time they cause; the peak has a place in the program."""
+
+from __future__ import annotations
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Phase
+
+
+def allocating() -> TraceBuilder:
+    """A step in which `aten::empty` waits 40 µs for cudaMalloc while the device is idle, and 5 µs while it is busy."""
+    b = TraceBuilder()
+    b.step(1, 0, 200)
+    b.op("aten::mm", 0, 12)
+    b.launch(1, 4, 10, 30)
+    b.op("aten::empty", 20, 10)
+    b.api("cudaMalloc", 22, 5)
+    b.op("aten::empty", 50, 50)
+    b.api("cudaMalloc", 55, 40)
+    b.op("aten::mm", 110, 10)
+    b.launch(111, 4, 120, 30)
+    b.memory(57, 1000, allocated=5000, reserved=9000)
+    b.memory(150, -500, allocated=4500, reserved=9000)
+    return b
+
+
+def test_calls_are_charged_to_their_operator_with_the_idle_time_inside_them() -> None:
+    (row,) = allocating().analyze().memory.sites
+    assert (row.op, row.call, row.time.count, row.time.total) == ("aten::empty", "cudaMalloc", 2, 45_000)
+    assert row.idle == 40_000
+    assert row.module is None
+
+
+def test_the_peak_has_its_step_operator_and_phase() -> None:
+    (peak,) = allocating().analyze().memory.peaks
+    assert (peak.device, peak.bytes, peak.step, peak.op) == (0, 5000, "ProfilerStep#1", "aten::empty")
+    assert peak.phase == Phase.OTHER
+
+
+def test_without_calls_or_records_nothing_is_claimed() -> None:
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.device(10, 5)
+    memory = b.analyze().memory
+    assert memory.sites == NotMeasured("no_api")
+    assert memory.peaks == NotMeasured("no_memory_records")
+
+
+def test_sums_over_sites_are_those_over_calls() -> None:
+    memory = allocating().analyze().memory
+    assert sum(site.time.total for site in memory.sites) == sum(call.time.total for call in memory.calls)

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host_more import GcPause
+
+US, MS = 1_000, 1_000_000
+
+
+def loop(*, pause, at=40_000.0, kernel_until=30_000.0):
+    """One step: a launch at 0, the next one after a pause that begins at `at`; µs."""
+    trace = TraceBuilder()
+    after = at + pause
+    trace.step(1, 0, after + 2000)
+    trace.op("aten::mm", 0, at)
+    trace.launch(10, 5, 20, kernel_until - 20)
+    trace.op("aten::mm", after, 1000)
+    trace.launch(after + 10, 5, after + 20, 1500)
+    return trace
+
+
+def pauses(trace):
+    found = trace.analyze().host_more.gc
+    assert not isinstance(found, NotMeasured)
+    return found
+
+
+def test_a_stretch_in_which_all_stand_still_is_suspected():
+    found = pauses(loop(pause=30_000))
+    assert found.source == "nothing"
+    # The whole stretch is idle: the device ran dry 10 ms before it began.
+    assert found.pauses == (GcPause(40 * MS, 30 * MS, 0, "100/1", 30 * MS, "suspected"),)
+
+
+def test_only_the_idle_part_counts_as_idle():
+    found = pauses(loop(pause=30_000, kernel_until=55_000.0))
+    assert found.pauses == (GcPause(40 * MS, 30 * MS, 0, "100/1", 15 * MS, "suspected"),)
+
+
+@pytest.mark.parametrize(("pause", "evidence"), [(199_999, "suspected"), (200_000, "strongly_suspected")])
+def test_from_200_ms_on_suspicion_is_strong(pause, evidence):
+    assert [each.evidence for each in pauses(loop(pause=pause)).pauses] == [evidence]
+
+
+def test_a_short_stretch_is_not():
+    assert pauses(loop(pause=9_999)).pauses == ()
+
+
+def test_a_busy_device_is_not():
+    assert pauses(loop(pause=30_000, kernel_until=70_015.0)).pauses == ()
+
+
+@pytest.mark.parametrize(
+    "awake",
+    [
+        lambda trace: trace.op("aten::add", 45_000, 20_000),
+        lambda trace: trace.api("cudaDeviceSynchronize", 45_000, 20_000),
+        lambda trace: trace.annotation("enumerate(DataLoader)#_Iter.__next__", 45_000, 20_000),
+        lambda trace: trace.event("overhead", "Activity Buffer Flush", 45_000, 20_000),
+    ],
+)
+def test_a_thread_that_does_something_is_not_silent(awake):
+    trace = loop(pause=30_000)
+    awake(trace)
+    assert pauses(trace).pauses == ()
+
+
+def test_another_launching_thread_counts_as_well():
+    trace = loop(pause=30_000)
+    trace.launch(1000, 5, 1100, 10, tid=2, stream=9)
+    trace.op("aten::add", 45_000, 18_000, tid=2)
+    assert pauses(trace).pauses == ()
+
+
+def test_functions_that_begin_cut_the_stretch():
+    trace = loop(pause=40_000)
+    trace.python("train.py(3): f", 52_000, 8_000)
+    found = pauses(trace)
+    assert found.source == "python"
+    assert [(each.start, each.length) for each in found.pauses] == [(40 * MS, 12 * MS), (60 * MS, 20 * MS)]
+
+
+@pytest.mark.parametrize("fill", ["event", "python", "annotation"])
+def test_recorded_pauses_go_before_suspicion(fill):
+    trace = loop(pause=30_000, kernel_until=55_000.0)
+    record = {
+        "event": lambda at, dur: trace.event("gc", "GC", at, dur, pid=7, tid=9),
+        "python": lambda at, dur: trace.python("<built-in function collect>", at, dur),
+        "annotation": lambda at, dur: trace.annotation("gc.collect", at, dur),
+    }[fill]
+    record(41_000, 20_000)
+    record(64_000, 999)
+    record(65_000, 1_000)
+    found = pauses(trace)
+    thread = "7/9" if fill == "event" else "100/1"
+    assert found.source == "events"
+    assert found.pauses == (
+        GcPause(41 * MS, 20 * MS, 0, thread, 6 * MS, "recorded"),
+        GcPause(65 * MS, MS, 0, thread, MS, "recorded"),
+    )
+    assert (found.short, found.short_time) == (1, 999 * US)
+
+
+def test_functions_inside_each_other_are_one_pause():
+    trace = loop(pause=30_000)
+    trace.python("gc.py(3): tidy", 41_000, 5_000)
+    trace.python("<built-in function collect>", 41_500, 4_000)
+    assert [each.length for each in pauses(trace).pauses] == [5 * MS]
+
+
+def test_the_category_is_known():
+    trace = loop(pause=1)
+    trace.event("gc", "GC", 5, 1)
+    assert "unknown_categories" not in [check.message for check in trace.analyze().checks]
+
+
+def test_without_a_device_only_recorded_pauses_are_known():
+    trace = TraceBuilder()
+    trace.step(1, 0, 50_000)
+    trace.op("aten::mm", 0, 100)
+    assert trace.analyze().host_more.gc == NotMeasured("no_gc_events")
+    trace.annotation("gc", 1_000, 2_000)
+    assert pauses(trace).pauses == (GcPause(MS, 2 * MS, 0, "100/1", None, "recorded"),)
+
+
+def test_without_operators_silence_means_nothing():
+    trace = TraceBuilder()
+    trace.step(1, 0, 100_000)
+    trace.launch(10, 5, 20, 100)
+    trace.launch(60_000, 5, 60_020, 100)
+    assert trace.analyze().host_more.gc == NotMeasured("no_gc_events")
+
+
+def test_pauses_of_other_steps_are_not_shown():
+    trace = loop(pause=30_000)
+    trace.step(2, 80_000, 10_000)
+    trace.launch(80_010, 5, 80_020, 100)
+    trace.annotation("gc", 81_000, 2_000)
+    from traceanalyze.analyses.context import Options
+
+    found = trace.analyze(Options(steps=lambda steps: steps.start < 50 * MS)).host_more.gc
+    assert found.pauses == ()

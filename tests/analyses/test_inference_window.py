@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host_more import Distribution, SteadyState
+from traceanalyze.model.inference import InferencePhase
+
+US, MS = 1_000, 1_000_000
+PREFILL, DECODE, MIXED, OTHER = InferencePhase
+
+
+class Server(TraceBuilder):
+    """Iterations one after another; µs. Each launches one kernel that ends with it."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = 1000.0
+
+    def run(self, name, time, *, host=50.0, idle=100.0, wait=0.0):
+        self.annotation(name, self.now, host)
+        self.op("aten::mm", self.now + 5, 20)
+        self.launch(self.now + 10, 5, self.now + idle, time - idle)
+        self.now += time + wait
+        return self
+
+    def found(self, options=None):
+        return self.analyze(options).host_more.inference
+
+
+def serving():
+    """A prefill of 4 ms; six decodes of about 1 ms; a mixed one; three more decodes."""
+    server = Server().run("step[EXTEND bs=2 toks=96]", 4000)
+    for time in (1000, 1100, 900, 1000, 1010, 990):
+        server.run("step[DECODE bs=2]", time)
+    server.run("step[MIXED bs=3 toks=40]", 3000)
+    for time in (1000, 1000, 1000):
+        server.run("step[DECODE bs=3]", time)
+    return server
+
+
+def test_phases_add_up():
+    found = serving().found()
+    assert [(each.phase, each.count, each.time.total) for each in found.phases] == [
+        (PREFILL, 1, 4 * MS),
+        (DECODE, 9, 9 * MS),
+        (MIXED, 1, 3 * MS),
+    ]
+    assert [each.busy.total for each in found.phases] == [3900 * US, 8100 * US, 2900 * US]
+    assert [each.host.total for each in found.phases] == [50 * US, 450 * US, 50 * US]
+    assert found.phases[1].time == Distribution(9 * MS, MS, MS, 1028 * US)
+    assert found.left_out == 0
+
+
+def test_the_steady_state_is_the_longest_run_of_like_iterations():
+    steady = serving().found().steady
+    missing = NotMeasured("not_in_name")
+    assert steady == SteadyState(DECODE, 5 * MS, 11 * MS, 6, 6 * MS, 2, missing)
+
+
+def test_another_batch_size_ends_the_run():
+    server = Server()
+    for size in (4, 4, 4, 4, 3, 3, 3, 3, 3):
+        server.run(f"execute_context_0(0)_generation_{size}({size})", 1000)
+    steady = server.found().steady
+    assert (steady.iterations, steady.requests, steady.tokens) == (5, 3, 15)
+    assert (steady.start, steady.end) == (5 * MS, 10 * MS)
+
+
+def test_a_slow_iteration_ends_the_run():
+    server = Server()
+    for time in (1000, 1000, 1000, 1250, 1000, 1000, 1000, 1000):
+        server.run("step[DECODE bs=2]", time)
+    assert server.found().steady.iterations == 4
+
+
+def test_waiting_for_requests_is_in_no_iteration():
+    server = Server()
+    for _ in range(4):
+        server.run("decode", 1000, wait=5000)
+    found = server.found()
+    assert found.phases[0].time.total == 4 * MS
+    assert (found.steady.time, found.steady.end - found.steady.start) == (4 * MS, 19 * MS)
+
+
+def test_device_work_launched_after_the_annotation_belongs_to_the_iteration():
+    server = Server().run("decode", 1000, wait=1000)
+    server.launch(1100, 5, 2000, 300)
+    server.run("decode", 1000)
+    assert server.found().phases[0].time.total == 2300 * US
+
+
+def test_few_or_only_prefill_iterations_are_no_steady_state():
+    assert Server().run("decode", 10).run("decode", 10).found().steady == NotMeasured("no_steady_state")
+    server = Server()
+    for _ in range(5):
+        server.run("prefill", 1000)
+    assert server.found().steady == NotMeasured("no_steady_state")
+
+
+def test_of_nested_styles_the_one_that_tells_most_counts():
+    server = Server()
+    for _ in range(3):
+        server.annotation("step[DECODE bs=8]", server.now, 60)
+        server.run("execute_context_0(0)_generation_8(8)", 1000)
+    found = server.found()
+    assert [(each.phase, each.count) for each in found.phases] == [(DECODE, 3)]
+    assert (found.left_out, found.steady.tokens) == (3, 24)
+
+
+def test_iterations_without_a_phase_are_counted():
+    found = Server().run("execute_model", 1000).run("step[IDLE]", 1000).found()
+    assert [(each.phase, each.count) for each in found.phases] == [(OTHER, 1)]
+    assert found.left_out == 1
+
+
+def test_training_with_a_range_named_decode_is_no_inference():
+    server = Server().run("decode", 1000)
+    server.op("AddmmBackward0", server.now, 10)
+    assert server.found() == NotMeasured("no_inference_annotations")
+
+
+def test_annotations_of_the_device_alone():
+    trace = TraceBuilder()
+    for number in range(3):
+        at = 1000.0 * number
+        trace.event("gpu_user_annotation", "step[DECODE bs=1]", at, 800, pid=0, tid=7)
+        trace.device(at, 600)
+    found = trace.analyze().host_more.inference
+    assert [(each.phase, each.count, each.time.total, each.busy.total) for each in found.phases] == [
+        (DECODE, 3, 2400 * US, 1800 * US)
+    ]
+    assert found.phases[0].host == NotMeasured("no_annotations")
+    assert found.steady.iterations == 3
+
+
+def test_without_a_device_the_host_is_measured():
+    trace = TraceBuilder()
+    for number in range(3):
+        trace.annotation("decode", 1000.0 * number, 500)
+    found = trace.analyze().host_more.inference
+    assert (found.phases[0].host.total, found.phases[0].busy) == (1500 * US, NotMeasured("no_device_events"))
+
+
+def test_only_iterations_of_the_chosen_steps():
+    server = Server()
+    server.step(1, 1000, 1500)
+    server.run("decode", 1000, wait=1000)
+    server.step(2, 3000, 1500)
+    server.run("decode", 1000)
+    found = server.found(Options(steps=lambda steps: steps.start > 2 * MS))
+    assert found.phases[0].count == 1
+
+
+def test_other_traces():
+    trace = TraceBuilder()
+    trace.annotation("## forward ##", 0, 10)
+    trace.event("gpu_user_annotation", "capture_32_DECODE", 0, 10, pid=0, tid=7)
+    assert trace.analyze().host_more.inference == NotMeasured("no_inference_annotations")
+
+
+@pytest.mark.parametrize(
+    ("file", "left_out"), [("sglang_decode/sglang_Qwen3-8B_decode", 1), ("vllm_decode_full/graph_execution", 0)]
+)
+def test_recorded_servers(shared_traces, file, left_out):
+    from traceanalyze import analyze
+
+    found = analyze(shared_traces / "kineto" / "tracelens" / "inference" / f"{file}.json.gz").analyses[0].host_more
+    assert [(each.phase, each.count) for each in found.inference.phases] == [(DECODE, 1)]
+    assert found.inference.left_out == left_out

@@ -1,0 +1,123 @@
+"""Memory snapshots: reading and the whole analysis against plain `pickle.load`, each in a process of its own.
+
+    python tests/benchmarks/bench_memory.py [--events 1000000] [--depth 63] [--rounds 3] [--smoke]
+
+The snapshot is a steady step of the simulated training loop, repeated; every call has a stack object of its own, as in
+real files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+_READERS = {
+    "pickle.load": "import pickle; pickle.load(open({path!r}, 'rb'))",
+    "traceanalyze, read": (
+        "from traceanalyze.readers.snapshot import read_snapshot; from traceanalyze.readers.source import Source; "
+        "read_snapshot(Source({path!r}, size={size}))"
+    ),
+    "traceanalyze, whole analysis": "import traceanalyze; r = traceanalyze.memory({path!r}); "
+    "assert r.tables['memory_check'].column('reconciled') == (True,)",
+    "torch _memory_viz stats": (
+        "import pickle; from torch.cuda._memory_viz import segsum; segsum(pickle.load(open({path!r}, 'rb')))"
+    ),
+}
+_CHILD = """
+import json, resource, time
+begin = time.process_time()
+{code}
+usage = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024]))
+"""
+GOAL_CPU, GOAL_MEMORY = 6.0, 1.2
+"""Seconds of CPU for a million events, and memory against `pickle.load` (performance specification)."""
+
+
+def snapshot(events: int, depth: int) -> dict[str, Any]:
+    """A snapshot with at least this many events and stacks of this depth."""
+    sys.path.insert(0, str(ROOT))
+    from tests.simulate.allocator.dump import dump
+    from tests.simulate.allocator.pool import Allocator
+    from tests.simulate.allocator.programs import Loop, train
+
+    allocator = train(Loop(steps=8), Allocator())
+    begins = [note["time_us"] for note in allocator.notes if note["stage"] == "START"]
+    last = [event for event in allocator.events if begins[-2] < event["time_us"] <= begins[-1]]
+    span = begins[-1] - begins[-2]
+    package = "/usr/lib/python3.12/site-packages/lib"
+    below = [{"name": f"call_{i}", "filename": f"{package}/m{i}.py", "line": i} for i in range(depth)]
+    lists: dict[int, list[dict[str, Any]]] = {}
+    found = dump(allocator)
+    kept = [event for event in allocator.events if event["time_us"] <= begins[-1]]
+    rest = [event for event in allocator.events if event["time_us"] > begins[-1]]
+    repeats = max((events - len(kept) - len(rest)) // len(last), 0)
+    tiled = []
+    for number in range(repeats):
+        lists.clear()
+        for event in last:
+            frames = lists.setdefault(id(event["frames"]), event["frames"] + below) if "frames" in event else None
+            copy = {**event, "time_us": event["time_us"] + (number + 1) * span}
+            tiled.append(copy if frames is None else {**copy, "frames": frames})
+    shift = repeats * span
+    late = [{**event, "time_us": event["time_us"] + shift} for event in rest]
+    found["device_traces"] = [[*kept, *tiled, *late], []]
+    found["external_annotations"] = []
+    return found
+
+
+def measure(path: Path, rounds: int) -> dict[str, tuple[float, float]]:
+    """Median CPU seconds and peak MB of every reader, rounds interleaved."""
+    runs: dict[str, list[tuple[float, float]]] = {name: [] for name in _READERS}
+    for _ in range(rounds):
+        for name, code in _READERS.items():
+            child = _CHILD.format(code=code.format(path=str(path), size=path.stat().st_size))
+            done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, cwd=ROOT, check=False)
+            if done.returncode == 0:
+                runs[name].append(tuple(json.loads(done.stdout)))
+            elif not name.startswith("torch"):
+                raise SystemExit(f"{name}: {done.stderr.strip().splitlines()[-1]}")
+    return {
+        name: (statistics.median(cpu for cpu, _ in found), statistics.median(peak for _, peak in found))
+        for name, found in runs.items()
+        if found
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--depth", type=int, default=63)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--check", action="store_true", help="fail when the goals are missed")
+    parser.add_argument("--smoke", action="store_true", help="small and once: does it run?")
+    given = parser.parse_args()
+    if given.smoke:
+        given.events, given.depth, given.rounds = 20_000, 10, 1
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "snapshot.pickle"
+        made = snapshot(given.events, given.depth)
+        path.write_bytes(pickle.dumps(made, protocol=4))
+        count = len(made["device_traces"][0])
+        del made
+        print(f"{count:,} events, stacks {given.depth} deep, {path.stat().st_size / 1e6:.0f} MB")
+        found = measure(path, given.rounds)
+    base = found["pickle.load"]
+    for name, (cpu, peak) in found.items():
+        print(f"{name:<30} {cpu:7.2f} s CPU ({cpu / base[0]:5.2f}×)  {peak:7.0f} MB ({peak / base[1]:4.2f}×)")
+    if given.check:
+        cpu, peak = found["traceanalyze, whole analysis"]
+        if cpu > GOAL_CPU * count / 1e6 or peak > GOAL_MEMORY * base[1]:
+            raise SystemExit("the goals are missed")
+
+
+if __name__ == "__main__":
+    main()

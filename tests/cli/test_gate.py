@@ -1,0 +1,441 @@
+"""The gate on the command line: every exit code, every error path, every format."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import sys
+from importlib import import_module
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.gate.test_measure import training
+from traceanalyze.api import gate_runs
+
+ROOT = gate_runs.Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """No budget file, no CI variables."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("GITHUB_STEP_SUMMARY", "GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """Makes a folder of runs, each in a folder of its own and a second after the one before."""
+
+    def make(name, *kinds):
+        for number, kind in enumerate(kinds):
+            folder = tmp_path / name / f"run{number}"
+            folder.mkdir(parents=True)
+            training(base=1_700_000_000 * 10**9 + number * 10**9, **kind).write(folder / "trace.json")
+        return tmp_path / name
+
+    return make
+
+
+@pytest.fixture
+def same(runs):
+    return runs("base", {}, {}, {}), runs("head", {}, {}, {})
+
+
+@pytest.fixture
+def slower(runs):
+    """Steps of 1 ms, then of 1.6 ms of which 0.6 ms are data loading: above 5 % and above 0.5 ms."""
+    return runs("base", {}, {}, {}), runs("head", *[{"wait": 600, "slow": 600}] * 3)
+
+
+def stretched(path, factor):
+    """The steps of a run made longer."""
+    trace = json.loads(path.read_text())
+    for event in trace["traceEvents"]:
+        event["ts"], event["dur"] = event["ts"] * factor, event["dur"] * factor
+    path.write_text(json.dumps(trace))
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """One run a side, of 100 ms steps; the second by a factor slower."""
+
+    def make(factor):
+        paths = []
+        for name, more in (("old", 100), ("new", 100 * factor)):
+            path = tmp_path / f"{name}.json"
+            training().write(path)
+            stretched(path, more)
+            paths.append(path)
+        return paths
+
+    return make
+
+
+def gate(run, base, head, *more):
+    return run("gate", head, "--baseline", base, *more)
+
+
+def test_no_change_passes(run, same):
+    result = gate(run, *same)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("PASS: nothing is worse than its budget allows.\n")
+    assert "3 runs of 3 steps · Example GPU" in result.out
+
+
+def test_a_regression_exits_1_and_is_explained(run, slower):
+    result = gate(run, *slower)
+    assert result.code == 1
+    assert result.err == "traceanalyze gate: fail: step.time (regression)\n"
+    assert result.out.startswith("FAIL: step.time +")
+    assert "data loading: DataLoader" in result.out
+    assert re.search(r"^data loading +0 ms +\d", result.out, re.MULTILINE)
+    assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_inconclusive_exits_0_or_3(run, pair):
+    old, new = pair(1.04)
+    result = gate(run, old, new)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("INCONCLUSIVE: the data cannot tell whether step.time")
+    assert "3 runs a side would resolve half of the budget" in result.out
+    strict = gate(run, old, new, "--strict")
+    assert (strict.code, strict.err) == (3, "traceanalyze gate: inconclusive: step.time (inconclusive)\n")
+
+
+def test_inconclusive_as_the_budget_says(run, pair, tmp_path):
+    old, new = pair(1.04)
+    for setting, code in (("fail", 3), ("warn", 0), ("pass", 0)):
+        (tmp_path / "traceanalyze.toml").write_text(f'[gate]\non_inconclusive = "{setting}"\n')
+        assert gate(run, old, new).code == code
+
+
+def test_exit_zero_reports_only(run, slower):
+    result = gate(run, *slower, "--exit-zero")
+    assert result.code == 0
+    assert result.out.startswith("FAIL")
+    assert run("gate", "nowhere.json", "--baseline", slower[0], "--exit-zero").code == 2
+
+
+def test_warnings_fail_when_strict(run, runs):
+    base, head = runs("base", {"syncs": 1}), runs("head", {"syncs": 2})
+    result = gate(run, base, head)
+    assert result.code == 0
+    assert "PASS, with warnings: sync.count +1" in result.out
+    strict = gate(run, base, head, "--strict")
+    assert strict.code == 1
+    assert "sync.count (regression)" in strict.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "Missing argument"),
+        (["--nonsense"], "No such option"),
+        (["{head}", "--warmup", "x"], "Invalid value for '--warmup'"),
+        (["nowhere", "--baseline", "{base}"], "nowhere"),
+        (["{head}", "--baseline", "nowhere"], "nowhere"),
+        (["{head}"], "nothing to judge"),
+        (["{head}", "--baseline", "{base}", "--format", "pdf"], "--format pdf"),
+        (["{head}", "--baseline", "{base}", "--format", "json="], "--format json="),
+        (["{head}", "--baseline", "{base}", "--budget", "none.toml"], "--budget none.toml: there is no such file"),
+        (["{head}", "--baseline", "{base}", "--no-match", "devise"], "did you mean device?"),
+        (["{head}", "--baseline", "{base}", "--label", "old=elsewhere"], "--label old=elsewhere"),
+        (["{head}", "--baseline", "{base}", "--steps", "99"], "99"),
+        (["{head}", "--baseline", "{base}", "--steps", "x"], "--steps"),
+        (["{head}", "--baseline", "{base}", "--ranks", "0"], "--ranks 0"),
+        (["{head}", "--baseline", "{base}", "--warmup", "50"], "no usable step"),
+        (["{head}", "--baseline", "{base}", "--step-marker", "("], "not a regular expression"),
+        (["{head}", "--baseline", "{base}", "--lang", "xx"], "no texts"),
+        (["{head}", "--baseline", "{base}", "--format", "json=no/folder/x.json"], "cannot be written"),
+        (["{head}", "--baseline", "{base}", "--write-baseline", "no/folder/x.json"], "cannot be written"),
+    ],
+)
+def test_every_error_exits_2_with_one_line(run, same, arguments, told):
+    base, head = same
+    result = run("gate", *(text.format(base=base, head=head) for text in arguments))
+    assert result.code == 2
+    assert told in result.err
+    assert result.err.startswith("traceanalyze gate: ")
+    assert len([line for line in result.err.splitlines() if line.startswith("traceanalyze gate:")]) == 1
+    assert "Traceback" not in result.err
+
+
+def test_an_uncaught_exception_exits_2(run, same, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(import_module("traceanalyze.gate.verdict"), "evaluate", broken)
+    result = gate(run, *same)
+    assert result.code == 2
+    assert result.err.startswith("traceanalyze gate: internal error: ZeroDivisionError: oops")
+
+
+def test_a_reader_that_dies_in_the_middle_exits_2(run, same, monkeypatch):
+    real, calls = gate_runs.read_trace, []
+
+    def dies(*arguments):
+        calls.append(arguments)
+        if len(calls) > 1:
+            raise OSError("the reader was killed")
+        return real(*arguments)
+
+    monkeypatch.setattr(gate_runs, "read_trace", dies)
+    result = gate(run, *same)
+    assert (result.code, len(calls)) == (2, 2)
+    assert result.err.startswith("traceanalyze gate: internal error: OSError: the reader was killed")
+
+
+def test_interrupted_exits_130(run, same, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gate_runs, "read_trace", interrupted)
+    result = gate(run, *same)
+    assert (result.code, result.err) == (130, "traceanalyze gate: interrupted\n")
+
+
+def test_a_damaged_trace_among_good_ones_is_not_passed_over(run, same):
+    (same[1] / "run1" / "trace.json").write_bytes(b"")
+    assert run("gate", same[1] / "run0/trace.json", same[1] / "run1/trace.json", "--baseline", same[0]).code == 2
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="pipes as on POSIX")
+def test_a_reader_of_the_output_that_has_gone_does_not_change_the_verdict(run_process, slower):
+    code = (
+        "import os, sys; r, w = os.pipe(); os.close(r); os.dup2(w, 1); from traceanalyze.cli.main import main; main()"
+    )
+    root = str(gate_runs.Path(__file__).parents[2])
+    done = run_process(
+        "gate", slower[1], "--baseline", slower[0], code=f"import sys; sys.path.insert(0, {root!r}); {code}"
+    )
+    assert done.returncode == 1, (sys.version, done.stderr)
+
+
+def test_environments_that_differ_exit_2_unless_waived(run, same, tmp_path):
+    trace = json.loads((same[1] / "run0/trace.json").read_text())
+    trace["deviceProperties"][0]["name"] = "Other GPU"
+    (tmp_path / "other.json").write_text(json.dumps(trace))
+    result = gate(run, same[0], tmp_path / "other.json")
+    assert result.code == 2
+    assert "device: Example GPU / Other GPU; --no-match KEY waives a key" in result.err
+    waived = gate(run, same[0], tmp_path / "other.json", "--no-match", "device")
+    assert waived.code == 0
+    assert "device was waived by --no-match" in waived.out
+
+
+def test_overlapping_recordings_in_a_folder_are_ambiguous(run, same, tmp_path):
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    training().write(folder / "one.json")
+    training(kernels=3).write(folder / "two.json")
+    result = gate(run, same[0], folder)
+    assert result.code == 2
+    assert "it is not clear which files are ranks of one run" in result.err
+    assert "one.json" in result.err
+    assert "two.json" in result.err
+    named = run("gate", folder / "one.json", folder / "two.json", "--baseline", same[0], "--format", "json")
+    assert [each["name"] for each in json.loads(named.out)["candidate"]["runs"]] == ["one", "two"]
+
+
+def test_a_glob_is_several_runs(run, same):
+    result = run("gate", same[1], "--baseline", f"{same[0]}/*", "--format", "json")
+    assert len(json.loads(result.out)["baseline"]["runs"]) == 3
+
+
+def test_labels_name_the_sides(run, same):
+    result = gate(run, *same, "--label", f"main={same[0]}", "--label", f"feature={same[1]}")
+    assert "\nmain     3 runs" in result.out
+    assert "\nfeature  3 runs" in result.out
+
+
+def test_absolute_limits_need_no_baseline(run, same, tmp_path):
+    (tmp_path / "b.toml").write_text('[gate.metrics."kernel.count"]\nmax = 1\n')
+    result = run("gate", same[1], "--budget", "b.toml")
+    assert result.code == 1
+    assert "kernel.count (regression)" in result.err
+
+
+def test_the_budget_of_pyproject_is_found(run, same, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[tool.traceanalyze.gate.metrics."kernel.count"]\nmax = 1\n')
+    assert gate(run, *same).code == 1
+
+
+def test_selectors_of_a_budget(run, runs, tmp_path):
+    base, head = runs("base", {"kernels": 2}), runs("head", {"kernels": 3})
+    name = 'kernel["gemm*"].count'
+    (tmp_path / "traceanalyze.toml").write_text(f"[gate.metrics.'{name}']\nmax_increase = 0\n")
+    result = gate(run, base, head)
+    assert (result.code, f"{name} (regression)" in result.err) == (1, True)
+    (tmp_path / "traceanalyze.toml").write_text("[gate.metrics.'kernel[\"nothing\"].count']\nmax_increase = 0\n")
+    assert "no name fits this pattern" in gate(run, base, head).err
+
+
+def test_several_formats_at_once(run, slower, tmp_path):
+    formats = ["console", "json=gate.json", "markdown=gate.md", "junit=gate.xml", "github=gate.txt", "sarif=gate.sarif"]
+    result = gate(run, *slower, *(part for name in formats for part in ("--format", name)))
+    assert result.code == 1
+    assert result.out.startswith("FAIL")
+    assert json.loads((tmp_path / "gate.json").read_text())["exit_code"] == 1
+    assert (tmp_path / "gate.md").read_text().startswith("### ❌ traceanalyze gate: FAIL")
+    assert ET.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
+    assert (tmp_path / "gate.txt").read_text().startswith("::error title=traceanalyze gate%3A regression::step.time")
+    assert json.loads((tmp_path / "gate.sarif").read_text())["version"] == "2.1.0"
+
+
+def test_the_summary_of_a_step_is_appended_to(run, same, tmp_path, monkeypatch):
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    result = gate(run, *same, "--format", "markdown")
+    assert result.out == ""
+    assert summary.read_text().startswith("before\n### ✅ traceanalyze gate: PASS")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "summary.md"))
+    assert gate(run, *same, "--format", "markdown").code == 2
+
+
+def test_an_input_is_never_overwritten(run, same):
+    path = same[1] / "run0/trace.json"
+    assert run("gate", path, "--baseline", same[0], "--format", f"json={path}").code == 2
+
+
+def test_a_baseline_from_the_first_run_to_the_gate(run, runs, same, tmp_path):
+    base, head = same
+    first = run("baseline", "update", "perf.json", base)
+    assert (first.code, first.err) == (0, "Wrote perf.json: 3 runs added, 3 in it\n")
+    assert gate(run, "perf.json", head).code == 0
+    again = run("baseline", "update", "perf.json", base)
+    assert "is in the baseline already, left out" in again.err
+    assert "0 runs added, 3 in it" in again.err
+    # The runs of head are those of base with the same content.
+    more = runs("more", {"kernels": 2, "mallocs": 1}, {"kernels": 2, "mallocs": 1})
+    kept = run("baseline", "update", "perf.json", more, "--keep", "4", "--label", "mine")
+    assert "2 runs added, 4 in it" in kept.err
+    shown = run("baseline", "show", "perf.json")
+    assert shown.code == 0
+    assert shown.out.count("mine") == 2
+    assert "Noise floor per metric" in shown.out
+    assert run("baseline", "prune", "perf.json", "--label", "mine").err == "Wrote perf.json: 2 runs removed\n"
+    assert (tmp_path / "perf.json").stat().st_size < 20_000
+
+
+def test_regressions_enter_a_baseline_only_when_accepted(run, slower):
+    base, head = slower
+    run("baseline", "update", "perf.json", base)
+    refused = run("baseline", "update", "perf.json", head)
+    assert refused.code == 2
+    assert "the runs are a regression against the baseline (step.time)" in refused.err
+    accepted = run("baseline", "update", "perf.json", head, "--accept")
+    assert (accepted.code, accepted.err) == (0, "Wrote perf.json: 3 runs added, 6 in it\n")
+    # The accepted runs are the level now: the same again passes, and the old is an improvement.
+    assert gate(run, "perf.json", head).code == 0
+    assert "improvement" in gate(run, "perf.json", base).out
+
+
+def test_why_works_from_the_baseline_alone(run, slower):
+    base, head = slower
+    run("baseline", "update", "perf.json", base)
+    shutil.rmtree(base)
+    result = gate(run, "perf.json", head)
+    assert result.code == 1
+    assert "data loading: DataLoader" in result.out
+
+
+def test_a_refreshed_baseline_can_be_written(run, same):
+    run("baseline", "update", "perf.json", same[0] / "run0")
+    result = run("gate", same[1] / "run1", "--baseline", "perf.json", "--write-baseline", "new.json")
+    assert result.err == "Wrote new.json\n"
+    assert len(json.loads((gate_runs.Path("new.json")).read_text())["runs"]) == 2
+    assert len(json.loads((gate_runs.Path("perf.json")).read_text())["runs"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["show", "none.json"], "cannot be read"),
+        (["prune", "none.json", "--label", "x"], "there is no such file"),
+        (["prune", "perf.json"], "say what to remove"),
+        (["prune", "perf.json", "--environment", "devise=x"], "did you mean device?"),
+        (["update", "perf.json", "nowhere"], "nowhere"),
+        (["update", "no/folder/perf.json", "{base}"], "cannot be locked"),
+        (["show", "damaged.json"], "damaged"),
+        (["update", "damaged.json", "{base}"], "damaged"),
+    ],
+)
+def test_errors_of_baselines_exit_2(run, same, tmp_path, arguments, told):
+    run("baseline", "update", "perf.json", same[0])
+    (tmp_path / "damaged.json").write_text('{"baseline":"traceanalyze",\n"runs":')
+    result = run("baseline", *(text.format(base=same[0]) for text in arguments))
+    assert result.code == 2
+    assert told in result.err
+    assert result.err.startswith("traceanalyze baseline: error: ")
+
+
+def test_pruning_by_age_and_environment(run, runs, tmp_path):
+    run("baseline", "update", "perf.json", runs("base", {}, {}))
+    content = (tmp_path / "perf.json").read_text()
+    (tmp_path / "perf.json").write_text(content.replace("2023-11-14T22:13:20", "2023-01-01T22:13:20"))
+    assert "0 runs removed" in run("baseline", "prune", "perf.json", "--older-than", "400").err
+    assert "0 runs removed" in run("baseline", "prune", "perf.json", "--environment", "device=other").err
+    assert "1 runs removed" in run("baseline", "prune", "perf.json", "--older-than", "90").err
+
+
+def test_a_damaged_or_newer_baseline_exits_2(run, same, tmp_path):
+    run("baseline", "update", "perf.json", same[0])
+    content = (tmp_path / "perf.json").read_text()
+    for name, text, told in (
+        ("cut.json", content[:500], "damaged"),
+        ("newer.json", content.replace('"schema_version":1', '"schema_version":9'), "newer version"),
+    ):
+        (tmp_path / name).write_text(text)
+        result = gate(run, name, same[1])
+        assert result.code == 2
+        assert told in result.err
+
+
+def test_an_empty_baseline_exits_2(run, same):
+    run("baseline", "update", "perf.json", same[0])
+    run("baseline", "prune", "perf.json", "--environment", "device=Example GPU")
+    assert "holds no run" in gate(run, "perf.json", same[1]).err
+    assert run("baseline", "show", "perf.json").out == "The baseline holds no run.\n"
+
+
+def test_ranks_are_one_run_and_can_be_chosen(run):
+    folder = ROOT / "sample_traces" / "gpu_two_ranks"
+    document = json.loads(run("gate", folder, "--baseline", folder, "--format", "json").out)
+    assert [each["ranks"] for each in document["candidate"]["runs"]] == [[0, 1]]
+    one = run("gate", folder, "--baseline", folder, "--ranks", "1", "--format", "json")
+    assert [each["ranks"] for each in json.loads(one.out)["candidate"]["runs"]] == [[1]]
+    missing = run("gate", folder / "rank0.json.gz", "--baseline", folder)
+    assert missing.code == 2
+    assert "the runs have different ranks (baseline / candidate): 0, 1 / 0; --ranks chooses common ones" in missing.err
+
+
+def test_a_baseline_file_keeps_ranks_together(run):
+    folder = ROOT / "sample_traces" / "gpu_two_ranks"
+    run("baseline", "update", "perf.json", folder)
+    assert "keeps the ranks of a run together" in gate(run, "perf.json", folder, "--ranks", "1").err
+
+
+def test_snapshots_alone_give_metrics_of_memory(run):
+    folder = ROOT / "sample_traces" / "memory"
+    healthy = folder / "healthy" / "snapshot.pickle.gz"
+    assert run("gate", folder / "healthy", "--baseline", healthy).code == 0
+    result = run("gate", folder / "leak", "--baseline", folder / "healthy", "--format", "json")
+    metrics = {each["metric"]: each for each in json.loads(result.out)["metrics"]}
+    assert metrics["memory.allocated_peak"]["baseline"] > 0
+    assert metrics["alloc.retry.count"]["verdict"] == "pass"
+    assert metrics["step.time"]["verdict"] == "not_measured"
+
+
+def test_snapshots_beside_the_traces_belong_to_the_run(run, same):
+    snapshot = ROOT / "sample_traces/memory/healthy/snapshot.pickle.gz"
+    for side in same:
+        shutil.copy(snapshot, side / "run0" / snapshot.name)
+    result = run("gate", same[1] / "run0", "--baseline", same[0] / "run0", "--format", "json")
+    metrics = {each["metric"]: each for each in json.loads(result.out)["metrics"]}
+    assert metrics["memory.reserved_peak"]["baseline"] > 0
+    assert metrics["kernel.count"]["verdict"] == "pass"

@@ -1,0 +1,112 @@
+"""`traceanalyze open`: one file, for one viewer, from this computer only."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+
+import pytest
+
+from traceanalyze.cli import viewer
+from traceanalyze.cli.serve import FileServer
+from traceanalyze.errors import UsageError
+
+
+@pytest.fixture
+def server(tmp_path):
+    file = tmp_path / "trace.json.gz"
+    file.write_bytes(b"content")
+    with FileServer(file, 0) as server:
+        thread = threading.Thread(target=server.serve_once)
+        thread.start()
+        yield server
+        server.fetched = True
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def get(server, path, **headers):
+    request = urllib.request.Request(f"http://127.0.0.1:{server.server_port}{path}", headers=headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return answer.read(), answer.headers
+
+
+def test_the_viewer_may_read_the_file_and_then_it_ends(server):
+    body, headers = get(server, "/trace.json.gz")
+    assert body == b"content"
+    assert headers["Access-Control-Allow-Origin"] == "https://ui.perfetto.dev"
+    assert "Content-Encoding" not in headers
+    for _ in range(50):
+        if server.fetched:
+            break
+        time.sleep(0.1)
+    assert server.fetched
+
+
+def test_it_listens_on_this_computer_only_and_the_address_is_the_viewers(server):
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.url == f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{server.server_port}/trace.json.gz"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [("/", {}), ("/../../etc/passwd", {}), ("/other", {}), ("/trace.json.gz", {"Host": "evil.example:9001"})],
+)
+def test_nothing_else_is_given_out(server, path, headers):
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        get(server, path, **headers)
+    assert not server.fetched
+
+
+def test_a_port_that_is_taken_is_said(server, tmp_path):
+    with pytest.raises(UsageError, match=f"--port {server.server_port}"):
+        FileServer(tmp_path / "x", server.server_port)
+
+
+def fetching(monkeypatch, address):
+    """The viewer: asks for the file as soon as the server waits for requests, and keeps what it got."""
+    got = []
+
+    class Viewed(FileServer):
+        def serve_once(self):
+            def fetch():
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.server_port}/trace.json.gz", timeout=10) as answer:
+                    got.append(answer.read())
+
+            thread = threading.Thread(target=fetch)
+            thread.start()
+            super().serve_once()
+            thread.join(10)
+
+    monkeypatch.setattr("traceanalyze.cli.serve.FileServer", Viewed)
+    monkeypatch.setattr(webbrowser, "open", address.append)
+    return got
+
+
+@pytest.mark.parametrize(("display", "options", "opened"), [(":0", [], 1), (":0", ["--no-browser"], 0), ("", [], 0)])
+def test_it_annotates_and_serves_and_opens_a_browser_where_there_is_a_display(
+    display, options, opened, run, sample, monkeypatch
+):
+    monkeypatch.setattr(viewer.sys, "platform", "linux")
+    monkeypatch.setenv("DISPLAY", display)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    addresses = []
+    got = fetching(monkeypatch, addresses)
+    result = run("open", sample, "--port", "0", *options)
+    assert result.code == 0
+    events = json.loads(gzip.decompress(got[0]))["traceEvents"]
+    assert any(event.get("cat") == "traceanalyze_overlay" for event in events)
+    assert len(addresses) == opened
+    assert "https://ui.perfetto.dev/#!/?url=http://127.0.0.1:" in result.out
+    assert ("ssh -L" in result.err) == (display == "")
+    assert "The viewer has loaded the trace." in result.err
+
+
+def test_what_is_no_trace_is_said_and_nothing_is_served(run, tmp_path):
+    (tmp_path / "x.json").write_text("hello")
+    assert run("open", tmp_path / "x.json", "--port", "0").code == 2

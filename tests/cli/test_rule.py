@@ -1,0 +1,79 @@
+"""`traceanalyze rule`, and the choice of rules on the command line and in configuration files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from traceanalyze.cli.main import app
+from traceanalyze.rules.registry import every_rule
+
+SAMPLE = str(Path(__file__).parents[2] / "sample_traces" / "gpu_data_loading")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_all_rules_are_listed():
+    lines = run("rule", "--all").stdout.splitlines()
+    assert len(lines) == len(every_rule())
+    assert "DAT101  loader-wait               waiting for the data loader" in lines
+
+
+@pytest.mark.parametrize("name", ["DAT101", "loader-wait", "dat101"])
+def test_a_rule_is_explained(name):
+    text = run("rule", name).stdout
+    assert text.startswith("DAT101 loader-wait: waiting for the data loader\n")
+    for part in ("What it finds", "Why it costs time", "share = 0.05    # TensorBoard plugin", "→ "):
+        assert part in text
+
+
+def test_a_family_is_explained_rule_by_rule():
+    assert run("rule", "SYN").stdout.count("What it finds") == sum(each.family == "SYN" for each in every_rule())
+
+
+@pytest.mark.parametrize("arguments", [["rule"], ["rule", "--all", "DAT101"], ["rule", "nonsense"]])
+def test_wrong_usage_is_told(arguments, capsys):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert "error: " in result.stderr
+
+
+def found(*arguments):
+    return [
+        line.split()[1] for line in run("analyze", SAMPLE, *arguments).stdout.splitlines() if line.startswith("high ")
+    ]
+
+
+def test_rules_are_selected_and_ignored():
+    assert found() == ["DAT101"]
+    assert found("--ignore", "DAT") == []
+    assert found("--select", "SYN,HST", "--select", "loader-wait") == ["DAT101"]
+    assert "no rule is called X9" in run("analyze", SAMPLE, "--select", "X9").stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("traceanalyze.toml", "[rules]\nignore = ['DAT101']\n"),
+        ("pyproject.toml", "[tool.traceanalyze.rules]\nignore = ['DAT101']\n"),
+        ("traceanalyze.toml", "[rules.loader-wait]\nshare = 0.9\nleast_ms = 1000\n"),
+    ],
+)
+def test_a_configuration_file_above_the_current_folder_counts(name, text, tmp_path, monkeypatch):
+    (tmp_path / name).write_text(text)
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    assert found() == []
+    assert found("--select", "DAT") == ([] if "ignore" in text or "share" in text else ["DAT101"])
+
+
+def test_a_broken_configuration_is_told(tmp_path, monkeypatch):
+    (tmp_path / "traceanalyze.toml").write_text("[rules")
+    monkeypatch.chdir(tmp_path)
+    result = run("analyze", SAMPLE)
+    assert result.exit_code == 2
+    assert "traceanalyze.toml" in result.stderr

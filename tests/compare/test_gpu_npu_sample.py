@@ -1,0 +1,68 @@
+"""The sample of a GPU and an NPU: every injected difference is found at its size, in order, and nothing else."""
+
+from __future__ import annotations
+
+import tomllib
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import traceanalyze
+
+if TYPE_CHECKING:
+    from traceanalyze.compare.results import Comparison
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
+FACTS = tomllib.loads((SAMPLE / "case.toml").read_text(encoding="utf-8"))
+_PARTS = {"compute": "compute", "communication": "comm_exposed", "memory_ops": "mem_exposed"}
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    found = traceanalyze.compare(SAMPLE / "gpu", SAMPLE / "npu").comparison
+    assert found is not None
+    return found
+
+
+def truth(part: str) -> int:
+    """What all differences together add to a part, over all steps."""
+    return sum(one["parts"].get(part, 0) for one in FACTS["difference"])
+
+
+def test_every_part_changes_by_what_was_put_in(comparison: Comparison) -> None:
+    assert comparison.base.count == comparison.candidate.count == 3
+    seen = {part.key: part.candidate - part.base for part in comparison.parts}
+    for key, name in _PARTS.items():
+        assert seen[key] == truth(name)
+    for key in ("data_loading", "sync", "host_op", "untraced"):
+        assert seen[key] == truth(key)
+    idle = {name for one in FACTS["difference"] for name in one["parts"]} - set(_PARTS.values())
+    steps = [sum(one["steps"]) for one in FACTS["trace"]]
+    assert sum(truth(name) for name in idle | set(_PARTS.values())) == steps[1] - steps[0]
+
+
+def test_causes_are_ranked_by_the_size_of_what_was_put_in(comparison: Comparison) -> None:
+    change = comparison.candidate.step_time - comparison.base.step_time
+    causes = [(one.part, one.name, one.candidate - one.base) for one in comparison.contributions]
+    loud = [(part, name) for part, name, diff in causes if abs(diff) > Fraction(change, 100)]
+    assert loud == [
+        ("data_loading", "DataLoader"),
+        ("compute", "aten::mm (backward)"),
+        ("communication", "all_reduce"),
+        ("compute", "aten::addmm"),
+        ("untraced", "aten::nll_loss (backward)"),
+    ]
+    by_part = {(part, name): diff for part, name, diff in causes}
+    assert by_part["data_loading", "DataLoader"] == truth("data_loading")
+    assert by_part["communication", "all_reduce"] == truth("comm_exposed")
+    # The vendor itself moves a little (fills become kernels), so operators are compared with what names them.
+    sizes = {one["name"]: one["parts"].get("compute", 0) for one in FACTS["difference"]}
+    matmuls = sum(diff for (part, name), diff in by_part.items() if part == "compute" and "mm" in name)
+    assert matmuls == sizes["slower_matmul"] + sizes["layout_changes"]
+
+
+def test_all_of_the_difference_is_in_the_causes(comparison: Comparison) -> None:
+    change = comparison.candidate.step_time - comparison.base.step_time
+    assert sum(one.candidate - one.base for one in comparison.contributions) == change

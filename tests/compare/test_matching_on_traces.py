@@ -1,0 +1,145 @@
+"""Public pairs: every table sums to all device time, and what can be matched is; skipped where the traces are not."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+
+import pytest
+
+from traceanalyze.api import load
+from traceanalyze.compare.compare import compare_sides
+from traceanalyze.compare.options import CompareOptions
+from traceanalyze.compare.side import side_of
+from traceanalyze.model.kernel_classes import KernelGroup
+
+BERT, QWEN = "gaunernst_bert-small-uncased__1016001.json.gz", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+LADDER = "torchrec_ladder/resnet18/ip-172-31-16-248.us-east-2.compute.internal_8586"
+PAIRS = {
+    "bert": (f"h100/{BERT}", f"mi300/{BERT}"),
+    "qwen": (f"h100/{QWEN}", f"mi300/{QWEN}"),
+    "resnet50": (
+        "resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
+        "resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz",
+    ),
+    "hta": ("trace_diff/control/control.json.gz", "trace_diff/test/test.json.gz"),
+    "torchrec": (
+        f"{LADDER}6.1698107929560561434.pt.trace.json.gz",
+        f"{LADDER}7.1698107929568240321.pt.trace.json.gz",
+    ),
+}
+
+
+@cache
+def _side(path):
+    return side_of(load(path).traces)
+
+
+@pytest.fixture
+def sides(shared_traces):
+    """Reads a pair by name."""
+    with (shared_traces / "MANIFEST.tsv").open(encoding="utf-8", newline="") as file:
+        known = [row[0] for row in csv.reader(file, delimiter="\t") if row]
+
+    def read(name):
+        paths = []
+        for end in PAIRS[name]:
+            found = [shared_traces / path for path in known if path.endswith(end)]
+            if not found or not found[0].exists():
+                pytest.skip(f"not among the shared traces: {end}")
+            paths.append(found[0])
+        return tuple(_side(path) for path in paths)
+
+    return read
+
+
+def ranges(rows, value):
+    return [sum(value(side) for side in (getattr(row, name) for row in rows) if side) for name in ("base", "candidate")]
+
+
+def check(base, candidate, **options):
+    """The comparison, after checking that every table has all device time."""
+    found = compare_sides(base, candidate, CompareOptions(**options))
+    whole = [base.info.device_time, candidate.info.device_time]
+    assert [sum(row.base_time for row in found.operators), sum(row.candidate_time for row in found.operators)] == whole
+    assert ranges(found.operator_pairs, lambda side: side.device_time) == whole
+    assert ranges(found.operator_pairs, lambda side: sum(ns for _, ns in side.kernels)) == whole
+    assert ranges(found.kernels, lambda side: side.total) == whole
+    assert ranges(found.kernel_types, lambda side: side.total) == whole
+    if isinstance(found.modules, tuple):
+        inside = [row for row in found.modules if row.op is not None]
+        assert ranges(inside, lambda side: side.device_self) == whole
+        assert ranges([row for row in found.modules if row.op is None], lambda side: side.device_self) == whole
+    assert all(side.own >= 0 for row in found.apis for side in (row.base, row.candidate) if side)
+    return found
+
+
+def matched(found, section):
+    return {row.side: 1 - row.time / row.of_time for row in found.unmatched if row.section == section}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_every_table_has_all_device_time(sides, name):
+    check(*sides(name))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_side_against_itself_is_matched_completely_and_without_difference(sides, name):
+    base, _ = sides(name)
+    found = check(base, base, max_kernel_num=2)
+    assert all(row.count == row.time == 0 for row in found.unmatched)
+    assert all(pair.base == pair.candidate for pair in found.operator_pairs)
+    assert all(row.base_time == row.candidate_time for row in found.operators)
+    rows = [*found.kernels, *found.kernel_types, *found.apis]
+    rows += [*found.modules] if isinstance(found.modules, tuple) else []
+    assert all(row.base == row.candidate for row in rows)
+
+
+@pytest.mark.parametrize("name", ["bert", "qwen", "hta"])
+def test_swapping_the_sides_swaps_the_rows(sides, name):
+    base, candidate = sides(name)
+    found, swapped = check(base, candidate), check(candidate, base)
+    for table in ("operator_pairs", "kernels", "kernel_types", "apis"):
+        once = sorted(str((row.base, row.candidate)) for row in getattr(found, table))
+        again = sorted(str((row.candidate, row.base)) for row in getattr(swapped, table))
+        assert once == again, table
+    once = {row.name: (row.base_time, row.candidate_time) for row in found.operators}
+    assert once == {row.name: (row.candidate_time, row.base_time) for row in swapped.operators}
+
+
+@pytest.mark.parametrize("name", ["bert", "qwen", "resnet50"])
+def test_equal_models_are_matched_to_operators(sides, name):
+    found = check(*sides(name))
+    assert all(share >= 0.95 for share in matched(found, "operators").values())
+    assert all(row.base_count == row.candidate_count for row in found.operators if row.name == "aten::mm")
+
+
+def test_kernels_of_two_vendors_meet_by_family(sides):
+    found = check(*sides("bert"))
+    families = {row.name: row for row in found.kernel_types}
+    assert families["matmul"].base.count > 0
+    assert families["matmul"].candidate.count > 0
+    kernels = [row for row in found.kernels if row.group not in {KernelGroup.COPY, KernelGroup.FILL}]
+    assert sum(row.base.count for row in kernels if row.base) == 60
+
+
+def test_convolutions_have_a_backward_pass(sides):
+    rows = {row.name: row for row in check(*sides("resnet50")).operators}
+    assert rows["aten::convolution (backward)"].base_time == 273_428_000
+    assert rows["aten::convolution"].base_time == 126_619_000
+
+
+def test_collectives_of_one_library_are_told_apart(sides):
+    found = check(*sides("hta"))
+    base = {row.kind: row.base.count for row in found.collectives if row.base}
+    assert base == {"all_to_all": 42, "all_reduce": 18}
+    assert sum(row.base_exposed for row in found.collectives) == 87_921_000
+    assert sum(row.candidate_exposed for row in found.collectives) == 73_298_000
+
+
+def test_both_data_loaders_are_one_row_and_the_largest_change_of_the_host(sides):
+    found = check(*sides("resnet50"))
+    row = next(row for row in found.apis if row.name == "enumerate(DataLoader)")
+    assert round(row.base.total / 10**6, 2) == 415.79
+    assert row.candidate is not None
+    assert found.apis[0] == row

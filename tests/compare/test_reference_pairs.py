@@ -1,0 +1,185 @@
+"""Public pairs of traces against the figures of definitions §16; skipped where the traces are not."""
+
+from __future__ import annotations
+
+import csv
+from fractions import Fraction
+
+import pytest
+
+from traceanalyze.api import load
+from traceanalyze.compare.attribution import headline
+from traceanalyze.compare.compare import compare_sides
+from traceanalyze.compare.side import side, side_of
+
+PAIRS = {
+    "resnet50": ("worker0.1623143089861.pt.trace.json.gz", "worker0.1623212756351.pt.trace.json.gz"),
+    "hta": ("trace_diff/control/control.json.gz", "trace_diff/test/test.json.gz"),
+    "qwen": ("h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"),
+}
+
+
+@pytest.fixture
+def sides(shared_traces):
+    """Reads a pair by name."""
+    with (shared_traces / "MANIFEST.tsv").open(encoding="utf-8", newline="") as file:
+        known = [row[0] for row in csv.reader(file, delimiter="\t") if row]
+
+    def read(name):
+        paths = []
+        for end in PAIRS[name]:
+            found = [shared_traces / path for path in known if path.endswith(end)]
+            if not found or not found[0].exists():
+                pytest.skip(f"not among the shared traces: {end}")
+            paths.append(found[0])
+        return tuple(side_of(load(path).traces) for path in paths)
+
+    return read
+
+
+def milliseconds(found, parts):
+    """Change of each part per step, in ms."""
+    return {
+        part.key: (Fraction(part.candidate, found.candidate.count) - Fraction(part.base, found.base.count)) / 10**6
+        for part in parts
+    }
+
+
+def rounded(changes):
+    return {key: round(float(value), 2) for key, value in changes.items()}
+
+
+def test_resnet50_more_loader_workers_buy_less_than_the_loader_cost(sides):
+    found = compare_sides(*sides("resnet50"))
+    changes = milliseconds(found, headline(found.parts))
+    assert round(float(sum(changes.values())), 2) == -36.52
+    ranked = sorted((key for key in changes if changes[key]), key=lambda key: -abs(changes[key]))
+    assert [(key, rounded(changes)[key]) for key in ranked] == [
+        ("data_loading", -57.55),
+        ("host_op", 8.11),
+        ("sync", 6.09),
+        ("untraced", 3.53),
+        ("dispatch", 1.48),
+        ("memory_ops", 1.25),
+        ("compute", 0.56),
+        ("device_side", 0.01),
+    ]
+    first = found.contributions[0]
+    assert (first.part, first.name, first.base, first.candidate) == ("data_loading", "DataLoader", 352401000, 7101000)
+
+
+def test_resnet50_convolutions_have_a_backward_pass(sides):
+    """Time of kernels under `CudnnConvolutionBackward` is not lost in matmul and other work (compare-parity M4)."""
+    rows = {row.key: row for row in compare_sides(*sides("resnet50")).overall if row.level == 1}
+    assert rows["convolution_backward"].base > rows["convolution_forward"].base > 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("pair", "step", "expected"),
+    [
+        ("hta", 46.58, {"compute": 44.44, "memory_ops": 12.81, "communication": -2.44, "idle": -8.22}),
+        ("qwen", -1.43, {"compute": -2.02, "memory_ops": -0.14, "communication": 0.0, "idle": 0.73}),
+    ],
+)
+def test_busy_parts_and_idle_time(sides, pair, step, expected):
+    found = compare_sides(*sides(pair))
+    changes = milliseconds(found, found.parts)
+    busy = {key: changes.pop(key) for key in ("compute", "memory_ops", "communication")}
+    assert round(float(sum(busy.values()) + sum(changes.values())), 2) == step
+    assert rounded({**busy, "idle": sum(changes.values())}) == expected
+
+
+def test_hta_shows_no_matmul_gain_that_is_none(sides):
+    """Matrix products that lost their operator still are matrix products (compare-parity M5)."""
+    found = compare_sides(*sides("hta"))
+    assert "coverage_differs" in {caveat.key for caveat in found.caveats}
+    matmul = next(row for row in found.overall if row.key == "matmul")
+    assert matmul.candidate > 2 * matmul.base
+    assert {row.what for row in found.contributions if row.part == "compute"} == {"kernels"}
+    assert found.contributions[0].name == "matmul"
+    assert found.contributions[0].candidate > found.contributions[0].base
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_rows_sum_to_parts_and_parts_to_the_step(sides, pair):
+    found = compare_sides(*sides(pair))
+    assert sum(part.base for part in found.parts) == found.base.step_time
+    assert sum(part.candidate for part in found.parts) == found.candidate.step_time
+    for part in found.parts:
+        rows = [row for row in found.contributions if row.part == part.key]
+        assert sum(row.base for row in rows) == part.base
+        assert sum(row.candidate for row in rows) == part.candidate
+    check_levels(found.overall)
+
+
+def check_levels(rows):
+    """Rows sum to the row above; the first level sums to the step."""
+    times = [row for row in rows if row.kind == "duration" and row.key not in {"comm_wait", "comm_transfer"}]
+    step = next(index for index, row in enumerate(times) if row.key == "step")
+    assert sum(row.base for row in times[:step] if row.level == 0) == times[step].base
+    for index, above in enumerate(times[:step]):
+        inside = []
+        for row in times[index + 1 : step]:
+            if row.level <= above.level:
+                break
+            if row.level == above.level + 1:
+                inside.append(row)
+        if inside:
+            assert sum(row.base for row in inside) == above.base
+            assert sum(row.candidate for row in inside) == above.candidate
+            if above.base_count is not None:
+                assert sum(row.base_count for row in inside) == above.base_count
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_side_against_itself_shows_no_difference(sides, pair):
+    one, _ = sides(pair)
+    found = compare_sides(one, one)
+    assert all(part.base == part.candidate for part in found.parts)
+    assert all((row.base, row.base_count) == (row.candidate, row.candidate_count) for row in found.contributions)
+    assert all((row.base, row.base_count) == (row.candidate, row.candidate_count) for row in found.overall)
+    assert found.caveats == ()
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_swapping_the_sides_swaps_every_row(sides, pair):
+    one, other = sides(pair)
+    there, back = compare_sides(one, other), compare_sides(other, one)
+    assert [(p.key, p.base, p.candidate) for p in there.parts] == [(p.key, p.candidate, p.base) for p in back.parts]
+
+    def keyed(row, old, new):
+        return row.part, row.what, row.name, old, new
+
+    assert {keyed(r, (r.base, r.base_count), (r.candidate, r.candidate_count)) for r in there.contributions} == {
+        keyed(r, (r.candidate, r.candidate_count), (r.base, r.base_count)) for r in back.contributions
+    }
+    assert [(r.key, r.level, r.base, r.candidate) for r in there.overall] == [
+        (r.key, r.level, r.candidate, r.base) for r in back.overall
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "wait"),
+    [("text", (98.03, 92.41)), ("db", (94.01, 90.45))],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_two_ascend_ranks_that_wait_for_others(shared_traces, form, wait):
+    """Both wait for a rank that was not recorded: the time is waiting, not moving data (compare-parity M9)."""
+    folder = shared_traces / "ascend" / "msinsight_2rank_torch" / form / "level1"
+    if not folder.exists():
+        pytest.skip("not among the shared traces")
+    traces = load(folder).traces
+    found = compare_sides(side(traces[0], ranks=2), side(traces[1], ranks=2))
+    rows = {row.key: row for row in found.overall}
+    waited = rows["comm_wait"]
+    assert (round(waited.base / 1e6, 2), round(waited.candidate / 1e6, 2)) == wait
+    both = (
+        rows["comm_wait"].base + rows["comm_transfer"].base,
+        rows["comm_wait"].candidate + rows["comm_transfer"].candidate,
+    )
+    assert both == (rows["communication"].base, rows["communication"].candidate)
+    assert found.base.vendor == "ascend"
+    if form == "text":
+        times = [round(rows[key].base / 1e6, 3) for key in ("compute", "communication")]
+        times += [round(rows[key].candidate / 1e6, 3) for key in ("compute", "communication")]
+        assert times == [8.874, 101.963, 8.878, 96.359]

@@ -1,0 +1,43 @@
+"""A simulated workload against the same with a fault: what did not change is matched, what did is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.simulate.simulate import simulate
+from tests.simulate.test_faults import CASES
+from tests.simulate.workload import Fault
+from tests.simulate.writers.kineto import write
+from tests.simulate.writers.layouts import TODAY
+from traceanalyze.compare.compare import compare_sides
+from traceanalyze.compare.side import side
+from traceanalyze.readers.kineto import read_text
+
+
+def recorded(workload):
+    return side(read_text(write(simulate(workload)[0], TODAY)))
+
+
+@pytest.mark.parametrize("name", ["slow_loader", "gc_pause"])
+def test_faults_of_the_host_leave_all_work_matched(name):
+    plain, size = CASES[name]
+    found = compare_sides(recorded(plain), recorded(replace(plain, faults=(Fault(name, size),))))
+    rows = [row for row in found.unmatched if row.of_time]
+    assert rows
+    assert all(row.count == 0 for row in rows)
+    assert all(row.base_time == row.candidate_time for row in found.operators)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_table_has_all_device_time(name):
+    plain, size = CASES[name]
+    sides = recorded(plain), recorded(replace(plain, faults=(Fault(name, size),)))
+    found = compare_sides(*sides)
+    for side_name, one in zip(("base", "candidate"), sides, strict=True):
+        calls = [getattr(row, side_name) for row in found.operator_pairs]
+        kernels = [getattr(row, side_name) for row in found.kernels]
+        assert sum(call.device_time for call in calls if call) == one.info.device_time
+        assert sum(kernel.total for kernel in kernels if kernel) == one.info.device_time
+        assert sum(getattr(row, f"{side_name}_time") for row in found.operators) == one.info.device_time

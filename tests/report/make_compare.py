@@ -1,0 +1,233 @@
+"""Hand-made comparisons with round numbers, as builders and renderers are given them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.compare.results import (
+    ApiPair,
+    ApiSide,
+    Caveat,
+    CollectivePair,
+    Comparison,
+    Contribution,
+    KernelPair,
+    Measured,
+    MemoryCall,
+    MemoryCallPair,
+    MemoryPair,
+    MemorySide,
+    ModulePair,
+    ModuleSide,
+    OperatorPair,
+    OperatorTotal,
+    OpSide,
+    Overall,
+    Part,
+    SideInfo,
+    Unmatched,
+)
+from traceanalyze.model.kernel_classes import KernelGroup
+
+MS = 1_000_000
+GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize96x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
+
+
+def side(path, *, steps=2, step_time, **changes):
+    info = SideInfo(
+        path=path,
+        vendor="cuda",
+        device_name="Tesla V100",
+        rank=0,
+        ranks=1,
+        rank_choice="only",
+        steps=tuple(f"ProfilerStep#{number}" for number in range(5, 5 + steps)),
+        step_choice="complete",
+        step_time=step_time,
+        median_step=step_time // steps,
+        left_out=0,
+        device_time=120 * MS,
+        linked_time=117 * MS,
+        resolution_ns=1000,
+        level=None,
+    )
+    return replace(info, **changes)
+
+
+def overall(key, level, base, candidate, counts=(None, None), **more):
+    return Overall(key, level, more.pop("kind", "duration"), base, candidate, *counts, **more)
+
+
+def contribution(part, what, name, base, candidate, counts=(1, 1), **more):
+    return Contribution(part, what, name, base, candidate, *counts, **more)
+
+
+def measured(name, count, total):
+    return Measured(name, count, total, total // count + 1, total // count - 1) if count else None
+
+
+def comparison():
+    """Two steps of 100 ms against four of 80 ms: the data loader got faster, a kernel slower, one is new."""
+    return Comparison(
+        base=side("runs/before.json", step_time=200 * MS),
+        candidate=side("runs/after.json", steps=4, step_time=320 * MS, left_out=1),
+        parts=(
+            Part("compute", 120 * MS, 248 * MS),
+            Part("communication", 0, 0),
+            Part("memory_ops", 4 * MS, 8 * MS),
+            Part("data_loading", 60 * MS, 0),
+            Part("host_op", 10 * MS, 40 * MS),
+            Part("untraced", 6 * MS, 24 * MS),
+        ),
+        contributions=(
+            contribution("data_loading", "next_op", "DataLoader", 60 * MS, 0, (2, 0)),
+            contribution("host_op", "next_op", "aten::conv2d", 10 * MS, 40 * MS, (20, 80)),
+            contribution("compute", "operator", "aten::mm", 100 * MS, 200 * MS, (20, 40), frame="train.py(3): step"),
+            contribution("compute", "operator", "aten::add_", 0, 8 * MS, (0, 8)),
+            contribution("compute", "operator", "aten::addmm", 20 * MS, 40 * MS, (10, 20)),
+            contribution("memory_ops", "copy", "Memcpy HtoD", 4 * MS, 8 * MS, (2, 4)),
+            contribution("untraced", "rest", "rest", 6 * MS, 24 * MS, (3, 6)),
+        ),
+        overall=(
+            overall("compute", 0, 120 * MS, 248 * MS, (30, 68)),
+            overall("matmul", 1, 120 * MS, 240 * MS, (30, 60)),
+            overall("elementwise", 1, 0, 8 * MS, (0, 8)),
+            overall("attention_forward", 1, 0, 0, (0, 0)),
+            overall("communication", 0, 0, 0, (0, 0)),
+            overall("comm_wait", 1, NotMeasured("no_communication"), NotMeasured("no_communication")),
+            overall("memory_ops", 0, 4 * MS, 8 * MS, (2, 4)),
+            overall("free", 0, 76 * MS, 64 * MS),
+            overall("data_loading", 1, 60 * MS, 0),
+            overall("host_op", 1, 10 * MS, 40 * MS),
+            overall("untraced", 1, 6 * MS, 24 * MS),
+            overall("step", 0, 200 * MS, 320 * MS),
+            overall("peak_memory", 0, 3_000_000_000, 2_000_000_000, kind="bytes"),
+        ),
+        operators=(
+            OperatorTotal("aten::mm", ("aten::mm",), ("aten::mm",), None, 100 * MS, 200 * MS, 20, 40),
+            OperatorTotal("aten::add_", (), ("aten::add_",), None, 0, 8 * MS, 0, 8),
+            OperatorTotal("aten::addmm", ("aten::addmm",), ("npu::linear",), None, 20 * MS, 40 * MS, 10, 20),
+        ),
+        operator_pairs=(
+            OperatorPair(
+                OpSide("aten::mm", "[[8, 8], [8, 8]]", "float", ((GEMM, MS), (GEMM, MS)), 2 * MS, 100),
+                OpSide("aten::mm", "[[8, 8], [8, 8]]", "float", ((GEMM, 3 * MS),), 3 * MS, 200, "train.py(3): step"),
+            ),
+            OperatorPair(None, OpSide("=cmd|'/C calc'!A0", None, None, (("\r\nk", 5 * MS),), 5 * MS, 300)),
+        ),
+        modules=(
+            ModulePair(
+                "Net_0/Linear_0",
+                "Linear",
+                1,
+                False,
+                None,
+                ModuleSide(2, 20 * MS, 20 * MS, ((GEMM, 20 * MS),), "net.py(9): forward"),
+                ModuleSide(4, 80 * MS, 80 * MS, ((GEMM, 80 * MS),), None),
+            ),
+            ModulePair(
+                "Net_0/Linear_0",
+                "Linear",
+                1,
+                False,
+                "aten::addmm",
+                ModuleSide(2, 20 * MS, 20 * MS, ((GEMM, 20 * MS),)),
+                ModuleSide(4, 80 * MS, 80 * MS, ((GEMM, 80 * MS),)),
+            ),
+            ModulePair("Net_0", "Net", 0, False, None, ModuleSide(2, 0, 20 * MS, ()), ModuleSide(4, 0, 80 * MS, ())),
+        ),
+        collectives=(
+            CollectivePair(
+                "all_reduce",
+                "0-1",
+                4096,
+                measured("ncclDevKernel_AllReduce", 4, 8 * MS),
+                measured("hcom_allReduce_", 8, 24 * MS),
+                NotMeasured("no_communication"),
+                4 * MS,
+                8 * MS,
+                20 * MS,
+                2 * MS,
+                12 * MS,
+            ),
+            CollectivePair("broadcast", "0-1", None, None, measured("b", 1, 2 * MS), 0, 0, 0, 2 * MS, 0, 0),
+        ),
+        kernels=(
+            KernelPair(
+                GEMM, KernelGroup.MATMUL, None, None, measured(GEMM, 30, 120 * MS), measured(GEMM, 60, 240 * MS)
+            ),
+            KernelPair("add", KernelGroup.ELEMENTWISE, "[8]", "AI_CORE", None, measured("add", 8, 8 * MS)),
+        ),
+        kernel_types=(
+            KernelPair("matmul", KernelGroup.MATMUL, None, None, measured(GEMM, 30, 120 * MS), measured("x", 60, 9)),
+        ),
+        apis=(
+            ApiPair("cudaLaunchKernel", ApiSide(32, 4 * MS, 4 * MS), ApiSide(72, 16 * MS, 12 * MS)),
+            ApiPair("enumerate(DataLoader)", ApiSide(2, 60 * MS, 60 * MS), None),
+        ),
+        memory=(
+            MemoryPair("aten::empty", MemorySide(4, 8_000_000, 10 * MS), MemorySide(8, 32_000_000, None)),
+            MemoryPair("aten::clone", None, MemorySide(4, 4_000_000, 3 * MS)),
+        ),
+        memory_calls=(
+            MemoryCallPair(
+                MemoryCall("aten::empty", "[[8]]", "float", ((512, 3_000), (512, None)), 1024),
+                MemoryCall("aten::empty", "[[8]]", "float", ((2048, 3_000),), 2048),
+            ),
+            MemoryCallPair(None, MemoryCall("aten::clone", None, None, ((100, None),), 100)),
+        ),
+        unmatched=(
+            Unmatched("kernels", "base", 0, 0, 120 * MS),
+            Unmatched("kernels", "candidate", 8, 8 * MS, 248 * MS),
+        ),
+        caveats=(Caveat("run_note", (("text", "The two profiles have different levels."),)),),
+    )
+
+
+SECTIONS = (
+    "parts",
+    "contributions",
+    "overall",
+    "operators",
+    "operator_pairs",
+    "modules",
+    "collectives",
+    "kernels",
+    "kernel_types",
+    "apis",
+    "memory",
+    "memory_calls",
+)
+
+
+def _mirrored(row):
+    """Fields of the base and the fields of the candidate they stand for."""
+    return {name: name.replace("base", "candidate") for name in row.__slots__ if name.startswith("base")}
+
+
+def itself():
+    """The base against itself."""
+    found = comparison()
+
+    def doubled(row):
+        return replace(row, **{other: getattr(row, name) for name, other in _mirrored(row).items()})
+
+    def there(row):
+        return any(getattr(row, name) for name in _mirrored(row)) or isinstance(row, Part | Overall)
+
+    sections = {name: tuple(doubled(row) for row in getattr(found, name) if there(row)) for name in SECTIONS}
+    return replace(found, candidate=found.base, caveats=(), **sections)
+
+
+def swapped():
+    """Candidate and base exchanged."""
+    found = comparison()
+
+    def flip(row):
+        pairs = _mirrored(row)
+        values = {name: getattr(row, other) for name, other in pairs.items()}
+        return replace(row, **values, **{other: getattr(row, name) for name, other in pairs.items()})
+
+    sections = {name: tuple(flip(row) for row in getattr(found, name)) for name in SECTIONS}
+    return replace(found, base=found.candidate, candidate=found.base, **sections)

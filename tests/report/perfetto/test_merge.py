@@ -1,0 +1,65 @@
+"""Events of several ranks: processes and arrows of one rank never become those of another."""
+
+from __future__ import annotations
+
+import json
+
+from traceanalyze.report.perfetto.events import sections
+from traceanalyze.report.perfetto.merge import Pids, RankText
+
+EVENTS = [
+    {"ph": "X", "name": 'a "pid": 7', "pid": 7, "tid": 7, "ts": 1000.25, "dur": 1, "args": {"pid": 7, "id": 3}},
+    {"ph": "s", "id": 5, "pid": 7, "tid": 7, "ts": "1001.000", "cat": "ac2g"},
+    {"ph": "f", "id": "5", "pid": "Spans", "tid": 0, "ts": 1002, "cat": "ac2g", "bp": "e"},
+    {"ph": "s", "id": "0xa", "pid": 7, "tid": 7, "ts": 1003},
+]
+
+
+def merged(*shifts, size=5):
+    pids, texts = Pids(), []
+    text = json.dumps({"traceEvents": EVENTS}).encode()
+    for index, shift in enumerate(shifts):
+        blocks = [text[at : at + size] for at in range(0, len(text), size)]
+        texts.append(RankText(index, pids, shift).events(blocks))
+    found = json.loads(b"[" + b"".join(sections(texts)) + b"]", parse_float=str)
+    return [found[at : at + len(EVENTS)] for at in range(0, len(found), len(EVENTS))]
+
+
+def test_every_event_is_there_once_a_rank():
+    assert [len(rank) for rank in merged(0, 0)] == [4, 4]
+
+
+def test_processes_of_ranks_are_different_and_those_of_one_rank_stay_together():
+    first, second = ([event["pid"] for event in rank] for rank in merged(0, 0))
+    assert first[0] == first[1] == first[3] != first[2]
+    assert set(first) & set(second) == set()
+
+
+def test_arrows_keep_their_two_ends_and_do_not_lead_to_another_rank():
+    first, second = merged(0, 0)
+    assert first[1]["id"] == first[2]["id"] == 5
+    assert second[1]["id"] == second[2]["id"] != 5
+    assert first[3]["id"] == 0xA != second[3]["id"]
+
+
+def test_only_members_of_events_are_changed():
+    _, second = merged(0, 0)
+    assert second[0]["args"] == {"pid": 7, "id": 3}
+    assert second[0]["name"] == 'a "pid": 7'
+    assert second[0]["tid"] == 7
+
+
+def test_times_move_exactly_and_only_where_zeros_differ():
+    first, second = merged(0, 1_000_000_001)
+    assert [event["ts"] for event in first] == ["1000.25", "1001.000", 1002, 1003]
+    assert [event["ts"] for event in second] == ["1001000.251", "1001001.001", "1001002.001", "1001003.001"]
+
+
+def test_blocks_of_any_size_give_the_same_text():
+    assert merged(0, 5, size=1) == merged(0, 5, size=17) == merged(0, 5, size=10_000)
+
+
+def test_a_rank_without_events_leaves_no_comma():
+    pids = Pids()
+    texts = [RankText(index, pids, 0).events([text]) for index, text in enumerate((b"[]", b'[{"pid": 1}]', b"[ ]"))]
+    assert json.loads(b"[" + b"".join(sections(texts)) + b"]") == [{"pid": 2_000_000_000}]

@@ -1,0 +1,208 @@
+"""Tracks say what the analyses say, to the nanosecond; figures of a trace made by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import traceanalyze
+from tests.builder import TraceBuilder
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Cause, DeviceClass
+from traceanalyze.report.perfetto.events import FIRST_PID, Clock, Process, free_pid, microseconds, overlay_events
+from traceanalyze.report.perfetto.overlay import overlay
+from traceanalyze.rules.finding import Evidence, Finding
+
+
+def two_steps():
+    """Two steps of 100 µs; in each 40 µs of data loading, two kernels, a sync after the second."""
+    trace = TraceBuilder()
+    for number, at in enumerate((1000.0, 1100.0)):
+        trace.step(number, at, 100)
+        trace.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 40)
+        trace.op("aten::mm", at + 41, 12)
+        trace.launch(at + 42, 3, at + 50, 10)
+        trace.launch(at + 46, 3, at + 60, 20.125)
+        trace.op("aten::item", at + 70, 25)
+        trace.api("cudaStreamSynchronize", at + 71, 20)
+        trace.memory(at + 45, 1 << 20, allocated=3 << 20, reserved=8 << 20)
+    return trace
+
+
+def made(trace, findings=()):
+    context = Context(trace.trace(), Options())
+    analysis = analyze_context(context)
+    return overlay(context, analysis, tuple(findings), texts()), analysis
+
+
+def track(found, title):
+    (one,) = [each for each in found.slices if each.title.startswith(title)]
+    return one
+
+
+def counter(found, title):
+    (one,) = [each for each in found.counters if each.title.startswith(title)]
+    return one
+
+
+def test_steps_are_the_windows_of_the_analysis():
+    found, analysis = made(two_steps())
+    steps = track(found, "steps")
+    assert steps.name == ["ProfilerStep#0", "ProfilerStep#1"]
+    assert steps.start.tolist() == analysis.steps.start.tolist() == [1_000_000, 1_100_000]
+    assert steps.end.tolist() == analysis.steps.end.tolist()
+
+
+def test_idle_pieces_sum_to_the_idle_causes_of_every_step():
+    found, analysis = made(two_steps())
+    gaps, words = track(found, "idle device"), texts().terms
+    for row, (begin, end) in enumerate(zip(analysis.steps.start, analysis.steps.end, strict=True)):
+        inside = np.minimum(gaps.end, end) - np.maximum(gaps.start, begin)
+        for cause in Cause:
+            mine = np.array([name == words[cause.name.lower()] for name in gaps.name]) & (inside > 0)
+            assert inside[mine].sum() == analysis.idle.by_step[row, cause], cause
+    assert analysis.idle.by_step[0, Cause.DATA_LOADING] == 40_000
+
+
+def test_an_idle_piece_tells_what_came_next():
+    found, _ = made(two_steps())
+    gaps = track(found, "idle device")
+    first = {key: values[0] for key, values in gaps.args.items()}
+    assert gaps.name[0] == "data loading"
+    assert (gaps.start[0], gaps.end[0]) == (1_000_000, 1_040_000)
+    assert first["next on the device"] == "kernel"
+    assert first["operator"] == "aten::mm"
+    assert first["whole interval, ms"] == 0.05
+
+
+def test_a_sync_point_tells_its_call_and_what_it_cost():
+    found, analysis = made(two_steps())
+    syncs = track(found, "sync points")
+    assert syncs.name == ["aten::item", "aten::item"]
+    assert syncs.start.tolist() == [1_071_000, 1_171_000]
+    assert (syncs.end - syncs.start).tolist() == [20_000, 20_000]
+    # Nothing is launched after the second one, so it costs nothing that could be told.
+    assert [site.idle_caused for site in analysis.syncs] == [29_875, None]
+    assert syncs.args["idle caused, ms"] == [0.029875, None]
+
+
+def test_the_critical_path_tiles_the_steps():
+    found, analysis = made(two_steps())
+    path = track(found, "critical path")
+    assert path.start[0] == analysis.steps.start[0]
+    assert path.end[-1] == analysis.steps.end[-1]
+    assert (path.start[1:] == path.end[:-1]).all()
+
+
+def test_queue_depth_counts_what_was_launched_and_has_not_begun():
+    found, _ = made(two_steps())
+    queue = counter(found, "queue depth")
+    at = dict(zip(queue.t.tolist(), queue.values["events"].tolist(), strict=True))
+    assert {t: at[t] for t in (1_042_000, 1_046_000, 1_050_000, 1_060_000)} == {
+        1_042_000: 1,
+        1_046_000: 2,
+        1_050_000: 1,
+        1_060_000: 0,
+    }
+
+
+def test_utilisation_weighted_by_time_is_the_busy_time():
+    found, analysis = made(two_steps())
+    use = counter(found, "device utilisation")
+    length = np.diff(use.t)
+    assert (use.values["%"][:-1] * length / 100).sum() == pytest.approx(analysis.partitions[0].busy.sum())
+    assert use.values["%"][-1] == 0
+
+
+def test_memory_is_shown_in_mebibytes():
+    memory = counter(made(two_steps())[0], "memory")
+    assert memory.values["allocated, MiB"].tolist() == [3.0, 3.0]
+    assert memory.values["reserved, MiB"].tolist() == [8.0, 8.0]
+
+
+def test_a_finding_is_drawn_where_its_time_is():
+    spans = np.array([[1_100_000, 1_140_000], [1_000_000, 1_040_000]], np.int64)
+    one = Finding(rule="DAT101", slug="loader-wait", text="waits", saving=40_000, intervals=spans)
+    mine = track(made(two_steps(), [one])[0], "finding DAT101")
+    assert list(zip(mine.start.tolist(), mine.end.tolist(), strict=True)) == [
+        (1_000_000, 1_040_000),
+        (1_100_000, 1_140_000),
+    ]
+    assert mine.args["saving, ms a step"] == [0.04, 0.04]
+
+
+def test_a_finding_without_time_of_its_own_is_drawn_where_its_evidence_is():
+    places = (Evidence("count", 1, "COUNT", 5, 9), Evidence("count", 2, "COUNT", 7, 12), Evidence("count", 3, "COUNT"))
+    one = Finding(rule="X", slug="x", text="x", evidence=places)
+    found, _ = made(two_steps(), [one, Finding(rule="Y", slug="y", text="y")])
+    drawn = [
+        (a, b)
+        for each in found.slices
+        if each.title.startswith("finding X")
+        for a, b in zip(each.start, each.end, strict=True)
+    ]
+    assert drawn == [(5, 9), (7, 12)]
+    assert found.unplaced == 1
+
+
+def test_without_a_device_what_is_missing_is_named_and_not_drawn():
+    trace = TraceBuilder()
+    trace.step(0, 0, 10)
+    trace.op("aten::mm", 1, 5)
+    found, _ = made(trace)
+    assert next(each.title for each in found.slices) == "steps"
+    assert ("critical path", NotMeasured("no_device_events")) in found.missing
+    assert found.counters == ()
+
+
+def test_collectives_are_tiled_by_transfer_and_waiting(shared_traces):
+    profile = shared_traces / "ascend" / "msinsight_2rank_torch" / "text" / "level1" / "rank0_ascend_pt"
+    (recording,) = traceanalyze.load(profile).traces
+    context = Context(recording, Options())
+    found = overlay(context, analyze_context(context), (), texts())
+    device, parts = context.device, context.collective_parts
+    told = np.flatnonzero(parts.recorded & (device.klass == DeviceClass.COMM))
+    length = {"transfer": 0, "wait for other ranks": 0}
+    tracks = [each for each in found.slices if each.title.startswith("parts of collectives")]
+    for each in tracks:
+        for name, time in zip(each.name, (each.end - each.start).tolist(), strict=True):
+            length[name] += time
+    assert length["transfer"] == (parts.end - parts.start)[np.isin(parts.event, told)].sum() > 0
+    assert sum(length.values()) == (device.end - device.start)[told].sum()
+
+
+def test_without_communication_nothing_about_it_is_missing():
+    assert "parts of collectives" not in [title for title, _ in made(two_steps())[0].missing]
+
+
+def test_slices_of_a_track_never_overlap():
+    for each in made(two_steps())[0].slices:
+        assert (each.start[1:] >= each.end[:-1]).all(), each.title
+        assert (each.end > each.start).all(), each.title
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"), [(0, "0.000"), (1, "0.001"), (-1, "-0.001"), (1736408883686740710, "1736408883686740.710")]
+)
+def test_times_are_exact_decimal_microseconds(ns, text):
+    assert microseconds(ns) == text
+
+
+def test_events_are_written_on_the_clock_of_the_text():
+    found, _ = made(two_steps())
+    written = json.loads(
+        b"[" + b"".join(overlay_events(found, Process(FIRST_PID, "t"), Clock(10**18, quoted=True))) + b"]"
+    )
+    step = next(event for event in written if event["ph"] == "X" and event["name"] == "ProfilerStep#1")
+    assert step["ts"] == "1000000000001100.000"
+    assert {event["pid"] for event in written} == {FIRST_PID}
+    assert {event["cat"] for event in written} == {"traceanalyze_overlay"}
+
+
+def test_a_process_id_of_the_trace_is_not_taken():
+    assert free_pid(["2000000000", "2000000001"]) == 2_000_000_002

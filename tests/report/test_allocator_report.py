@@ -1,0 +1,149 @@
+"""The memory report: the verdict names peak and worst finding, tables sum, sheets open, hostile names stay text."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import openpyxl
+import pytest
+
+from tests.simulate.allocator.dump import dump
+from tests.simulate.allocator.pool import MIB, Allocator
+from tests.simulate.allocator.programs import LEAK_LINE, Loop, train
+from traceanalyze.api.memory import memory, memory_difference, parse_capacity
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.locales import texts
+from traceanalyze.report import console, folder, xlsx
+from traceanalyze.report import json as json_report
+from traceanalyze.report.console.style import Style
+from traceanalyze.report.view import Detail, View
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from traceanalyze.report.model import Report
+
+
+# xlsxwriter's data bars are an extension that openpyxl leaves out.
+pytestmark = pytest.mark.filterwarnings("ignore:.* extension is not supported")
+
+
+def written(folder: Path, name: str, allocator: Allocator, **how: Any) -> str:
+    path = folder / name
+    path.write_bytes(pickle.dumps(dump(allocator, **how)))
+    return str(path)
+
+
+@pytest.fixture
+def leaking(tmp_path: Path) -> Report:
+    return memory(written(tmp_path, "leak.pickle", train(Loop(leak=40 * MIB), Allocator())), capacity="1GiB")
+
+
+def page(report: Report, width: int = 100, detail: Detail = Detail.NORMAL) -> str:
+    return console.render(report, texts(), Style(width=width), View(detail))
+
+
+def test_the_verdict_says_peak_and_leak_with_their_amounts(leaking: Report) -> None:
+    peak = max(state.requested for state in train(Loop(leak=40 * MIB), Allocator()).truth)
+    text = page(leaking, detail=Detail.QUIET)
+    assert f"Peak {peak / MIB:.0f} MiB" in text
+    assert f"leaves 40.0 MiB behind at train.py:{LEAK_LINE}" in " ".join(text.split())
+
+
+def test_the_self_check_is_always_said(leaking: Report) -> None:
+    assert "reconciled exactly" in page(leaking)
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_no_line_is_wider_than_the_terminal(leaking: Report, width: int) -> None:
+    assert max(map(len, page(leaking, width, Detail.VERBOSE).splitlines())) <= width
+
+
+def test_the_curve_reaches_its_top_and_needs_no_unicode(leaking: Report) -> None:
+    plain = console.render(leaking, texts(), Style(width=80, unicode=False), View())
+    drawn = [line for line in plain.splitlines() if "|" in line]
+    assert len(drawn) == 8
+    assert drawn[0].split("|")[1].strip()
+    assert set("".join(line.split("|")[1] for line in drawn)) <= set("#. ")
+
+
+def test_tables_sum_to_the_peak(leaking: Report) -> None:
+    tables = leaking.tables
+    peak = tables["memory_moments"].column("block_bytes")[0]
+    assert sum(tables["memory_at_peak"].column("block_bytes")) == peak
+    assert sum(tables["memory_categories"].column("block_bytes")) == peak
+    assert tables["allocator_curve"].column("block_bytes").count(peak) >= 1
+
+
+def test_workbook_csv_and_json_hold_the_same(leaking: Report) -> None:
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render([leaking], texts())))
+    assert {"Summary", "Memory at peak", "Allocator curve", "Memory findings"} <= set(book.sheetnames)
+    document = json.loads(json_report.render([leaking], texts()))
+    rank = document["runs"][0]["ranks"][0]
+    assert rank["mode"] == "memory"
+    files = folder.files([leaking], texts(), "csv")
+    assert any("memory_at_peak" in name for name in files)
+
+
+def test_two_snapshots_are_compared_by_line(tmp_path: Path) -> None:
+    base = written(tmp_path, "a.pickle", train(Loop(), Allocator()))
+    worse = written(tmp_path, "b.pickle", train(Loop(leak=40 * MIB), Allocator()))
+    report = memory_difference(base, worse)
+    rows = report.tables["memory_difference"]
+    changes = dict(zip(rows.column("source_line"), rows.column("change_bytes"), strict=True))
+    assert changes[f"train.py:{LEAK_LINE} train"] == 8 * 40 * MIB
+    assert "higher" in page(report)
+    assert "Both peaks" in page(memory_difference(base, base))
+    back = memory_difference(worse, base).tables["memory_difference"]
+    assert sorted(back.column("change_bytes")) == sorted(-change for change in rows.column("change_bytes"))
+
+
+def test_names_of_the_file_cannot_steer_terminal_or_workbook(tmp_path: Path) -> None:
+    allocator = Allocator()
+    allocator.malloc(MIB, [{"name": "=cmd()|'\x1b[31m", "filename": "/me/\x1b]0;x\x07.py", "line": 3}])
+    report = memory(written(tmp_path, "x.pickle", allocator))
+    assert "\x1b" not in page(report)
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render([report], texts())))
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row if cell.data_type == "f"]
+    assert cells == []
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("80GiB", 80 << 30), ("80GB", 80 << 30), ("1.5 g", 3 << 29), ("512", 512), (7, 7), (None, None)]
+)
+def test_capacities(text: str | int | None, size: int | None) -> None:
+    assert parse_capacity(text) == size
+
+
+def test_wrong_capacity_and_wrong_files_are_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="80GiB"):
+        parse_capacity("lots")
+    with pytest.raises(InputError, match="no such file"):
+        memory(tmp_path / "nothing.pickle")
+    (tmp_path / "a.txt").write_text("hello")
+    with pytest.raises(InputError, match="not a trace"):
+        memory(tmp_path / "a.txt")
+
+
+def test_an_empty_snapshot_says_so(tmp_path: Path) -> None:
+    (tmp_path / "x.pickle").write_bytes(pickle.dumps({"segments": [], "device_traces": [[]]}))
+    with pytest.raises(InputError, match="empty"):
+        memory(tmp_path / "x.pickle")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_statistics_beside_a_snapshot_tell_what_the_history_forgot(tmp_path: Path, nested: bool) -> None:
+    source = written(tmp_path, "a.pickle", train(Loop(), Allocator()))
+    peak = {"reserved_bytes": {"all": {"peak": 7 * MIB}}} if nested else {"reserved_bytes.all.peak": 7 * MIB}
+    (tmp_path / "memory_stats.json").write_text(json.dumps({"num_alloc_retries": 3, **peak}))
+    report = memory(source)
+    assert report.tables["process_statistics"].column("retries") == (3,)
+    assert report.tables["process_statistics"].column("peak_reserved_memory") == (7 * MIB,)
+    assert "3 allocation retries" in page(report)
+
+
+def test_without_statistics_nothing_is_said_of_them(leaking: Report) -> None:
+    assert "process_statistics" not in leaking.tables

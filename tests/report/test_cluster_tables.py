@@ -1,0 +1,135 @@
+"""What the report says about the ranks of a run; truth of the sample is its `case.toml`."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import warnings
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+import traceanalyze
+from tests.builder import TraceBuilder
+from tests.cluster.simulated import summaries, workload
+from tests.cluster.test_compare import late
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.api import Choices, reports
+from traceanalyze.cluster.compare import compare_ranks
+from traceanalyze.cluster.results import Group
+from traceanalyze.locales import texts
+from traceanalyze.report.build.cluster import cluster_tables, straggler_sentences
+from traceanalyze.report.console import Style, render
+from traceanalyze.report.json import render as as_json
+from traceanalyze.report.model import Kind
+
+SAMPLE = Path(__file__).parents[2] / "sample_traces" / "gpu_two_ranks"
+TABLES = ("rank_findings", "rank_waits", "collective_waits", "rank_imbalance", "rank_steps", "clock_offsets", "links")
+
+
+@pytest.fixture(scope="module")
+def report():
+    return traceanalyze.analyze(SAMPLE)
+
+
+def test_the_opening_names_the_rank_that_makes_the_others_wait(report):
+    case = tomllib.loads((SAMPLE / "case.toml").read_text())
+    fast, slow = (one["parts"]["comm_exposed"] for one in case["trace"])
+    said = " ".join(render(report, texts(), Style(width=80)).split())
+    wait = (fast - slow) / 6 / 1e6
+    assert f"Rank 1 makes the others wait {wait:.3f} ms a step (6.1 %), because its compute is longer." in said
+
+
+def test_waits_of_the_sample_are_the_difference_of_its_communication(report):
+    case = tomllib.loads((SAMPLE / "case.toml").read_text())
+    fast, slow = (one["parts"]["comm_exposed"] for one in case["trace"])
+    table = report.tables["collective_waits"].to_pandas()
+    assert list(table["wait_ns"]) == [fast - slow, 0]
+    assert list(table["transfer_ns"]) == [slow, slow]
+    assert list(report.tables["rank_waits"].column("straggler")) == [False, True]
+
+
+def test_every_rank_has_a_row_in_every_step(report):
+    table = report.tables["rank_steps"].to_pandas()
+    case = tomllib.loads((SAMPLE / "case.toml").read_text())
+    for one in case["trace"]:
+        mine = table[table["rank"] == str(one["rank"])]
+        assert list(mine["time_ns"]) == one["steps"]
+        assert (mine["longest_part"] == "communication").all()
+
+
+def test_every_table_term_and_note_has_a_text():
+    words = texts()
+    bounded = compare_ranks([late(0, 300, world=4), late(1, 0, world=4)])
+    for cluster in (bounded, compare_ranks(summaries(workload(ranks=3)))):
+        for table in cluster_tables(cluster):
+            assert table.key in words.tables
+            rows = () if isinstance(table.rows, NotMeasured) else table.rows
+            for index, column in enumerate(table.columns):
+                assert column.key in words.columns
+                assert words.meaning_of(table.key, column.key), (table.key, column.key)
+                values = {row[index] for row in rows if column.kind == Kind.TERM} - {None}
+                assert [one for one in values if not isinstance(one, NotMeasured) and one not in words.terms] == []
+            assert all(note.key in words.messages for note in table.notes)
+
+
+def test_with_ranks_missing_the_tables_say_that_numbers_are_bounds():
+    group = Group("0-3", (0, 1, 2, 3), 4)
+    cluster = compare_ranks([late(n, 300 * (1 - n), world=4, group=group) for n in (0, 1)])
+    waits, collectives, *_ = cluster_tables(cluster)
+    assert [(note.key, note.values[0][2]) for note in waits.notes] == [("waits_bounded", "2, 3")]
+    assert all(collectives.column("is_bound"))
+    assert set(waits.column("straggler")) == {NotMeasured("ranks_missing")}
+
+
+def test_without_a_size_of_the_group_the_tables_say_that_they_cannot_know():
+    group = Group("g", (), 0)
+    cluster = compare_ranks([late(n, 300 * (1 - n), world=None, group=group) for n in (0, 1)])
+    assert [note.key for note in cluster_tables(cluster)[0].notes] == ["waits_perhaps_bounded"]
+
+
+def test_a_small_wait_is_not_worth_a_sentence():
+    assert straggler_sentences(compare_ranks([late(0, 5), late(1, 0)])) == ()
+    assert [one.key for one in straggler_sentences(compare_ranks([late(0, 50), late(1, 0)]))] == ["straggler"]
+
+
+def test_json_and_workbook_hold_them(report, tmp_path):
+    from traceanalyze.report.xlsx import render as workbook
+
+    found = json.loads(as_json((report,), texts()))["runs"][0]["tables"]
+    assert set(TABLES) <= set(found)
+    (tmp_path / "out.xlsx").write_bytes(workbook((report,), texts()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        book = openpyxl.load_workbook(tmp_path / "out.xlsx")
+    sheet = book["Rank steps"]
+    # The heat map: shades over all rows of one column.
+    scales = [rule.type for ranges in sheet.conditional_formatting for rule in ranges.rules]
+    assert "colorScale" in scales
+
+
+def test_one_rank_has_no_such_tables():
+    assert set(TABLES).isdisjoint(traceanalyze.analyze(SAMPLE / "rank0.json.gz").tables)
+
+
+def test_processes_of_their_own_change_nothing(report, monkeypatch):
+    monkeypatch.setattr("traceanalyze.cluster.run.LARGE", 1)
+    (other,) = reports([str(SAMPLE)], Choices(), parallel=True)
+    assert as_json((other,), texts()) == as_json((report,), texts())
+
+
+def test_ranks_without_collectives_have_no_waits_and_not_zero(tmp_path):
+    for rank in (0, 1):
+        made = TraceBuilder()
+        made.header = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}}
+        if rank:
+            made.op("aten::mm", 0, 10)
+        else:
+            made.launch(0, 5, 10, 20)
+        made.write(tmp_path / f"rank{rank}.json")
+    found = traceanalyze.analyze(tmp_path).tables
+    missing = NotMeasured("no_matched_collectives")
+    for key in ("wait_ns", "times_last", "straggler"):
+        assert found["rank_waits"].column(key) == (missing, missing)
+    assert found["rank_findings"].rows == ()

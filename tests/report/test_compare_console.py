@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.report.make_compare import comparison, itself
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.locales import texts
+from traceanalyze.report.build.compare import build_compare
+from traceanalyze.report.console import Style
+from traceanalyze.report.console.compare import render
+from traceanalyze.report.view import Detail, View
+
+
+def page(found=None, *, width=80, detail=Detail.NORMAL, colour=False, top=5):
+    report = build_compare(found or comparison(), version="0")
+    return render(report, texts(), Style(width=width, colour=colour), View(detail, top))
+
+
+def test_the_page():
+    assert (
+        page(width=80)
+        == """\
+The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: data
+loading -30.00 ms, host operators +5.000 ms, untraced +3.000 ms, compute
++2.000 ms. 85 % of the difference is explained; +3.000 ms is time of unknown
+cause.
+
+base       before.json · rank 0 · Tesla V100 · 100.0 ms, mean of 2 complete
+           steps (median 100.0 ms)
+candidate  after.json · rank 0 · Tesla V100 · 80.00 ms, mean of 4 complete steps
+           (median 80.00 ms)
+
+Where the steps' time went (per step)
+part                 base  candidate    diff  ratio  of change
+                       ms         ms      ms                 %
+──────────────────────────────────────────────────────────────
+compute             60.00      62.00   +2.00   1.03      -10.0
+  matrix products   60.00      60.00    0.00   1.00        0.0
+  elementwise        0.00       2.00   +2.00             -10.0
+communication        0.00       0.00    0.00   1.00        0.0
+memory ops           2.00       2.00    0.00   1.00        0.0
+idle                38.00      16.00  -22.00   0.42      110.0
+  data loading      30.00       0.00  -30.00   0.00      150.0
+  host operators     5.00      10.00   +5.00   2.00      -25.0
+  untraced           3.00       6.00   +3.00   2.00      -15.0
+──────────────────────────────────────────────────────────────
+step               100.00      80.00  -20.00   0.80      100.0
+
+Peak memory
+part           base  candidate     diff  ratio
+──────────────────────────────────────────────
+peak memory  3.0 GB     2.0 GB  -1.0 GB   0.67
+
+Slower in the candidate (per step)
+cause         part            base  candidate   diff  of change  how
+                                ms         ms     ms          %
+─────────────────────────────────────────────────────────────────────────────
+aten::conv2d  host operators  5.00      10.00  +5.00      -25.0  more of them
+rest          untraced        3.00       6.00  +3.00      -15.0  each longer
+aten::add_    compute         0.00       2.00  +2.00      -10.0  new
+
+Faster in the candidate (per step)
+cause       part           base  candidate    diff  of change  how
+                             ms         ms      ms          %
+───────────────────────────────────────────────────────────────────
+DataLoader  data loading  30.00       0.00  -30.00      150.0  gone
+
+Before you conclude
+- The two profiles have different levels.
+
+How far to trust these numbers
+- Device time whose launch or operator is known: base 98 %, candidate 98 %.
+- Matched kernels: 100 % of the base's time, 97 % of the candidate's.
+- Steps recorded but not compared: base 0, candidate 1.
+- Clock resolution: base 1 µs, candidate 1 µs.
+"""
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80, 110, 160])
+@pytest.mark.parametrize("detail", list(Detail))
+def test_no_line_is_wider_than_the_terminal(width, detail):
+    assert max(map(len, page(width=width, detail=detail).splitlines())) <= width
+
+
+def test_quiet_is_the_verdict():
+    assert page(detail=Detail.QUIET).startswith("The candidate is 20.00 ms")
+    assert len(page(detail=Detail.QUIET).splitlines()) == 4
+
+
+def test_worse_is_red_and_better_green():
+    text = page(colour=True)
+    assert "\033[31m+5.00\033[0m" in text
+    assert "\033[32m-30.00\033[0m" in text
+    assert "\033[31m2.00\033[0m" in page(colour=True, width=160)
+    assert "\033[32m0.42\033[0m" in text
+    assert "\033[" not in page()
+
+
+def test_colours_do_not_move_columns():
+    import re
+
+    assert re.sub(r"\033\[\d+m", "", page(colour=True)) == page()
+
+
+def test_itself_has_no_causes():
+    text = page(itself())
+    assert text.startswith("No difference: both sides take 100.0 ms per step, part by part.\n")
+    assert "Slower" not in text
+    assert "Faster" not in text
+
+
+def test_a_direction_without_causes_says_so():
+    found = comparison()
+    only_faster = replace(found, contributions=found.contributions[:1])
+    assert "\nNothing of weight is slower in the candidate.\n" in page(only_faster)
+
+
+def test_verbose_shows_every_section_and_normal_does_not():
+    everything = page(detail=Detail.VERBOSE, width=160)
+    for title in (
+        "Collectives",
+        "Modules",
+        "Operators",
+        "Host operators and runtime calls",
+        "Kernels",
+        "Types of kernels",
+    ):
+        assert f"\n{title} (per step)\n" in everything
+        assert f"\n{title} (per step)\n" not in page()
+
+
+def test_what_cannot_be_compared_is_said_once_with_its_reason():
+    why = NotMeasured("no_memory_records")
+    text = page(replace(comparison(), memory=why, collectives=NotMeasured("no_communication")))
+    assert "Not compared\n- Collectives (per step): no communication\n- Device memory allocated by operators" in text
+    assert text.count("no memory records") == 1
+
+
+def test_top_limits_the_causes():
+    text = page(top=1)
+    assert "aten::add_" not in text
+    assert "and 2 more; --top 3 shows them" in text
+
+
+def test_without_the_overall_table_the_parts_are_shown():
+    text = page(replace(comparison(), overall=None))
+    assert "What the difference is made of (per step)" in text
+    assert "Where the steps' time went" not in text
+
+
+def test_names_cannot_steer_the_terminal():
+    text = page(detail=Detail.VERBOSE, width=160)
+    assert "\r" not in text

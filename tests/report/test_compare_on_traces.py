@@ -1,0 +1,89 @@
+"""Comparisons of real pairs as users see them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import traceanalyze
+from traceanalyze.locales import texts
+from traceanalyze.report.console import Style
+from traceanalyze.report.console.compare import render
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.json import render_compare
+from traceanalyze.report.model import Kind
+from traceanalyze.report.view import Detail, View
+from traceanalyze.report.xlsx.compare import render as workbook
+
+RN = "kineto/kineto_tb/samples/resnet50_num_workers_"
+PAIRS = {
+    "data loader": (f"{RN}0/worker0.1623143089861.pt.trace.json.gz", f"{RN}4/worker0.1623212756351.pt.trace.json.gz"),
+    "missing launches": ("kineto/hta/trace_diff/control/control.json.gz", "kineto/hta/trace_diff/test/test.json.gz"),
+    "two vendors": (
+        "kineto/tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+        "kineto/tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    ),
+}
+
+
+@pytest.fixture
+def compared(shared_traces):
+    def report(name, *, swapped=False):
+        base, candidate = (shared_traces / path for path in PAIRS[name])
+        if not (base.is_file() and candidate.is_file()):
+            pytest.skip(f"the pair {name} is not here")
+        return traceanalyze.compare(*((candidate, base) if swapped else (base, candidate)))
+
+    return report
+
+
+def test_the_data_loader_is_the_top_finding(compared):
+    report = compared("data loader", swapped=True)
+    words = Formatter(texts(), report.resolution_ns)
+    assert words.message(report.verdict[0]).startswith("The candidate is 36.52 ms (26 %) slower per step, ")
+    assert "data loading +57.55 ms, host operators -8.109 ms, sync -6.087 ms" in words.message(report.verdict[0])
+    first = report.tables["causes"].to_pandas().iloc[0]
+    assert (first["contribution"], first["diff_ns"]) == ("DataLoader", 57_550_000)
+
+
+def test_parts_are_those_of_the_definitions(compared):
+    frame = compared("data loader").tables["step_difference"].to_pandas().set_index("part")
+    found = {part: round(ns / 1e6, 2) for part, ns in frame["diff_ns"].items() if ns}
+    assert found == {
+        "data_loading": -57.55,
+        "host_op": 8.11,
+        "sync": 6.09,
+        "untraced": 3.53,
+        "dispatch": 1.48,
+        "memory_ops": 1.25,
+        "compute": 0.56,
+        "device_side": 0.01,
+    }
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_everything_has_a_text_and_fits(compared, name):
+    report = compared(name)
+    words = texts()
+    for table in report.listing:
+        for index, column in enumerate(table.columns):
+            if column.kind == Kind.TERM and isinstance(table.rows, tuple) and column.key != "index":
+                assert {row[index] for row in table.rows} <= set(words.terms), (table.key, column.key)
+    assert {row.key for row in report.comparison.overall if row.name is None} <= set(words.terms)
+    for width in (80, 160):
+        page = render(report, words, Style(width=width), View(Detail.VERBOSE, 10))
+        assert max(map(len, page.splitlines())) <= width
+    assert json.loads(render_compare(report, words))["tables"]["causes"]["rows"]
+    assert workbook(report, words)[:2] == b"PK"
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_causes_sum_to_the_difference(compared, name):
+    report = compared(name)
+    comparison = report.comparison
+    counts = comparison.base.count, comparison.candidate.count
+    step = comparison.candidate.step_time * counts[0] - comparison.base.step_time * counts[1]
+    causes = report.tables["causes"]
+    pairs = zip(causes.column("base_sum_ns"), causes.column("candidate_sum_ns"), strict=True)
+    assert sum(candidate * counts[0] - base * counts[1] for base, candidate in pairs) == step

@@ -1,0 +1,44 @@
+"""What users see of the critical path."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.report.make import MS, analysis
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.locales import texts
+from traceanalyze.report.build import build_report
+from traceanalyze.report.console import Style, render
+from traceanalyze.report.view import Detail, View
+
+
+def _report(reason=None):
+    found = analysis(times=(100.0, 300.0))
+    return build_report("run", [found if reason is None else replace(found, path=NotMeasured(reason))], version="0")
+
+
+def test_parts_are_means_of_the_steps_and_sum_to_the_step():
+    table = _report().tables["critical_path"]
+    rows = {row[0]: row[1:3] for row in table.rows if row[3]}
+    assert rows == {"compute": (120 * MS, 0.6), "host_op": (80 * MS, 0.4)}
+    assert table.total[:3] == ("step", 200 * MS, 1.0)
+
+
+def test_places_are_sums_of_the_steps():
+    table = _report().tables["critical_path_work"]
+    assert table.column("name") == ("aten::conv2d", None)
+    assert table.column("time_ns") == (160 * MS, 240 * MS)
+    assert table.column("share") == (0.4, 0.6)
+
+
+def test_a_refusal_is_said_with_its_reason_and_what_to_record():
+    page = render(_report("no_stream_waits"), texts(), Style(width=200))
+    assert "Critical path: several streams have work, and which of them waited for which was not recorded" in page
+    assert "torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True)" in page
+
+
+def test_the_tables_belong_to_the_long_view():
+    views = (View(), View(detail=Detail.VERBOSE))
+    short, long = (render(_report(), texts(), Style(width=120), view) for view in views)
+    assert "Critical path" not in short
+    assert "Critical path of the step (mean of 2 complete steps)" in long

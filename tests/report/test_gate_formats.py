@@ -1,0 +1,212 @@
+"""What CI systems get from the gate."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.gate.make import run, runs
+from traceanalyze.gate.budget import read_budget
+from traceanalyze.gate.findings import Place
+from traceanalyze.gate.results import SideSummary
+from traceanalyze.gate.verdict import Strictness, gate
+from traceanalyze.locales import texts
+from traceanalyze.report.console import Style
+from traceanalyze.report.gate import console, github, junit, markdown, sarif
+from traceanalyze.report.gate import json as gate_json
+
+EXACT = ("kernel.count", "launch.count", "sync.count", "collective.count", "alloc.device_malloc.count")
+
+
+def result(old=300, new=330, budget="", *, counts=(1, 2), names=EXACT, **how):
+    sides = [
+        [run(number, time=time, counts=dict.fromkeys(names, count), parts={"compute": time}) for number in range(3)]
+        for time, count in zip((old, new), counts, strict=True)
+    ]
+    rules = read_budget(budget.encode(), "traceanalyze.toml").for_environment({})
+    return gate(
+        SideSummary("baseline", tuple(sides[0])), SideSummary("candidate", tuple(sides[1])), rules, Strictness(**how)
+    )
+
+
+def test_console_puts_the_worst_first_and_keeps_to_the_width():
+    for width in (80, 120):
+        lines = console.render(result(), texts(), Style(width=width)).splitlines()
+        first = next(at for at, line in enumerate(lines) if line.startswith("step.time"))
+        assert lines[first].split()[-1] == "regression"
+        assert lines[first + 1].endswith("regression (warn)")
+        assert max(map(len, lines)) <= width
+    assert "+10.0 %" in lines[first]
+    assert "1.3 %" in lines[first]
+
+
+def test_no_significant_change_is_a_tilde():
+    text = console.render(result(300, 301, counts=(1, 1)), texts(), Style(width=100))
+    line = next(line for line in text.splitlines() if line.startswith("step.time"))
+    assert re.search(r"300\.0 ms +301\.0 ms +~ ", line)
+
+
+def test_names_of_traces_cannot_steer_the_terminal():
+    found = result()
+    evil = replace(found.candidate.runs[0], notes=("\x1b[31mred",))
+    text = console.render(
+        replace(found, notes=(("input", {"run": evil.name, "text": evil.notes[0]}),)), texts(), Style()
+    )
+    assert "\x1b" not in text
+
+
+def test_json_has_every_metric_with_its_samples():
+    document = json.loads(gate_json.render(result(), texts()))
+    assert (document["schema_version"], document["verdict"], document["exit_code"]) == (1, "fail", 1)
+    step = next(each for each in document["metrics"] if each["metric"] == "step.time")
+    assert step["baseline_samples"] == [300e6] * 3
+    assert set(step["statistics"]) >= {"e", "h", "p", "p_holm", "T"}
+    assert step["verdict"] == "regression"
+    assert sum(row["diff_ns"] for row in document["why"]["parts"]) == 30e6
+
+
+def test_markdown_leads_with_the_verdict_and_stays_within_its_limit():
+    text = markdown.render(result(), texts())
+    assert text.startswith("### ❌ traceanalyze gate: FAIL: step.time +10.0 %.\n")
+    assert not re.search(r"^#{1,2} ", text, re.MULTILINE)
+    assert text.count("<details>") == text.count("</details>") > 0
+    many = tuple(("input", {"run": "r", "text": "x" * 1000}) for _ in range(2000))
+    huge = replace(result(), notes=many)
+    for limit in (markdown.SUMMARY_BYTES, markdown.COMMENT_BYTES):
+        cut = markdown.render(huge, texts(), limit=limit)
+        assert len(cut.encode()) <= limit
+        assert cut.count("<details>") == cut.count("</details>")
+        assert "was cut" in cut
+
+
+def test_markdown_keeps_foreign_text_text():
+    found = replace(result(), notes=(("input", {"run": "a|b", "text": "<script>`x`</script>\n# head"}),))
+    text = markdown.render(found, texts())
+    assert "<script>" not in text
+    assert "\n# head" not in text
+    assert "a\\|b" in text
+
+
+def test_annotations_are_ten_at_most():
+    names = (
+        *EXACT,
+        "alloc.device_free.count",
+        "collective.bytes",
+        "memory.allocated_peak",
+        "memory.reserved_peak",
+        "findings.high",
+        "findings.total",
+        "compile.recompile.count",
+    )
+    lines = github.render(result(names=names), texts()).splitlines()
+    assert len(lines) == 10
+    assert lines[0].startswith("::error title=traceanalyze gate%3A regression::step.time: +10.0 %25, budget 5 %25: ")
+    assert all(line.startswith("::warning title=") for line in lines[1:9])
+    assert lines[9] == "::warning::4 more metrics are worse; see the job summary"
+
+
+def schema_of_junit(root):
+    """The rules of the schema that Jenkins publishes (jenkins-junit.xsd): names, places and counts."""
+    allowed = {
+        "testsuites": {"name", "time", "tests", "failures", "errors", "disabled", "skipped"},
+        "testsuite": {
+            "name",
+            "tests",
+            "failures",
+            "errors",
+            "time",
+            "disabled",
+            "skipped",
+            "timestamp",
+            "hostname",
+            "id",
+            "package",
+        },
+        "testcase": {"name", "assertions", "time", "classname", "status"},
+        "failure": {"type", "message"},
+        "skipped": {"type", "message"},
+        "system-out": set(),
+    }
+    children = {
+        "testsuites": ["testsuite"],
+        "testsuite": ["testcase", "system-out"],
+        "testcase": ["skipped", "failure", "system-out"],
+    }
+    for element in root.iter():
+        assert set(element.attrib) <= allowed[element.tag], element.tag
+        places = [children.get(element.tag, []).index(child.tag) for child in element]
+        assert places == sorted(places)
+        assert element.tag != "testcase" or element.get("name")
+        for name in ("tests", "failures", "errors", "skipped"):
+            if element.tag in {"testsuite", "testsuites"}:
+                assert int(element.get(name)) >= 0
+
+
+@pytest.mark.parametrize("how", [{}, {"strict": True}])
+def test_junit_is_as_its_schema_wants(how):
+    text = junit.render(result(**how), texts())
+    root = ET.fromstring(text)
+    schema_of_junit(root)
+    suite = root.find("testsuite")
+    cases = {case.get("name"): case for case in suite.iter("testcase")}
+    assert suite.get("name") == "gate"
+    assert int(suite.get("tests")) == len(cases)
+    assert int(suite.get("failures")) == len(list(suite.iter("failure"))) == (6 if how else 1)
+    assert int(suite.get("skipped")) == len(list(suite.iter("skipped")))
+    assert cases["step.time"].find("failure").get("type") == "regression"
+    assert "FAIL" in suite.find("system-out").text
+
+
+def test_junit_survives_control_characters():
+    found = replace(result(), notes=(("input", {"run": "r", "text": "\x00\x1b<&\ud800"}),))
+    ET.fromstring(junit.render(found, texts()))
+
+
+def test_sarif_has_only_findings_with_a_line():
+    place = Place("DAT101", "data-wait", True, "train.py", 12)
+    found = result()
+    candidate = replace(found.candidate, runs=(replace(found.candidate.runs[0], places=(place, place)),))
+    document = json.loads(sarif.render(replace(found, candidate=candidate), texts()))
+    (one,) = document["runs"]
+    (only,) = one["results"]
+    assert (only["ruleId"], only["level"]) == ("DAT101", "error")
+    where = only["locations"][0]["physicalLocation"]
+    assert (where["artifactLocation"]["uri"], where["region"]["startLine"]) == ("train.py", 12)
+    assert only["partialFingerprints"]
+    assert one["tool"]["driver"]["rules"][0]["helpUri"].startswith("https://")
+    assert json.loads(sarif.render(found, texts()))["runs"][0]["results"] == []
+
+
+def test_sarif_keeps_to_its_limit():
+    places = tuple(Place("DAT101", "data-wait", False, "train.py", line) for line in range(1, 5101))
+    found = result()
+    many = replace(found.candidate, runs=(replace(found.candidate.runs[0], places=places),))
+    one = json.loads(sarif.render(replace(found, candidate=many), texts()))["runs"][0]
+    assert (len(one["results"]), one["properties"]["resultsLeftOut"]) == (5000, 100)
+
+
+def test_missing_and_improved_metrics_are_told():
+    old, new = [run(time=300, counts={"kernel.count": 5})], [run(time=200)]
+    rules = read_budget(b'[gate]\non_missing = "warn"\n', "x").for_environment({})
+    found = gate(SideSummary("baseline", tuple(old)), SideSummary("candidate", tuple(new)), rules)
+    text = console.render(found, texts(), Style(width=100))
+    assert re.search(r"^kernel\.count .* missing \(warn\)$", text, re.MULTILINE)
+    assert re.search(r"^step\.time .* improvement$", text, re.MULTILINE)
+    assert "not measured in the candidate" in text
+
+
+def test_every_reason_note_and_verdict_has_a_text():
+    words = texts().messages
+    from traceanalyze.gate.results import Verdict
+
+    assert all(f"gate_verdict_{verdict}" in words for verdict in Verdict)
+    limited = gate(
+        SideSummary("baseline", ()),
+        SideSummary("candidate", runs(400)),
+        read_budget(b'[gate.metrics."step.time"]\nmin = "500 ms"\n', "x").for_environment({}),
+    )
+    assert "below the absolute limit 500.0 ms" in gate_json.render(limited, texts())

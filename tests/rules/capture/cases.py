@@ -1,0 +1,85 @@
+"""What the rules about the recording must find, and what not: id → programs."""
+
+from __future__ import annotations
+
+from tests.builder import TraceBuilder
+from tests.rules.make import STEP, busy, program
+from traceanalyze.readers.kineto import read_text
+
+
+def uneven(first):
+    b = TraceBuilder()
+    at = 0.0
+    for number, part in enumerate((first, 1, 1, 1)):
+        b.step(number, at, part * STEP)
+        busy(b, at, number)
+        at += part * STEP
+    return b
+
+
+def rich(b, at, number):
+    b.python("train.py(3): step", at, STEP)
+    b.op("aten::mm", at, 20, **{"Input Dims": [[8, 8]]})
+    b.memory(at, 512, allocated=512, reserved=1024)
+    b.launch(at + 2, 4, at + 20, 1900)
+
+
+def unlinked(b, at, number):
+    busy(b, at, number)
+    b.device(at + STEP - 20, 10)
+
+
+def without_steps():
+    b = TraceBuilder()
+    busy(b, 0, 0)
+    return b
+
+
+def fine(b, at, number):
+    """Not all times are whole microseconds."""
+    busy(b, at, number)
+    b.op("aten::add", at + 0.125, 0.25)
+
+
+def merged():
+    """Two processes launch work."""
+    b = program(busy)
+    b.event("cuda_runtime", "cudaLaunchKernel", 1, 5, pid=200, correlation=900)
+    b.device(10, 5, stream=9, correlation=900)
+    return b
+
+
+def options(**values):
+    b = program(busy)
+    b.header |= values
+    return b
+
+
+def cut():
+    text = program(busy).text()
+    return read_text(text[: len(text) * 3 // 4].encode())
+
+
+FIRES = {
+    "CAP101": [uneven(3)],
+    "CAP102": [program(busy)],
+    "CAP103": [program(unlinked)],
+    "CAP104": [cut()],
+    "CAP105": [merged()],
+    "CAP107": [options(with_stack=1)],
+    "CAP108": [program(busy)],
+    "CAP109": [without_steps()],
+    "CAP110": [program(busy, steps=2)],
+}
+
+SILENT = {
+    "CAP101": [uneven(1)],
+    "CAP102": [program(rich)],
+    "CAP103": [program(busy)],
+    "CAP104": [program(busy)],
+    "CAP105": [program(busy)],
+    "CAP107": [program(busy)],
+    "CAP108": [program(fine)],
+    "CAP109": [program(busy)],
+    "CAP110": [program(busy, steps=3)],
+}

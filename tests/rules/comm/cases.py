@@ -1,0 +1,260 @@
+"""What the rules about communication must find, and what not: id → programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.ascend_builder import AscendBuilder
+from tests.rules.make import program
+from tests.rules.sequences import STEP, read_npu
+
+MB = 1 << 20
+NCCL = 20
+"""Stream of communication."""
+
+
+def reduce(b, at, begin, dur, *, kind="allreduce", size=64 * MB, ranks=8, tid=1, wait=False, under=None, stream=NCCL):
+    """A collective, asked for at one time; with `wait` the compute stream waits for it at once."""
+    kernel = {"allreduce": "AllReduce", "_allgather_base": "AllGather", "send": "SendRecv"}.get(kind, "AllReduce")
+    if under:
+        b.op(under, at - 1, 14, tid=tid)
+    b.op(f"c10d::{kind}_", at, 10, tid=tid)
+    more = {
+        "Collective name": kind,
+        "In msg nelems": size // 4,
+        "Out msg nelems": size // 4,
+        "dtype": "Float",
+        "Group size": ranks,
+    }
+    name = f"ncclDevKernel_{kernel}_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    b.launch(at + 2, 3, begin, dur, name=name, tid=tid, stream=stream, **more)
+    if wait:
+        b.api("cudaStreamWaitEvent", at + 11, 1, tid=tid)
+
+
+def compute(b, at, begin, dur, *, op="aten::mm", tid=1, name="kernel", **more):
+    b.op(op, at, 8, tid=tid)
+    b.launch(at + 2, 3, begin, dur, name=name, tid=tid, **more)
+
+
+def exposed(share):
+    """Compute, then communication that takes so much of the step."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, STEP * (1 - share) - 40)
+        reduce(b, at + 10, at + STEP * (1 - share) - 10, STEP * share, tid=2)
+
+    return body
+
+
+def hidden(b, at, number):
+    compute(b, at, at + 20, 3900)
+    reduce(b, at + 10, at + 1000, 2000)
+
+
+def micro_steps(forwards, every):
+    """Forward passes with their reductions, then the optimizer."""
+
+    def body(b, at, number):
+        for part in range(forwards):
+            t = at + part * 900
+            b.annotation("DistributedDataParallel.forward", t, 50)
+            compute(b, t + 10, t + 30, 400)
+            if every or part == forwards - 1:
+                reduce(b, t + 100, t + 440, 400, tid=2)
+        b.annotation("Optimizer.step#AdamW.step", at + 3700, 100)
+        compute(b, at + 3710, at + 3730, 200)
+
+    return body
+
+
+def searching(b, at, number):
+    compute(b, at, at + 20, 1000)
+    b.python("torch/nn/parallel/distributed.py(290): _find_tensors", at + 1000, 1000)
+    compute(b, at + 2100, at + 2120, 1800)
+
+
+def busy_search(b, at, number):
+    b.python("torch/nn/parallel/distributed.py(290): _find_tensors", at + 100, 1000)
+    compute(b, at, at + 20, 3900)
+
+
+def messages(count, size, dur):
+    """So many messages of one size after each other, with nothing beside them."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 1000)
+        for part in range(count):
+            reduce(b, at + 30 + 15 * part, at + 1030 + part * dur, dur, size=size, tid=2)
+
+    return body
+
+
+def buckets(last):
+    """Two hidden buckets and one that is not; others run beside compute."""
+
+    def body(b, at, number):
+        b.annotation("DistributedDataParallel.forward", at, 50)
+        compute(b, at + 60, at + 80, 2000)
+        for part in range(2):
+            reduce(b, at + 200 + 20 * part, at + 300 + 700 * part, 600, tid=2)
+        reduce(b, at + 300, at + 2080 - (0 if last else 400), 1500 if last else 380, tid=2)
+
+    return body
+
+
+def gathered(*, as_list, cat):
+    """all_gather, filling a list by copies or one tensor."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 1000)
+        name = "allgather_" if as_list else "_allgather_base_"
+        b.op(f"c10d::{name}", at + 100, 100)
+        b.launch(at + 102, 3, at + 1030, 500, name="ncclDevKernel_AllGather_RING_LL()", stream=NCCL)
+        if as_list:
+            b.op("aten::copy_", at + 110, 80)
+            for part in range(4):
+                args = {"cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "api": "cudaMemcpyAsync"}
+                b.launch(at + 112 + 10 * part, 5, at + 1540 + 110 * part, 100, **args)
+        if cat:
+            b.op("aten::cat", at + 210, 20)
+            b.launch(at + 212, 5, at + 2000, 300, name="CatArrayBatchedCopy")
+        compute(b, at + 300, at + 2400, 1000)
+
+    return body
+
+
+def waiting(*, wait, after=2000, under=None, optimizer=False, tid=1):
+    """A collective in the middle of compute."""
+
+    def body(b, at, number):
+        compute(b, at, at + 20, 980)
+        reduce(b, at + 100, at + 1000, 900, wait=wait, under=under, tid=tid)
+        if optimizer:
+            b.annotation("Optimizer.step#SGD.step", at + 150, 100)
+        compute(b, at + 200, at + 1900, after)
+
+    return body
+
+
+def beside(slower):
+    """Kernels of 200 µs, half of them under communication."""
+
+    def body(b, at, number):
+        begin = at + 100
+        for part in range(8):
+            dur = 200 * (slower if part < 4 else 1)
+            compute(b, at + 10 * part, begin, dur, name="gemm", grid=[8, 1, 1])
+            begin += dur
+        reduce(b, at + 90, at + 100, 4 * 200 * slower, tid=2)
+
+    return body
+
+
+def gathering(launched):
+    """Blocks whose parameters are gathered when the block before is over, or earlier."""
+
+    def body(b, at, number):
+        for part in range(3):
+            t = at + 1200 * part + 20
+            reduce(b, t + launched, t + 800, 380, kind="_allgather_base", tid=2)
+            compute(b, t - 10, t, 780)
+
+    return body
+
+
+def driven(devices, module):
+    def body(b, at, number):
+        if module:
+            b.annotation("DataParallel.forward", at, 500)
+        for device in range(devices):
+            compute(b, at + 20 * device, at + 20 * device + 10, 3000, device=device)
+
+    return body
+
+
+def gloo(name, busy):
+    def body(b, at, number):
+        compute(b, at, at + 20, 3900 if busy else 1000)
+        b.annotation(name, at + 1100, 2000)
+
+    return body
+
+
+def pipeline(dur):
+    def body(b, at, number):
+        compute(b, at, at + 20, 1900)
+        reduce(b, at + 10, at + 2000, dur, kind="send", tid=2)
+
+    return body
+
+
+def normalised(layers):
+    def body(b, at, number):
+        for part in range(layers):
+            t = at + part * 90
+            compute(b, t, t + 15, 20)
+            reduce(b, t + 20, t + 40, 40, kind="_allgather_base", size=4096, under="SyncBatchNorm")
+
+    return body
+
+
+def npu_messages(count):
+    b = AscendBuilder()
+    for number in range(3):
+        b.step(number, number * 4000, 3900)
+        b.kernel("aclnnMatMul_1", number * 4000 + 100, 2000, op_type="MatMulV2", launch=number * 4000 + 10)
+        b.collective(f"hcom_allReduce__1_{number}_1", number * 4000 + 2200, 1000, count=count)
+    return b
+
+
+def steps(body):
+    return program(body, length=STEP)
+
+
+LARGE = read_npu(npu_messages(100 * MB))
+
+FIRES = {
+    "COM101": [steps(exposed(0.3)), steps(exposed(0.12))],
+    "COM102": [steps(micro_steps(4, every=True))],
+    "COM103": [steps(searching)],
+    "COM104": [steps(messages(20, 64 * 1024, 100)), steps(messages(10, 4 * MB, 200))],
+    "COM105": [steps(buckets(last=True))],
+    "COM106": [steps(gathered(as_list=True, cat=False)), steps(gathered(as_list=True, cat=True))],
+    "COM107": [steps(waiting(wait=True))],
+    "COM108": [steps(beside(1.5))],
+    "COM110": [LARGE],
+    "COM112": [steps(gathering(790))],
+    "COM113": [steps(driven(2, module=True))],
+    "COM114": [steps(gloo("gloo:all_reduce", busy=False))],
+    "COM115": [steps(pipeline(1500))],
+    "COM118": [steps(normalised(30))],
+}
+SILENT = {
+    "COM101": [steps(hidden), steps(exposed(0.08))],
+    "COM102": [steps(micro_steps(4, every=False)), steps(micro_steps(1, every=True))],
+    "COM103": [steps(busy_search)],
+    "COM104": [
+        steps(messages(2, 64 * 1024, 100)),
+        steps(messages(20, 64 * MB, 100)),
+    ],
+    "COM105": [steps(buckets(last=False)), steps(exposed(0.3))],
+    "COM106": [steps(gathered(as_list=False, cat=False)), steps(gathered(as_list=False, cat=True))],
+    "COM107": [
+        steps(waiting(wait=False)),
+        steps(waiting(wait=True, after=100)),
+        steps(waiting(wait=True, optimizer=True)),
+        steps(waiting(wait=True, under="autograd::engine::evaluate_function: MyBackward")),
+        steps(waiting(wait=True, tid=2)),
+    ],
+    "COM108": [steps(beside(1.05))],
+    "COM110": [
+        read_npu(npu_messages(10 * MB)),
+        replace(LARGE, environment={"HCCL_BUFFSIZE": "500"}),
+    ],
+    "COM112": [steps(gathering(100))],
+    "COM113": [steps(driven(2, module=False)), steps(driven(1, module=True))],
+    "COM114": [steps(gloo("gloo:barrier", busy=False)), steps(gloo("gloo:all_reduce", busy=True))],
+    "COM115": [steps(pipeline(100)), steps(exposed(0.3))],
+    "COM118": [steps(normalised(10)), steps(hidden)],
+}

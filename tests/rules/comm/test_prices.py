@@ -1,0 +1,117 @@
+"""What findings about communication say they save, worked out on paper: µs a step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.rules.comm.cases import (
+    MB,
+    beside,
+    buckets,
+    exposed,
+    gathered,
+    gathering,
+    messages,
+    micro_steps,
+    normalised,
+    pipeline,
+    searching,
+    steps,
+    waiting,
+)
+from tests.rules.make import finding, judged
+from tests.rules.sequences import STEP
+from tests.rules.test_faults import HEALTHY
+from tests.simulate.simulate import simulate
+from tests.simulate.truth.summary import step_time, without_faults
+from tests.simulate.workload import Fault, Ranks
+from tests.simulate.writers.kineto import write
+from tests.simulate.writers.layouts import TODAY
+from traceanalyze.readers.kineto import read_text
+
+US = 1000
+
+CASES = [
+    # 1200 µs of communication after 2760 µs of compute, which could hide all of it.
+    ("COM101", exposed(0.3), 1200, 1200),
+    # 2800 µs, but only 1160 µs of compute to hide it.
+    ("COM101", exposed(0.7), 1160, 2800),
+    # Four reductions of 400 µs, the first three of which are for nothing; 10 µs of each lie under compute.
+    ("COM102", micro_steps(4, every=True), None, 1200),
+    ("COM105", buckets(last=True), 750, 1500),
+    ("COM106", gathered(as_list=True, cat=False), 400, 400),
+    ("COM106", gathered(as_list=True, cat=True), 700, 700),
+    ("COM107", waiting(wait=True), 450, 900),
+    # Four kernels take 300 µs in place of 200.
+    ("COM108", beside(1.5), 200, 400),
+    ("COM115", pipeline(1500), 750, 1500),
+    ("COM118", normalised(30), 1200, 1200),
+]
+
+
+@pytest.mark.parametrize(("rule", "body", "saving", "bound"), CASES)
+def test_a_finding_says_what_it_saves(rule, body, saving, bound):
+    found = finding(steps(body), rule)
+    assert found.bound == pytest.approx(bound * US, abs=2)
+    if saving is not None:
+        assert found.saving == pytest.approx(saving * US, abs=2)
+
+
+def test_small_messages_are_priced_by_the_bandwidth_of_large_ones():
+    """20 messages of 64 KiB take 2000 µs. There are no larger ones, so half of it is taken."""
+    found = finding(steps(messages(20, 64 * 1024, 100)), "COM104")
+    assert (found.saving, found.bound) == (1000 * US, 2000 * US)
+
+
+def test_parameters_gathered_late_are_priced_by_their_exposed_time():
+    """Three all-gathers of 380 µs a step; the first begins after compute, as the others do."""
+    found = finding(steps(gathering(790)), "COM112")
+    assert found.saving == 3 * 380 * US
+
+
+def test_the_search_for_unused_parameters_costs_the_idle_time_inside_it():
+    """The kernel ends at 1020 µs, the search at 2000 µs."""
+    found = finding(steps(searching), "COM103")
+    assert found.saving == 980 * US
+
+
+def test_a_cause_takes_the_time_before_exposed_communication_does():
+    found = {one.rule: one for one in judged(steps(normalised(30)), "COM").findings}
+    assert "COM118" in found
+    assert sum(one.saving or 0 for one in found.values()) <= STEP * US
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_exposed_communication_is_found_with_its_price(size):
+    """Against the simulation without the fault: one bucket, and a slower link."""
+    plain = replace(HEALTHY, ranks=Ranks(count=2))
+    workload = replace(plain, faults=(Fault("exposed_comm", size),))
+    true = (step_time(workload) - without_faults(workload)["exposed_comm"]) / workload.steps
+    found = judged(read_text(write(simulate(workload)[0], TODAY)), "COM").findings
+    assert [one.rule for one in found] == ["COM101"]
+    assert found[0].saving == pytest.approx(true, rel=0.2)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_healthy_run_has_no_finding_above_a_note(ranks):
+    workload = replace(HEALTHY, ranks=Ranks(count=ranks))
+    found = judged(read_text(write(simulate(workload)[0], TODAY)), "KRN", "CGR", "COM", "NPU").findings
+    assert [one.rule for one in found if one.severity > 0] == []
+
+
+def test_sizes_are_those_of_the_description():
+    found = finding(steps(messages(10, 4 * MB, 200)), "COM104")
+    assert {each.label: each.value for each in found.evidence}["size"] == 4 * MB
+
+
+@pytest.mark.parametrize("rule", ["COM104", "COM115"])
+def test_collectives_without_description_cannot_be_judged(rule):
+    def body(b, at, number):
+        b.op("c10d::send", at, 10)
+        b.launch(at + 1, 3, at + 20, 3000, name="ncclDevKernel_SendRecv()", stream=20)
+
+    said = judged(steps(body), rule)
+    assert [(one.rule, one.reason) for one in said.not_applicable] == [(rule, "no_collective_metadata")]
+    assert judged(steps(lambda b, at, number: b.launch(at, 3, at + 10, 3000)), rule).not_applicable == ()

@@ -1,0 +1,95 @@
+"""What the rules about compilation and graphs must find, and what not: id → programs."""
+
+from __future__ import annotations
+
+from tests.rules.comm.cases import compute, reduce
+from tests.rules.make import busy, crowded, half, program
+from tests.rules.sequences import STEP
+
+
+def regions(*names, eager=6, around=None):
+    """Compiled regions one after the other, with eager operators between them."""
+
+    def body(b, at, number):
+        if around:
+            b.annotation(around, at, 1900)
+        for place, name in enumerate(names):
+            t = at + 600 * place
+            b.annotation(f"Torch-Compiled Region: {name}", t, 100)
+            compute(b, t + 10, t + 30, 100, name="triton_poi_fused_0")
+            for part in range(eager):
+                compute(b, t + 120 + 60 * part, t + 140 + 60 * part, 10)
+
+    return body
+
+
+def compiling(b, at, number):
+    if number == 1:
+        b.annotation("_compile.compile_inner (dynamo_timed)", at + 100, 1200)
+        for part in range(4):
+            compute(b, at + 1400 + 100 * part, at + 1420 + 100 * part, 90)
+    else:
+        busy(b, at, number)
+
+
+def compiling_beside(b, at, number):
+    compute(b, at, at + 20, 1900)
+    b.annotation("_compile.compile_inner (dynamo_timed)", at + 100, 1200)
+
+
+def compiled(graphs):
+    def body(b, at, number):
+        b.annotation("Torch-Compiled Region: 0/0", at, 1950)
+        if graphs:
+            b.api("cudaGraphLaunch", at + 1, 2)
+        crowded(b, at, number)
+
+    return body
+
+
+def varying(b, at, number):
+    crowded(b, at, number)
+    compute(b, at + 1900, at + 1990, 5, name=f"kernel_of_step_{number}")
+
+
+def reading(b, at, number):
+    crowded(b, at, number)
+    for part in range(5):
+        b.api("cudaStreamSynchronize", at + 200 * part + 17, 1)
+
+
+def backward(first):
+    """A compiled backward, with reductions from so many µs after its begin on."""
+
+    def body(b, at, number):
+        b.annotation("DistributedDataParallel.forward", at, 50)
+        b.op("CompiledFunctionBackward", at + 100, 300, tid=2)
+        compute(b, at + 110, at + 130, 1500, tid=2)
+        for part in range(3):
+            reduce(b, at + first + 20 * part, at + 1650 + 500 * part, 480, tid=2)
+
+    return body
+
+
+def steps(body):
+    return program(body, length=STEP)
+
+
+FIRES = {
+    "CGR101": [program(regions("0/0", "1/0", "2/0"))],
+    "CGR102": [program(compiling)],
+    "CGR103": [program(compiled(graphs=False))],
+    "CGR104": [program(crowded)],
+    "CGR105": [steps(backward(450))],
+}
+SILENT = {
+    "CGR101": [
+        program(regions("0/0", "0/0", "0/0")),
+        program(regions("0/0", "1/0", "2/0", eager=0)),
+        program(regions("0/0", "1/0", "2/0", around="Optimizer.step#Muon.step")),
+    ],
+    "CGR102": [program(busy), program(compiling_beside)],
+    "CGR103": [program(compiled(graphs=True)), program(crowded), program(busy)],
+    "CGR104": [program(busy), program(varying), program(reading), program(half), program(crowded, steps=2)],
+    "CGR105": [steps(backward(150))],
+}

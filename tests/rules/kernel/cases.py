@@ -1,0 +1,166 @@
+"""What the rules about kernels must find, and what not: id → programs."""
+
+from __future__ import annotations
+
+from tests.ascend_builder import AscendBuilder
+from tests.rules.sequences import A100, POINTWISE, Run, mm, read_npu, steps
+
+BF, FP = "c10::BFloat16", "float"
+BIG = mm(2000)
+X = [[4096, 4096]]
+
+
+def pointwise(name, dur, shapes=X, dtype=BF, **more):
+    return Run(f"aten::{name}", dur, shapes, [dtype] * len(shapes), **more)
+
+
+def grid(share, dur=1500):
+    return Run("aten::mm", dur, None, None, "ampere_bf16_s16816gemm_bf16", device={"blocks per SM": share, "grid": [1]})
+
+
+BMM = Run("aten::bmm", 300, [[64, 512, 64], [64, 64, 512]], [BF, BF], "ampere_bf16_s16816gemm_bf16")
+SOFTMAX = Run("aten::_softmax", 100, [[64, 512, 512]], [BF], "void softmax_warp_forward<>")
+NORM = [pointwise(name, 100) for name in ("pow", "mean", "add", "rsqrt", "mul", "mul")]
+ROTARY = [pointwise(name, 100) for name in ("neg", "cat", "mul", "mul", "add")]
+CHAIN = [pointwise(name, 150) for name in ("mul", "add", "tanh", "mul", "exp")]
+TRANSPOSE = Run("aten::cudnn_convolution", 150, kernel="void cudnn::ops::nchwToNhwcKernel<float>")
+CONTIGUOUS = Run("aten::copy_", 150, kernel="void at::native::direct_copy_kernel_cuda", under="aten::contiguous")
+CAST = Run("aten::copy_", 250, kernel="void at::native::direct_copy_kernel_cuda", under="aten::_to_copy")
+GATHER = Run("aten::index_select", 60, [[5000, 64], [], [300]], [FP, "", "long int"], "indexSelectLargeIndex")
+SCATTER = Run("aten::index_add_", 200, kernel="indexFuncLargeIndex", under="IndexSelectBackward0")
+DOUBLE = pointwise("add", 200, dtype="double")
+FLASH = Run("aten::mm", 3000, [[64, 64], [64, 64]], [BF, BF], "ampere_bf16_s16816gemm_bf16")
+
+
+def cumsum(length, dtype=BF):
+    return Run("aten::cumsum", 300, [[4096, length], []], [dtype, "Scalar"], "void at::native::scan_kernel")
+
+
+def checkpointed(again, reserved):
+    """Steps of 4 ms whose backward runs a forward operator again."""
+    b = steps([BIG], device=A100 | {"totalGlobalMem": 80 * 2**30})
+    for number in range(4):
+        at = number * 4000.0
+        b.op("aten::mm", at + 50, 20, **{"Sequence number": 1})
+        b.op("autograd::engine::evaluate_function: CheckpointFunctionBackward", at + 500, 200, tid=2)
+        b.op("CheckpointFunctionBackward", at + 501, 190, tid=2)
+        b.op("aten::relu", at + 510, 20, tid=2, **{"Sequence number": 2})
+        b.launch(at + 512, 5, at + 2200, again, tid=2, name="relu")
+        b.memory(at + 30, 512, allocated=2**30, reserved=reserved)
+    return b
+
+
+def convolutions(*, bias, norm="aten::batch_norm"):
+    """Convolutions of 800 µs, the addition of their bias of 150 µs, and the operator that follows."""
+    b = steps([])
+    for number in range(4):
+        for part in range(3):
+            at, begin = number * 4000 + 100 * part, number * 4000 + 200 + 1200 * part
+            b.op("aten::conv2d", at, 50, **{"Input Dims": [[8, 3, 64, 64], [8, 3, 3, 3], [8] if bias else []]})
+            b.op("aten::cudnn_convolution", at + 5, 10)
+            b.launch(at + 6, 3, begin, 800, name="cudnn_infer_ampere_scudnn")
+            if bias:
+                b.op("aten::add_", at + 20, 10)
+                b.launch(at + 22, 3, begin + 800, 150, name=POINTWISE)
+            b.op(norm, at + 55, 20)
+            b.launch(at + 57, 3, begin + 950, 100, name="bn_fw_tr")
+    return b
+
+
+def looping(count, op="aten::mul"):
+    """One slice after the other, 50 µs each."""
+    b = steps([])
+    for number in range(4):
+        for part in range(count):
+            at = number * 4000 + 20 * part
+            b.op("aten::select", at, 3)
+            b.op(op if isinstance(op, str) else op[part % len(op)], at + 5, 10)
+            b.launch(at + 6, 3, number * 4000 + 50 + 60 * part, 50, name=POINTWISE)
+        b.op("aten::mm", number * 4000 + 1500, 10)
+        b.launch(number * 4000 + 1502, 3, number * 4000 + 1800, 2000, name="gemm")
+    return b
+
+
+def npu(core, dur):
+    """Three steps with one operator of 2 ms on the AI Core and one on another core."""
+    b = AscendBuilder()
+    for number in range(3):
+        at = number * 4000
+        b.step(number, at, 3900)
+        b.kernel("aclnnMatMul_1", at + 100, 2000, op_type="MatMulV2", launch=at + 10)
+        b.kernel("aclnnIndex_1", at + 2200, dur, op_type="Index", core=core, launch=at + 40)
+    return read_npu(b)
+
+
+FIRES = {
+    "KRN101": [steps([mm(2000, dtype=FP, tensor=False)])],
+    "KRN102": [steps([mm(1500, n=50257), mm(1500)]), steps([mm(1500, m=4097)])],
+    "KRN103": [steps([grid(3.05)])],
+    "KRN104": [
+        steps([BMM, pointwise("mul", 100), pointwise("add", 100), SOFTMAX, BMM]),
+        steps([BMM, pointwise("div", 100), SOFTMAX, pointwise("native_dropout", 100), BMM]),
+    ],
+    "KRN105": [steps([mm(1000), *NORM, mm(500), *NORM]), steps([mm(500), *ROTARY, mm(500), *ROTARY])],
+    "KRN106": [steps([mm(1000), *CHAIN])],
+    "KRN107": [steps([mm(1000), TRANSPOSE, TRANSPOSE]), steps([mm(1000), CONTIGUOUS, CONTIGUOUS])],
+    "KRN109": [convolutions(bias=True)],
+    "KRN110": [steps([mm(1000), CAST, CAST])],
+    "KRN111": [steps([grid(0.3)])],
+    "KRN112": [steps([mm(1000), GATHER, SCATTER])],
+    "KRN113": [steps([mm(1000), cumsum(1024)])],
+    "KRN114": [checkpointed(1000, 30 * 2**30)],
+    "KRN115": [looping(20)],
+    "KRN116": [npu("AI_CPU", 500)],
+    "KRN117": [steps([mm(1000), DOUBLE, DOUBLE])],
+    "KRN119": [steps([FLASH])],
+}
+SILENT = {
+    "KRN101": [
+        steps([mm(2000, dtype=FP)]),
+        steps([mm(2000)]),
+        steps([mm(100, dtype=FP, tensor=False), BIG]),
+        steps([mm(2000, dtype=FP, tensor=False)], device=A100 | {"computeMajor": 6}),
+    ],
+    "KRN102": [
+        steps([mm(2000)]),
+        steps([mm(15, n=50257)] * 20),
+        steps([mm(2000, n=1)]),
+        steps([mm(1000, dtype=FP, n=5001, tensor=False)]),
+    ],
+    "KRN103": [steps([grid(3.9)]), steps([grid(0.05)])],
+    "KRN104": [
+        steps([BMM, SOFTMAX]),
+        steps([BMM, *[BIG] * 2, SOFTMAX, BMM]),
+        steps([Run("aten::_scaled_dot_product_flash_attention", 1500, kernel="flash_fwd_kernel")]),
+    ],
+    "KRN105": [steps([BIG, pointwise("pow", 100), pointwise("mul", 100)]), steps([mm(3000), *NORM])],
+    "KRN106": [
+        steps([BIG, *CHAIN[:3], BIG]),
+        steps([BIG, *(pointwise("mul", 150, [[2**n, 8]]) for n in range(3, 8))]),
+        steps([Run("CompiledFunction", 300, X, [BF], "triton_poi_fused_add_0")] * 5),
+    ],
+    "KRN107": [
+        steps([BIG, Run("aten::copy_", 150, kernel="void at::native::direct_copy_kernel_cuda")]),
+        steps([BIG, Run("aten::conv_transpose2d", 500, kernel="cudnn_convTranspose_kernel")]),
+    ],
+    "KRN109": [convolutions(bias=False), convolutions(bias=True, norm="aten::relu")],
+    "KRN110": [
+        steps([BIG, CONTIGUOUS]),
+        steps([mm(3600), Run("aten::copy_", 50, kernel="copy", under="aten::_to_copy")]),
+    ],
+    "KRN111": [steps([grid(1.0)]), steps([grid(0.2, 5)] * 50)],
+    "KRN112": [steps([BIG, GATHER]), steps([mm(1000), Run("aten::embedding", 300), SCATTER])],
+    "KRN113": [steps([BIG, cumsum(65536)]), steps([BIG, cumsum(1024, FP)])],
+    "KRN114": [checkpointed(1000, 75 * 2**30), checkpointed(100, 30 * 2**30)],
+    "KRN115": [looping(8), looping(20, ["aten::mul", "aten::add", "aten::sub"])],
+    "KRN116": [npu("AI_CPU", 10), npu("AI_VECTOR_CORE", 500)],
+    "KRN117": [
+        steps([BIG, pointwise("add", 200, dtype=FP)]),
+        steps([mm(3500), pointwise("add", 5, dtype="double")]),
+        steps([BIG, Run("aten::mul", 200, [[4096], []], ["long int", "double"])]),
+    ],
+    "KRN119": [
+        steps([Run("aten::mm", 4.0, [[64, 64], [64, 64]], [BF, BF], "ampere_bf16_s16816gemm_bf16")] * 20),
+        steps([mm(200)]),
+    ],
+}

@@ -1,0 +1,72 @@
+"""What the rules about kernels, compilation and communication say about public traces, judged by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rules.make import judged
+from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.sources import expand
+
+FAMILIES = ("KRN", "CGR", "COM", "NPU")
+SAMPLES = Path(__file__).parents[3] / "sample_traces"
+QWEN = "kineto/tracelens/{}/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+
+
+def said(folder, pattern, *rules):
+    (path,) = folder.glob(pattern)
+    (source,) = expand([str(path)]).sources
+    return judged(read_trace(source), *(rules or FAMILIES)).findings
+
+
+@pytest.mark.parametrize("device", ["h100", "mi300"])
+def test_an_eager_qwen_computes_its_norms_and_rotary_embeddings_operator_by_operator(shared_traces, device):
+    """24 blocks with two norms each and one at the end, and a rotary embedding of queries and one of keys."""
+    found = {one.scope.ops[0]: one.count for one in said(shared_traces, QWEN.format(device), "KRN105")}
+    assert found == {"pow, mean, rsqrt, mul": 49, "neg, cat, mul, add": 48}
+
+
+def test_the_first_segment_anything_multiplies_in_float32(shared_traces):
+    """The first rung of its ladder of speed-ups."""
+    found = {one.rule: one for one in said(shared_traces, "pairs/sam_fast_ladder/a73da0*")}
+    assert found["KRN101"].saving > 400_000_000
+    assert {"KRN104", "KRN107"} <= set(found)
+    assert found["KRN104"].count == 144
+
+
+def test_once_it_is_in_bfloat16_that_is_no_finding(shared_traces):
+    assert "KRN101" not in {one.rule for one in said(shared_traces, "pairs/sam_fast_ladder/02c6e0*")}
+
+
+def test_its_masks_are_resized_in_float64(shared_traces):
+    """`upsample_bilinear2d` of float64 masks; Python numbers, which are float64 on paper, are not counted."""
+    (found,) = said(shared_traces, "pairs/sam_fast_ladder/10b61b*", "KRN117")
+    assert found.scope.ops[0] == "aten::upsample_bilinear2d"
+    assert found.saving == pytest.approx(77_184_000 / 2, rel=0.01)
+
+
+def test_a_tuned_gpt_has_exposed_communication_and_no_graph_breaks(shared_traces):
+    """Its optimizer compiles several functions on purpose."""
+    found = said(shared_traces, "kineto/modded_nanogpt/*/42f4e7*")
+    assert [one.rule for one in found] == ["COM101"]
+
+
+def test_resnet_on_a_v100_multiplies_in_float32_and_gets_no_advice_on_tf32(shared_traces):
+    folder = "kineto/kineto_tb/samples/resnet50_num_workers_4"
+    (found,) = said(shared_traces, f"{folder}/worker0.1623212756351*", "KRN101")
+    assert found.sentence == "volta"
+    assert found.advice == ("autocast",)
+
+
+def test_a_convolution_net_changes_its_layout(shared_traces):
+    found = said(shared_traces, "kineto/deepview/8d56dc*")
+    assert [one.rule for one in found] == ["KRN107"]
+
+
+@pytest.mark.parametrize("name", ["gpu_healthy", "gpu_sync", "gpu_data_loading", "gpu_2021_layout", "npu_training"])
+def test_healthy_kernels_of_the_samples_are_no_finding_above_a_note(name):
+    (path,) = [*(SAMPLES / name).glob("trace.json.gz"), *(SAMPLES / name).glob("*_ascend_pt")]
+    (source,) = expand([str(path)]).sources
+    assert [one.rule for one in judged(read_trace(source), *FAMILIES).findings if one.severity > 0] == []

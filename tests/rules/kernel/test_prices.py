@@ -1,0 +1,100 @@
+"""What findings about kernels say they save, worked out on paper: µs a step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.kernel.cases import (
+    BMM,
+    CAST,
+    CHAIN,
+    CONTIGUOUS,
+    GATHER,
+    NORM,
+    ROTARY,
+    SCATTER,
+    SOFTMAX,
+    TRANSPOSE,
+    checkpointed,
+    convolutions,
+    grid,
+    looping,
+    npu,
+    pointwise,
+)
+from tests.rules.make import finding, judged
+from tests.rules.sequences import Run, mm, steps
+
+US = 1000
+FLOAT = {"dtype": "float", "tensor": False}
+
+CASES = [
+    # A100: 19.5 and 156 TFLOPS; 0.4 of 8 times as fast is 3.2 times, all of it 8 times.
+    ("KRN101", [mm(1600, **FLOAT)], 1600 * (1 - 1 / 3.2), 1600 * 7 / 8),
+    ("KRN102", [mm(1000, n=50257), mm(1000)], 300, 500),
+    # 3.05 waves take as long as 4; half of what is lost is the estimate.
+    ("KRN103", [grid(3.05, 1600)], 1600 * 0.95 / 8, 1600 * 0.95 / 4),
+    # All but the two products; at most with them.
+    ("KRN104", [BMM, pointwise("mul", 100), SOFTMAX, BMM], 200, 800),
+    ("KRN104", [BMM, SOFTMAX, BMM, Run("aten::_softmax_backward_data", 150), mm(500)], 250, 850),
+    # Six kernels of 100 µs become one.
+    ("KRN105", [*NORM, mm(500), *NORM], 1000, 1200),
+    ("KRN105", [*ROTARY, mm(500), *ROTARY], 800, 1000),
+    ("KRN106", [mm(1000), *CHAIN], 600, 750),
+    ("KRN106", [mm(500), *CHAIN, mm(500), *CHAIN], 1200, 1500),
+    ("KRN107", [mm(1000), TRANSPOSE, CONTIGUOUS], 150, 300),
+    ("KRN110", [mm(1000), CAST, CAST], 250, 500),
+    # 0.7 of the device is empty.
+    ("KRN111", [grid(0.3)], 1500 * 0.7 / 2, 1500 * 0.7),
+    ("KRN112", [mm(1000), GATHER, SCATTER], 100, 200),
+    ("KRN117", [mm(1000), pointwise("add", 200, dtype="double")], 100, 100),
+]
+
+
+@pytest.mark.parametrize(("rule", "runs", "saving", "bound"), CASES)
+def test_a_finding_says_what_its_kernels_save(rule, runs, saving, bound):
+    found = finding(steps(runs), rule)
+    assert found.saving == pytest.approx(saving * US, abs=2)
+    assert found.bound == pytest.approx(bound * US, abs=2)
+
+
+def test_what_is_far_from_its_roofline_is_brought_to_half_of_it():
+    """4096 × 1024 × 4096 in bfloat16 are 34.4 GFLOP, 110.1 µs at 312 TFLOPS; the product takes 1000 µs."""
+    found = finding(steps([mm(1000)]), "KRN119")
+    share = 2 * 4096 * 1024 * 4096 / 312e12 * 1e6 / 1000
+    assert found.saving == pytest.approx(1000 * US * (1 - share / 0.5), rel=1e-3)
+    assert found.bound == pytest.approx(1000 * US * (1 - share), rel=1e-3)
+
+
+def test_recomputation_is_half_saved():
+    found = finding(checkpointed(1000, 30 * 2**30), "KRN114")
+    assert (found.saving, found.bound) == (500 * US, 1000 * US)
+
+
+def test_a_bias_before_batch_norm_costs_its_additions():
+    found = finding(convolutions(bias=True), "KRN109")
+    assert (found.saving, found.bound) == (3 * 150 * US, 6 * 150 * US)
+
+
+def test_a_loop_is_saved_but_for_one_of_its_kernels():
+    found = finding(looping(20), "KRN115")
+    assert (found.saving, found.bound) == (19 * 50 * US, 20 * 50 * US)
+
+
+def test_what_runs_on_the_ai_cpu_is_saved_whole():
+    assert finding(npu("AI_CPU", 500), "KRN116").saving == 500 * US
+
+
+def test_rules_about_the_same_kernels_never_add_up_to_more_than_these():
+    """The float32 products are also misaligned and far from their roofline: only one rule prices their time."""
+    found = judged(steps([mm(2000, n=50257, **FLOAT)]), "KRN").findings
+    assert sum(one.saving or 0 for one in found) <= 2000 * US
+
+
+def test_a_volta_is_not_told_to_use_tf32():
+    from tests.rules.sequences import A100
+
+    volta = A100 | {"name": "Tesla V100-SXM2-16GB", "computeMajor": 7}
+    found = finding(steps([mm(2000, **FLOAT)], device=volta), "KRN101")
+    assert found.sentence == "volta"
+    assert "tf32" not in found.advice

@@ -1,0 +1,125 @@
+"""What the rules about memory must find, and what not: id → programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tests.rules.make import WithSnapshot, busy, kernel, program
+from traceanalyze.analyses.allocator.analyze import analyze_snapshot
+from traceanalyze.analyses.allocator.results import HeldGradients, Spike
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import Source
+
+SAMPLES = Path(__file__).parents[3] / "sample_traces" / "memory"
+
+
+def allocator(name):
+    """What the tool makes of a sample snapshot."""
+    path = SAMPLES / name / "snapshot.pickle.gz"
+    (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
+    return found
+
+
+HEALTHY = allocator("healthy")
+SOUND = [WithSnapshot(program(busy), HEALTHY)]
+
+
+def snapshot(found=HEALTHY, **changed):
+    return WithSnapshot(program(busy), replace(found, **changed))
+
+
+def peak_of(category, **more):
+    """All that is held at the peak is of one category."""
+    peak = HEALTHY.moments[0]
+    holders = tuple(replace(one, category=category) for one in peak.holders)
+    return snapshot(moments=(replace(peak, holders=holders), *HEALTHY.moments[1:]), **more)
+
+
+GIB = 2**30
+
+
+def allocates(*, only_first=False, calls=("cudaMalloc",), each=200, frame=None):
+    """The step begins with calls of the allocator, then works for a millisecond."""
+
+    def body(b, at, number):
+        chosen = calls if number == 0 or not only_first else ()
+        for place, name in enumerate(chosen):
+            b.api(name, at + 1 + place * each, each - 1)
+        if frame is not None:
+            b.python(frame, at, each * len(chosen) + 2)
+        kernel(b, at + 1 + each * len(chosen), 1000)
+
+    return body
+
+
+def with_memory(body, *, allocated, reserved, capacity=80 * GIB):
+    def more(b, at, number):
+        b.header["deviceProperties"] = [{"id": 0, "name": "Example", "totalGlobalMem": capacity}]
+        b.memory(at + 1, 1024, allocated=allocated, reserved=reserved)
+        body(b, at, number)
+
+    return more
+
+
+def queries(count):
+    def body(b, at, number):
+        busy(b, at, number)
+        for part in range(count):
+            b.api("cudaEventQuery", at + 1000 + part, 0.5)
+
+    return body
+
+
+def idle(b, at, number):
+    kernel(b, at, 300, host=1600)
+
+
+EMPTIES = allocates(calls=("cudaFree", "cudaMalloc"), frame="torch/cuda/memory.py(160): empty_cache")
+
+FIRES = {
+    "MEM101": [program(allocates()), program(allocates(calls=("cudaFree", "cuMemCreate")))],
+    "MEM102": [program(EMPTIES)],
+    "MEM103": [program(with_memory(allocates(calls=("cudaFree", "cudaMalloc")), allocated=GIB, reserved=78 * GIB))],
+    "MEM104": [snapshot(allocator("fragmentation"))],
+    "MEM107": [peak_of("activations", near_limit=True)],
+    "MEM108": [snapshot(allocator("leak"))],
+    "MEM112": [snapshot(allocator("out_of_memory"))],
+    "MEM114": [snapshot(spike=Spike(0.3, GIB, "train.py:3 step", flagged=True))],
+    "MEM117": [snapshot(gradients=HeldGradients(GIB, 0.1, "3", flagged=True))],
+    "MEM119": [snapshot(settings=("gc_threshold_without_fraction",))],
+    "MEM120": [snapshot(rounding_waste=0.06)],
+    "MEM109": [program(with_memory(busy, allocated=75 * GIB, reserved=76 * GIB))],
+    "MEM110": [program(queries(501))],
+    "MEM111": [program(allocates(calls=("cudaMalloc",) * 60, each=10))],
+    "MEM113": [program(allocates(calls=("cudaHostAlloc",)))],
+    "MEM116": [program(with_memory(idle, allocated=GIB, reserved=2 * GIB))],
+}
+
+SILENT = {
+    "MEM101": [program(busy), program(allocates(only_first=True)), program(allocates(calls=("cudaHostAlloc",)))],
+    "MEM102": [
+        program(allocates(calls=("cudaFree",), frame="train.py(3): step")),
+        program(allocates(only_first=True, calls=("cudaFree",), frame="torch/cuda/memory.py(160): empty_cache")),
+    ],
+    "MEM103": [
+        program(with_memory(allocates(calls=("cudaFree",)), allocated=GIB, reserved=40 * GIB)),
+        program(with_memory(busy, allocated=GIB, reserved=78 * GIB)),
+    ],
+    "MEM104": [snapshot(fragmentation=replace(HEALTHY.fragmentation, level="none"))],
+    "MEM107": [*SOUND, peak_of("activations"), peak_of("gradients", near_limit=True), program(busy)],
+    "MEM108": SOUND,
+    "MEM112": SOUND,
+    "MEM114": [*SOUND, snapshot(spike=Spike(0.1, GIB, "train.py:3 step", flagged=False))],
+    "MEM117": SOUND,
+    "MEM119": [*SOUND, snapshot(settings=("no_memory_stacks",))],
+    "MEM120": [*SOUND, snapshot(rounding_waste=0.03)],
+    "MEM109": [program(with_memory(busy, allocated=40 * GIB, reserved=76 * GIB))],
+    "MEM110": [program(queries(100))],
+    "MEM111": [program(allocates(calls=("cudaMalloc",) * 5))],
+    "MEM113": [program(allocates())],
+    "MEM116": [
+        program(with_memory(busy, allocated=GIB, reserved=2 * GIB)),
+        program(with_memory(idle, allocated=GIB, reserved=70 * GIB)),
+    ],
+}

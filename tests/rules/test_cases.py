@@ -1,0 +1,51 @@
+"""Every rule fires on what it is about and is silent on what looks like it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.rules.make import busy, finding, judged, program
+from traceanalyze.rules.finding import Severity
+from traceanalyze.rules.registry import every_rule
+from traceanalyze.rules.rule import FAMILIES
+
+CASES = [
+    import_module(f"tests.rules.{path.parent.name}.cases") for path in sorted(Path(__file__).parent.glob("*/cases.py"))
+]
+FIRES = [
+    (rule, place, trace) for cases in CASES for rule, all_ in cases.FIRES.items() for place, trace in enumerate(all_)
+]
+SILENT = [
+    (rule, place, trace) for cases in CASES for rule, all_ in cases.SILENT.items() for place, trace in enumerate(all_)
+]
+
+
+def label(value):
+    return str(value) if isinstance(value, str | int) else ""
+
+
+@pytest.mark.parametrize(("rule", "place", "trace"), FIRES, ids=label)
+def test_a_rule_finds_what_it_is_about(rule, place, trace):
+    found = finding(trace, rule)
+    assert found is not None
+    assert found.rule == rule
+    assert found.bound is None or found.saving <= found.bound
+
+
+@pytest.mark.parametrize(("rule", "place", "trace"), SILENT, ids=label)
+def test_a_rule_is_silent_on_what_looks_like_it(rule, place, trace):
+    assert finding(trace, rule) is None
+
+
+def test_every_rule_of_a_family_with_cases_has_some_in_both_directions():
+    families = {Path(cases.__file__).parent.name for cases in CASES}
+    wanted = {rule.id for rule in every_rule() if FAMILIES[rule.family] in families}
+    for side in ("FIRES", "SILENT"):
+        assert {key for cases in CASES for key in getattr(cases, side)} == wanted
+
+
+def test_a_healthy_program_has_no_finding_above_a_note():
+    assert [one.rule for one in judged(program(busy)).findings if one.severity > Severity.INFO] == []

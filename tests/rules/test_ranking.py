@@ -1,0 +1,135 @@
+"""Savings of different findings come from different time; what is not worth telling is not told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.rules.make import busy, facts_of, half, program
+from traceanalyze.rules.evaluate import evaluate, plan
+from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+US = 1000
+STEP = 2_000_000
+"""ns; four of them."""
+
+
+def times(*pairs):
+    """The same intervals (µs from its begin) in every step."""
+    return np.array([(n * STEP + a * US, n * STEP + b * US) for n in range(4) for a, b in pairs], np.int64)
+
+
+def rule_of(code, *found, **more):
+    @rule(code, f"rule-{code}", **({"confidence": Confidence.HIGH, "needs": "", "advice": ("larger_batch",)} | more))
+    def find(facts, options):
+        yield from found
+
+    return find
+
+
+def saving(us, *pairs, **more):
+    return Finding(saving=us * US, bound=us * US, draws="idle", intervals=times(*pairs), **more)
+
+
+@pytest.fixture
+def facts():
+    return facts_of(program(half).trace())
+
+
+def told(facts, *rules):
+    return evaluate(facts, plan(rules=rules)).findings
+
+
+def savings(facts, *rules):
+    return {one.rule: one.saving // US for one in told(facts, *rules)}
+
+
+def test_most_saving_first(facts):
+    assert list(
+        savings(facts, rule_of("AAA101", saving(50_0, (0, 500))), rule_of("BBB101", saving(600, (500, 1000))))
+    ) == [
+        "BBB101",
+        "AAA101",
+    ]
+
+
+def test_the_same_time_is_saved_once(facts):
+    """The safer finding keeps it; the other is left with a proportional part."""
+    safe = rule_of("BBB101", saving(400, (0, 400)))
+    unsafe = rule_of("AAA101", saving(800, (200, 1000)), confidence=Confidence.MEDIUM)
+    assert savings(facts, safe, unsafe) == {"BBB101": 400, "AAA101": 600}
+
+
+def test_a_finding_that_others_have_mostly_explained_is_not_told(facts):
+    safe = rule_of("BBB101", saving(400, (0, 400)))
+    assert savings(facts, safe, rule_of("AAA101", saving(500, (0, 500)), confidence=Confidence.LOW)) == {"BBB101": 400}
+
+
+def test_a_particular_rule_comes_before_a_general_one(facts):
+    general = rule_of("AAA101", saving(900, (0, 900)), order=1)
+    assert savings(facts, general, rule_of("BBB101", saving(300, (0, 300)))) == {"AAA101": 600, "BBB101": 300}
+
+
+def test_savings_of_a_class_never_exceed_it(facts):
+    """Half of the step is idle: 1000 µs."""
+    first, second = (rule_of(code, Finding(saving=800 * US, draws="idle")) for code in ("AAA101", "BBB101"))
+    assert savings(facts, first, second) == {"AAA101": 800, "BBB101": 200}
+
+
+@pytest.mark.parametrize(
+    ("us", "severity"), [(400, Severity.HIGH), (399, Severity.MEDIUM), (100, Severity.LOW + 1), (99.9, None)]
+)
+def test_severity_is_the_share_of_the_step(facts, us, severity):
+    """Step 2 ms: 20 % are 400 µs, 5 % are 100 µs, the least worth telling."""
+    found = told(facts, rule_of("AAA101", Finding(saving=round(us * US), draws="idle")))
+    assert [one.severity for one in found] == ([] if severity is None else [severity])
+
+
+def test_small_savings_are_told_where_the_rule_wants_it(facts):
+    assert savings(facts, rule_of("AAA101", saving(5, (0, 5)), threshold=False)) == {"AAA101": 5}
+
+
+def test_a_pattern_holds_in_half_of_the_steps(facts):
+    once = Finding(saving=250 * US, draws="idle", intervals=np.array([[0, STEP // 2]]))
+    assert savings(facts, rule_of("AAA101", once)) == {}
+    assert savings(facts, rule_of("AAA101", once, rare=True)) == {"AAA101": 250}
+    twice = replace(once, intervals=np.array([[0, STEP // 4], [STEP, STEP + STEP // 4]]))
+    assert savings(facts, rule_of("AAA101", twice)) == {"AAA101": 250}
+
+
+def test_findings_of_one_cause_are_one(facts):
+    each = rule_of("AAA101", *(saving(100, (n * 100, n * 100 + 100)) for n in range(5)))
+    (one,) = told(facts, each)
+    assert (one.saving, one.count) == (500 * US, 5)
+
+
+def test_what_saves_no_time_comes_last(facts):
+    note = rule_of("AAA101", Finding(severity=Severity.HIGH))
+    assert list(savings_or_none(facts, note, rule_of("BBB101", saving(200, (0, 200))))) == ["BBB101", "AAA101"]
+
+
+def savings_or_none(facts, *rules):
+    return {one.rule: one.saving for one in told(facts, *rules)}
+
+
+def test_rules_without_their_inputs_say_so(facts):
+    outcome = evaluate(
+        facts, plan(rules=(rule_of("AAA101", needs="DLP"), rule_of("BBB101", NotApplicable("no_shapes"))))
+    )
+    assert [(one.rule, one.reason) for one in outcome.not_applicable] == [
+        ("AAA101", "no_python"),
+        ("BBB101", "no_shapes"),
+    ]
+
+
+def test_rules_of_another_platform_are_silent(facts):
+    assert told(facts, rule_of("AAA101", saving(400, (0, 400)), platforms=("ascend",))) == ()
+
+
+def test_a_healthy_program_is_idle_for_less_than_a_tenth():
+    """What the cases call healthy."""
+    facts = facts_of(program(busy).trace())
+    assert facts.share(facts.idle_mean(*range(12))) < 0.1

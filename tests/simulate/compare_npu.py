@@ -1,0 +1,98 @@
+"""The product's answers about the Ascend files of a schedule."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import traceanalyze
+from tests.simulate.compare import expected, measured
+from tests.simulate.writers.ascend import write_ascend
+from tests.simulate.writers.layouts import TODAY
+from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_device import DeviceWork
+from traceanalyze.analyses.results_host import HostWork
+
+if TYPE_CHECKING:
+    from tests.simulate.schedule import Schedule
+    from tests.simulate.writers.ascend_layouts import AscendLayout
+    from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.model.trace import Trace
+
+
+def npu_trace(schedule: Schedule, layout: AscendLayout, form: str = "text") -> Trace:
+    """What the product reads from the directory of one rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        (trace,) = traceanalyze.load(write_ascend(Path(folder), schedule, layout, form)).traces
+    return trace
+
+
+def npu_analysis(schedule: Schedule, layout: AscendLayout, form: str = "text") -> RankAnalysis:
+    """What the product makes of it."""
+    return analyze_trace(npu_trace(schedule, layout, form))
+
+
+def npu_expected(schedule: Schedule) -> dict[str, Any]:
+    """Steps, parts, causes and sync places from the schedule."""
+    return expected(schedule, TODAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Numbers of every table that both forms of a profile must share."""
+
+    numbers: dict[str, Any]
+    kernels: dict[str, tuple[int, int]]
+    operators: dict[str, tuple[int, ...]]
+    phases: dict[str, tuple[int, ...]]
+    modules: dict[str, tuple[int, ...]]
+    collectives: dict[tuple[str, str], tuple[int, int, int]]
+    memory: tuple[tuple[int, ...], ...]
+
+
+def tables(found: RankAnalysis) -> Tables:
+    """The tables of an analysis in plain values."""
+    device, host, memory = found.device_work, found.host_work, found.memory.devices
+    if not isinstance(device, DeviceWork) or not isinstance(host, HostWork):
+        raise TypeError(device, host)
+    kernels: dict[str, tuple[int, int]] = {}
+    for row in device.kernels:
+        count, time = kernels.get(row.name, (0, 0))
+        kernels[row.name] = count + row.time.count, time + row.time.total
+    collectives = {
+        (row.kind, str(row.bytes)): (row.time.count, row.time.total, row.exposed) for row in _rows(device.collectives)
+    }
+    operators = {
+        row.name: (
+            row.calls,
+            row.host_total,
+            row.host_self,
+            row.api_time,
+            row.device_self,
+            row.device_total,
+            row.launched,
+        )
+        for row in _rows(host.operators)
+        if not row.name.startswith("<")
+    }
+    modules = {
+        row.path: (row.calls, row.host_total, row.host_self, row.forward_total, row.backward_total)
+        for row in _rows(host.modules)
+        if not row.path.startswith("<")
+    }
+    return Tables(
+        measured(found),
+        kernels,
+        operators,
+        {row.phase.name.lower(): tuple(row.device.tolist()) for row in _rows(host.phases)},
+        modules,
+        collectives,
+        tuple((row.peak_allocated, row.peak_reserved, row.records) for row in _rows(memory)),
+    )
+
+
+def _rows(table: Any) -> tuple[Any, ...]:
+    return () if isinstance(table, NotMeasured) else table

@@ -1,0 +1,227 @@
+"""A trace with the analyses drawn over it: what is read from it is what was read before, and what was drawn is true."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import traceanalyze
+from tests.builder import TraceBuilder
+from traceanalyze.api.perfetto import annotate
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.locales import texts
+from traceanalyze.report.json import render
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
+OF_THE_FILE = {"path", "name", "file_bytes", "text_bytes", "events"}
+"""What a report says of the file itself, which is another one."""
+
+
+def loop(*, fraction=0.0, rank=None, base=0):
+    trace = TraceBuilder()
+    trace.header["baseTimeNanoseconds"] = base
+    if rank is not None:
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "nccl"}
+    for number, at in enumerate((1000, 1100, 1200)):
+        trace.step(number, at, 100)
+        trace.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 40)
+        trace.op("aten::mm", at + 41, 10)
+        trace.launch(at + 42, 3, at + 50, 30 + fraction)
+    return trace
+
+
+def said(path):
+    def clean(value):
+        if isinstance(value, dict):
+            return {key: clean(each) for key, each in value.items() if key not in OF_THE_FILE}
+        return [clean(each) for each in value] if isinstance(value, list) else value
+
+    return clean(json.loads(render([traceanalyze.analyze(path)], texts())))
+
+
+def events_of(path):
+    root = json.loads(
+        gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes(), parse_float=str
+    )
+    return root if isinstance(root, list) else root["traceEvents"]
+
+
+def drawn(path):
+    return [event for event in events_of(path) if event.get("cat") == "traceanalyze_overlay"]
+
+
+def slices(path, title):
+    events = drawn(path)
+    tid = next(e["tid"] for e in events if e["name"] == "thread_name" and e["args"]["name"].startswith(title))
+    return [event for event in events if event["ph"] == "X" and event["tid"] == tid]
+
+
+@pytest.mark.parametrize("case", ["gpu_sync", "gpu_2021_layout", "gpu_data_loading", "cpu_training"])
+def test_the_annotated_trace_says_the_same(case, tmp_path):
+    source = SAMPLES / case / "trace.json.gz"
+    out = tmp_path / "out.json.gz"
+    annotate(source, out)
+    assert len(drawn(out)) > 10
+    assert said(out) == said(source)
+
+
+def test_an_annotated_ascend_profile_says_the_same(tmp_path):
+    profile = shutil.copytree(SAMPLES / "npu_training" / "rank0_ascend_pt", tmp_path / "rank0_ascend_pt")
+    before = said(profile)
+    annotate(profile, tmp_path / "out.json")
+    steps = slices(tmp_path / "out.json", "steps")
+    assert all(isinstance(step["ts"], str) for step in steps)
+    (view,) = profile.rglob("trace_view.json*")
+    text = (tmp_path / "out.json").read_bytes()
+    view.write_bytes(gzip.compress(text) if view.suffix == ".gz" else text)
+    assert said(profile) == before
+
+
+@pytest.mark.parametrize("case", ["tracelens/h100", "param/dlrm_8rank", "kineto_tb/samples/resnet50_num_workers_0"])
+def test_annotated_real_traces_say_the_same(case, shared_traces, tmp_path):
+    source = min((shared_traces / "kineto" / case).rglob("*.gz"))
+    # Some tell their rank by the name of the file only.
+    out = tmp_path / "annotated" / source.name
+    out.parent.mkdir()
+    annotate(source, out)
+    assert said(out) == said(source)
+
+
+def test_what_is_drawn_does_not_make_the_clock_finer(tmp_path):
+    trace = loop()
+    trace.event("traceanalyze_overlay", "drawn", 1000.5, 0.25, pid=2_000_000_000)
+    assert loop().trace().resolution_ns == trace.trace().resolution_ns == 1000
+    assert loop(fraction=0.5).trace().resolution_ns == 1
+
+
+def test_slices_stand_at_the_times_of_the_trace(tmp_path):
+    source = loop(base=1_700_000_000_000_000_000, fraction=0.125).write(tmp_path / "in.json")
+    annotate(source, tmp_path / "out.json")
+    root = json.loads((tmp_path / "out.json").read_text())
+    assert root["baseTimeNanoseconds"] == 1_700_000_000_000_000_000
+    assert [(e["ts"], e["dur"]) for e in slices(tmp_path / "out.json", "steps")] == [
+        ("1000.000", "100.000"),
+        ("1100.000", "100.000"),
+        ("1200.000", "100.000"),
+    ]
+    waits = [e for e in slices(tmp_path / "out.json", "idle device") if e["name"] == "data loading"]
+    assert next((e["ts"], e["dur"]) for e in waits) == ("1000.000", "40.000")
+
+
+@pytest.mark.parametrize("text", ["list", "object", "spread"])
+def test_the_text_of_the_trace_is_passed_on_unchanged(text, tmp_path):
+    trace = loop()
+    body = (
+        json.dumps(trace.events)
+        if text == "list"
+        else json.dumps(json.loads(trace.text()), indent=2 * (text == "spread"))
+    )
+    source = tmp_path / "in.json"
+    source.write_text(body)
+    annotate(source, tmp_path / "out.json")
+    assert (
+        events_of(tmp_path / "out.json")[: len(trace.events)]
+        == json.loads(body, parse_float=str)[slice(None) if text == "list" else "traceEvents"]
+    )
+    end = body.rindex("]")
+    out = (tmp_path / "out.json").read_text()
+    assert out.startswith(body[:end].rstrip())
+    assert out.endswith(body[end:])
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path):
+    source = loop().write(tmp_path / "in.json")
+    for name in ("a.json.gz", "b.json.gz"):
+        annotate(source, tmp_path / name)
+    assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
+
+
+def test_the_overlay_alone_holds_nothing_of_the_trace(tmp_path):
+    source = loop(base=10**18).write(tmp_path / "in.json")
+    annotate(source, tmp_path / "with.json")
+    annotate(source, tmp_path / "alone.json", overlay_only=True)
+    assert events_of(tmp_path / "alone.json") == drawn(tmp_path / "with.json")
+    assert json.loads((tmp_path / "alone.json").read_text())["baseTimeNanoseconds"] == 10**18
+
+
+@pytest.mark.parametrize("cut", [-2, -200])
+def test_a_damaged_trace_gets_its_overlay_alone_and_that_is_said(cut, tmp_path):
+    (tmp_path / "in.json").write_text(loop().text()[:cut])
+    notes = annotate(tmp_path / "in.json", tmp_path / "out.json")
+    assert any("in.json: the file is damaged" in note for note in notes)
+    assert len(drawn(tmp_path / "out.json")) == len(events_of(tmp_path / "out.json")) > 5
+
+
+def test_a_database_has_no_text_so_its_overlay_stands_alone(shared_traces, tmp_path):
+    profile = shared_traces / "ascend" / "msinsight_2rank_torch" / "db" / "level1" / "rank0_ascend_pt"
+    notes = annotate(profile, tmp_path / "out.json")
+    assert any("no JSON trace" in note for note in notes)
+    assert len(drawn(tmp_path / "out.json")) == len(events_of(tmp_path / "out.json")) > 100
+
+
+def two_ranks(folder, *, bases=(0, 0)):
+    folder.mkdir()
+    for rank, base in enumerate(bases):
+        loop(rank=rank, base=base).write(folder / f"rank{rank}.json")
+    return folder
+
+
+def test_ranks_become_one_file_in_which_no_process_is_shared(tmp_path):
+    folder = two_ranks(tmp_path / "run")
+    notes = annotate(folder, tmp_path / "out.json")
+    events = events_of(tmp_path / "out.json")
+    real = [event for event in events if event.get("cat") != "traceanalyze_overlay"]
+    assert len(real) == 2 * len(loop().events)
+    half = len(real) // 2
+    assert {e["pid"] for e in real[:half]} & {e["pid"] for e in real[half:]} == set()
+    # Perfetto names threads by their id alone, so those of the tracks are shared with nobody.
+    threads = [e["tid"] for e in drawn(tmp_path / "out.json") if e["name"] == "thread_name"]
+    assert len(set(threads)) == len(threads)
+    assert {e["tid"] for e in real} & set(threads) == set()
+    titles = {e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert {"rank 0 · traceanalyze", "rank 1 · traceanalyze", "rank 0 · 100", "rank 1 · 100"} <= titles
+    assert any(note.startswith("Ranks in one file: 2") for note in notes)
+
+
+def test_ranks_whose_files_count_from_different_zeros_are_put_on_one_clock(tmp_path):
+    folder = two_ranks(tmp_path / "run", bases=(10**18, 10**18 + 1_500))
+    annotate(folder, tmp_path / "out.json")
+    root = json.loads((tmp_path / "out.json").read_text(), parse_float=str)
+    assert root["baseTimeNanoseconds"] == 10**18
+    steps = [float(e["ts"]) for e in root["traceEvents"] if e["name"] == "ProfilerStep#0"]
+    # In the text of each rank and in its overlay.
+    assert sorted(steps) == [1000.0, 1000.0, 1001.5, 1001.5]
+
+
+def test_several_runs_are_not_mixed(tmp_path):
+    for hour, name in enumerate(("a", "b"), 1):
+        two_ranks(tmp_path / name, bases=(hour * 3_600 * 10**9,) * 2)
+    with pytest.raises(UsageError, match="2 runs"):
+        annotate([tmp_path / "a", tmp_path / "b"], tmp_path / "out.json")
+
+
+def test_the_input_is_never_written_over(tmp_path):
+    source = loop().write(tmp_path / "in.json")
+    before = source.read_bytes()
+    with pytest.raises(UsageError, match="this is an input"):
+        annotate(source, source)
+    with pytest.raises(UsageError, match="this is an input"):
+        annotate(tmp_path, source)
+    assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["out.txt", "nowhere/out.json"])
+def test_names_that_cannot_be_written_are_refused(name, tmp_path):
+    with pytest.raises(UsageError):
+        annotate(loop().write(tmp_path / "in.json"), tmp_path / name)
+
+
+def test_what_is_no_trace_leaves_no_file(tmp_path):
+    (tmp_path / "in.json").write_text("hello")
+    with pytest.raises(InputError):
+        annotate(tmp_path / "in.json", tmp_path / "out.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["in.json"]

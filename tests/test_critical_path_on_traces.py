@@ -1,0 +1,79 @@
+"""Laws of the critical path on real traces, and that those without the evidence are refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import traceanalyze
+from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_path import CriticalPath, PathKind
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from traceanalyze.analyses.results import RankAnalysis
+
+_RESNET = "kineto/kineto_tb/samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz"
+_MULTI = "kineto/hta/critical_path/cuda_event_sync_multi_stream/event_sync_trace.json.gz"
+MEASURED = (
+    _RESNET,
+    _MULTI,
+    "kineto/tracelens/h100/gaunernst_bert-small-uncased__1016001.json.gz",
+    "kineto/tracelens/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    "kineto/tracelens/mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+    "kineto/hta/critical_path/simple_add/benchmark_result_493459_1694039959_trace.json.gz",
+)
+REFUSED = {
+    "kineto/hta/trace_diff/control/control.json.gz": "no_stream_waits",
+    "kineto/hta/trace_diff/test/test.json.gz": "few_linked_launches",
+}
+ON_DEVICE = [PathKind.COMPUTE, PathKind.COMM, PathKind.MEM]
+
+
+def _analysis(folder: Path, name: str) -> RankAnalysis:
+    if not (folder / name).exists():
+        pytest.skip(f"{name} is not among the shared traces")
+    (trace,) = traceanalyze.load(folder / name).traces
+    return analyze_trace(trace)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_segments_tile_every_step_and_device_segments_lie_in_busy_time(shared_traces: Path, name: str) -> None:
+    found = _analysis(shared_traces, name)
+    assert isinstance(found.path, CriticalPath)
+    path, steps = found.path.segments, found.steps
+    assert path.end[-1] == steps.end[-1]
+    for step in range(len(steps)):
+        mine = np.flatnonzero(path.step == step)
+        start, end = path.start[mine], path.end[mine]
+        assert start[0] == steps.start[step]
+        assert end.tolist() == [*start[1:].tolist(), int(steps.end[step])]
+    on_path = found.path.by_step[:, ON_DEVICE].sum(axis=1)
+    assert (on_path <= found.partitions[0].busy).all()
+    assert sum(place.time for place in found.path.places) == int(steps.time.sum())
+
+
+@pytest.mark.parametrize(("name", "reason"), REFUSED.items())
+def test_traces_without_the_evidence_are_refused(shared_traces: Path, name: str, reason: str) -> None:
+    assert _analysis(shared_traces, name).path == NotMeasured(reason)
+
+
+def test_a_loader_that_starves_the_device_is_on_the_path_for_all_of_that_time(shared_traces: Path) -> None:
+    """Published (definitions §16): the device is idle for 352,401 µs because of the loader."""
+    found = _analysis(shared_traces, _RESNET)
+    assert isinstance(found.path, CriticalPath)
+    assert found.path.by_step[:, PathKind.DATA_LOADING].sum() / 1000 == pytest.approx(352_401, abs=100)
+
+
+def test_only_the_kernel_that_the_host_waits_for_is_on_the_path(
+    shared_traces: Path,
+) -> None:
+    """Three streams, one kernel each; the host is far behind the first two and waits for the last."""
+    found = _analysis(shared_traces, _MULTI)
+    assert isinstance(found.path, CriticalPath)
+    kernels = {place.name: place.count for place in found.path.places if place.kind == PathKind.COMPUTE}
+    assert kernels == {"ampere_sgemm_128x64_nn": 1}

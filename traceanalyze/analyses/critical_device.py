@@ -1,0 +1,206 @@
+"""What each device event waited for: an event before it on its stream or another one, or its launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.model.columns import distinct
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+NEVER = int(np.iinfo(np.int64).min)
+_MISSING = -(2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Device events by stream, each stream in its order of execution; a stream is known by `lane_key`."""
+
+    key: NDArray[np.int64]
+    """Ascending."""
+    event: NDArray[np.int64]
+    """Position in `DeviceEvents`."""
+    launched: NDArray[np.int64]
+    """Start of the launch, or of the latest one before it on the stream: streams run in the order of launches."""
+    done: NDArray[np.int64]
+    """When this event and all before it on the stream had ended."""
+
+    def bounds(self, key: int) -> tuple[int, int]:
+        """The rows of one stream."""
+        low, high = np.searchsorted(self.key, (key, key + 1))
+        return int(low), int(high)
+
+
+class SyncRecords(NamedTuple):
+    """The profiler's records of waits (`cuda_sync`): who waits, and for what."""
+
+    kind: NDArray[np.int32]
+    """String code: "Stream Wait Event", "Stream Sync", "Event Sync", "Context Sync"."""
+    key: NDArray[np.int64]
+    """Stream that is made to wait, or that the host waits for."""
+    device: NDArray[np.int64]
+    call: NDArray[np.int64]
+    """Position in `ApiCalls` of the call that waits, -1 where the trace has none."""
+    source: NDArray[np.int64]
+    """Stream on which the awaited event was recorded."""
+    source_call: NDArray[np.int64]
+    """Position in `ApiCalls` of the call that recorded it, -1 where the trace has none."""
+
+
+class Reasons(NamedTuple):
+    """Why each device event began when it did; arrays over `DeviceEvents`."""
+
+    event: NDArray[np.int64]
+    """The event it waited for, -1 when it began because it was launched."""
+    ready: NDArray[np.int64]
+    """When that event had ended, or when the launch call had returned; never later than the start."""
+    track: NDArray[np.int64]
+    """Host thread that launched it; the step thread when that is unknown."""
+
+
+def lane_key(device: NDArray[np.int64], stream: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number for a stream of a device."""
+    key: NDArray[np.int64] = (device << 32) | (stream & 0xFFFFFFFF)
+    return key
+
+
+def lanes(context: Context) -> Lanes:
+    """The streams of a trace."""
+    device = context.device
+    key = lane_key(device.device, device.stream)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    launched = np.where(context.link >= 0, context.launch_start, NEVER)[order]
+    done = device.end[order]
+    for low, high in zip(*_runs(key), strict=True):
+        launched[low:high] = np.maximum.accumulate(launched[low:high])
+        done[low:high] = np.maximum.accumulate(done[low:high])
+    return Lanes(key, order, launched, done)
+
+
+def _runs(key: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    cuts = (np.flatnonzero(key[1:] != key[:-1]) + 1).tolist()
+    return [0, *cuts], [*cuts, len(key)]
+
+
+def sync_records(context: Context) -> SyncRecords:
+    """The records of waits; none when they were not recorded."""
+    fields, calls = context.trace.events.fields, context.calls
+    kinds = fields.get("sync_kind")
+    row = np.empty(0, np.int64) if kinds is None else kinds.row.astype(np.int64)
+
+    def number(name: str) -> NDArray[np.int64]:
+        column = fields.get(name)
+        if column is None:
+            return np.full(len(row), _MISSING, np.int64)
+        return column.take(row, _MISSING).astype(np.int64)
+
+    device = number("device")
+    correlation = fields.get("correlation")
+    offered = np.full(len(calls), _MISSING) if correlation is None else correlation.take(calls.row, _MISSING)
+    return SyncRecords(
+        kind=np.empty(0, np.int32) if kinds is None else kinds.value.astype(np.int32),
+        key=lane_key(device, number("stream")),
+        device=device,
+        call=_find(offered, number("correlation")),
+        source=lane_key(device, number("wait_stream")),
+        source_call=_find(offered, number("wait_record")),
+    )
+
+
+def _find(offered: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position of each wanted correlation among those offered, -1 where there is none."""
+    found = np.full(len(wanted), -1, np.int64)
+    if len(offered) == 0:
+        return found
+    order = np.argsort(offered, kind="stable")
+    at = np.minimum(np.searchsorted(offered[order], wanted), len(order) - 1)
+    valid = (wanted > 0) & (offered[order[at]] == wanted)
+    found[valid] = order[at[valid]]
+    return found
+
+
+def reasons(context: Context, streams: Lanes, records: SyncRecords) -> Reasons:
+    """Why each device event began when it did.
+
+    It waited for an event when its launch call had returned before that event ended: the event before it on its
+    stream or, where stream waits were recorded, one of another stream, whichever ended last. Else it began because it
+    was launched: the rule by which idle time is explained (definitions §5). A call that blocks until its own copy is
+    done counts from its start.
+    """
+    device, link = context.device, context.link
+    event = _waited_for(context, streams, records)
+    ready = np.where(event >= 0, np.minimum(device.end[event], device.start), NEVER)
+    launched = (link >= 0) & (context.launch_start <= device.start)
+    blocking = (link >= 0) & (context.is_sync[link] if len(context.calls) else False)
+    submitted = np.where(blocking, context.launch_start, context.launch_end)
+    # All kernels of a graph are launched by one call, which may last longer than the first of them.
+    together = (event >= 0) & (link >= 0) & (link[event] == link)
+    by_launch = (event < 0) | (launched & ~together & (submitted > ready))
+    returned = np.where(launched, np.minimum(context.launch_end, device.start), device.start)
+    track = np.full(len(device), context.step_track, np.int64)
+    track[launched] = context.calls.track[link[launched]]
+    return Reasons(np.where(by_launch, -1, event), np.where(by_launch, returned, ready), track)
+
+
+def _waited_for(context: Context, streams: Lanes, records: SyncRecords) -> NDArray[np.int64]:
+    """The event before each one on its stream, or a recorded wait for another stream that ended later; -1 for none."""
+    device = context.device
+    waited = np.full(len(device), -1, np.int64)
+    same = streams.key[1:] == streams.key[:-1]
+    waited[streams.event[1:][same]] = streams.event[:-1][same]
+    event, source = _stream_waits(context, streams, records)
+    before, done = waited[event], device.end[source]
+    # An event that had not ended by then was not waited for, whatever the record says.
+    possible = (source < event) & (done <= device.start[event])
+    later = (before < 0) | (done > np.minimum(device.end[before], device.start[event]))
+    order = np.argsort(done, kind="stable")
+    order = order[(possible & later)[order]]
+    # Of several waits of one event the last in this order counts.
+    waited[event[order]] = source[order]
+    return waited
+
+
+def _stream_waits(
+    context: Context, streams: Lanes, records: SyncRecords
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Events that a recorded stream wait holds, and the event each waits for.
+
+    A wait holds what is launched on its stream after the call, until all is done that had been launched on the other
+    stream before its event was recorded there.
+    """
+    is_wait = context.trace.strings.lookup(records.kind, lambda text: text == "Stream Wait Event").astype(np.bool_)
+    wait = np.flatnonzero(is_wait & (records.call >= 0) & (records.source_call >= 0) & (records.key != records.source))
+    start = context.calls.start
+    held = _first_launched(streams, records.key[wait], start[records.call[wait]])
+    source = last_launched(streams, records.source[wait], start[records.source_call[wait]])
+    known = (held >= 0) & (source >= 0)
+    return streams.event[held[known]], streams.event[source[known]]
+
+
+def _first_launched(streams: Lanes, key: NDArray[np.int64], t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of the first event launched on each stream at or after each instant, -1 for none."""
+    found = np.full(len(key), -1, np.int64)
+    for one in distinct(key).tolist():
+        low, high = streams.bounds(one)
+        mine = np.flatnonzero(key == one)
+        at = low + np.searchsorted(streams.launched[low:high], t[mine])
+        found[mine] = np.where(at < high, at, -1)
+    return found
+
+
+def last_launched(streams: Lanes, key: NDArray[np.int64], t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of the last event launched on each stream before each instant, -1 for none."""
+    found = np.full(len(key), -1, np.int64)
+    for one in distinct(key).tolist():
+        low, high = streams.bounds(one)
+        mine = np.flatnonzero(key == one)
+        at = low + np.searchsorted(streams.launched[low:high], t[mine]) - 1
+        found[mine] = np.where(at >= low, at, -1)
+    return found

@@ -1,0 +1,164 @@
+"""A trace with the analyses drawn over it, for Perfetto: one rank, or the ranks of a run in one file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.context import Context
+from traceanalyze.api.choices import Choices
+from traceanalyze.api.gather import gather, sampled
+from traceanalyze.api.perfetto_text import Rank, packed, said, write
+from traceanalyze.api.whole_file import whole_file
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.locales import texts
+from traceanalyze.readers.runs import group_runs
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.snapshot.find import is_snapshot
+from traceanalyze.readers.sources import expand
+from traceanalyze.report.perfetto.events import (
+    FIRST_PID,
+    PROCESS,
+    Clock,
+    Process,
+    alone,
+    overlay_events,
+)
+from traceanalyze.report.perfetto.overlay import overlay
+from traceanalyze.report.perfetto.snapshot import snapshot_overlay
+from traceanalyze.report.perfetto.splice import NoEventListError
+from traceanalyze.rules.evaluate import evaluate
+from traceanalyze.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from traceanalyze.api.gather import ReadProgress
+    from traceanalyze.locales import Texts
+    from traceanalyze.model.trace import Trace
+    from traceanalyze.readers.source import Source
+    from traceanalyze.report.perfetto.model import Overlay
+
+    AnyPath = str | os.PathLike[str]
+
+__all__ = ["annotate"]
+
+_ENDINGS = (".json", ".gz")
+
+
+def annotate(
+    paths: AnyPath | Sequence[AnyPath],
+    output: AnyPath,
+    *,
+    overlay_only: bool = False,
+    language: str = "en",
+    progress: ReadProgress | None = None,
+) -> tuple[str, ...]:
+    """Write a trace with tracks of steps, phases, idle time by cause, sync points, findings and counters over it.
+
+    The text of the trace is passed on unchanged, and the tracks are added at the end of its event list, on a process
+    named `traceanalyze`. Of several ranks of one run, all are written into one file: process ids and ids of arrows are
+    replaced so that they do not collide, and times count from the earliest zero.
+
+    Args:
+        paths: The trace, or the ranks of one run, as `analyze` takes them.
+        output: File to write, `.json` or `.json.gz`.
+        overlay_only: Leave the traces out.
+        language: Of the names of tracks.
+        progress: Called as recordings are read.
+
+    Returns:
+        Remarks: tracks the profile cannot give and why, and recordings whose text could not be taken over.
+
+    Raises:
+        InputError: An input cannot be used.
+        UsageError: The inputs are several runs, or the output is one of them or cannot be written.
+    """
+    given = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    target, words = Path(output), texts(language)
+    if target.suffix.lower() not in _ENDINGS:
+        raise UsageError(f"{target}: end the name in .json or .json.gz")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target}: the folder {target.parent} does not exist")
+    sources = {source.name: source for source in expand(given).sources}
+    _refuse_input(target, sources.values())
+    if not overlay_only and any(source.size is None for source in sources.values()):
+        raise UsageError("a pipe is empty once it was analysed: save it to a file first, or --overlay-only")
+    if any(source.size is not None and is_snapshot(source) for source in sources.values()):
+        return _snapshot(list(sources.values()), target, words)
+    ranks, notes = _ranks(given, sources, words, progress)
+    for rank in ranks:
+        notes += _missing(rank, words, several=len(ranks) > 1)
+    try:
+        with whole_file(target) as file:
+            notes += write(file, target, ranks, words, overlay_only=overlay_only)
+    except NoEventListError:
+        # What the reader took for a list is none for a strict reader: then the tracks alone.
+        with whole_file(target) as file:
+            write(file, target, ranks, words, overlay_only=True)
+        notes += [said(words, "overlay_alone_damaged", path=rank.trace.origin.path) for rank in ranks]
+    return tuple(notes)
+
+
+def _refuse_input(target: Path, sources: Iterable[Source]) -> None:
+    for source in sources:
+        path = Path(source.path)
+        if target.exists() and path.exists() and target.samefile(path):
+            raise UsageError(f"{target}: this is an input; choose another name")
+
+
+def _snapshot(sources: list[Source], target: Path, words: Texts) -> tuple[str, ...]:
+    """An allocator snapshot is no timeline: its memory over time stands alone."""
+    if len(sources) > 1:
+        raise UsageError("snapshots are drawn one at a time: name one file")
+    tracks, zero = snapshot_overlay(read_snapshot(sources[0]), words.terms)
+    if not tracks.counters:
+        ((title, why),) = tracks.missing
+        raise InputError(said(words, "overlay_missing", track=title, reason=words.reasons[why.reason]))
+    events = overlay_events(tracks, Process(FIRST_PID, PROCESS), Clock())
+    with whole_file(target) as file, packed(file, target) as write:
+        for piece in alone(events, zero):
+            write(piece)
+    return (said(words, "overlay_alone_not_json", path=sources[0].name),)
+
+
+def _ranks(
+    given: list[str], sources: dict[str, Source], words: Texts, progress: ReadProgress | None
+) -> tuple[list[Rank], list[str]]:
+    """Every recording analysed, in the order of the ranks; each is dropped before the next is read."""
+    choices = Choices()
+    options, rules = choices.options(), choices.rules()
+    made: dict[str, Overlay] = {}
+
+    def analysed(trace: Trace) -> Trace:
+        small = replace(sampled(trace), process_names=trace.process_names)
+        context = Context(trace, options)
+        analysis = analyze_context(context)
+        findings = evaluate(Facts(analysis, context), rules).findings
+        made[trace.origin.path] = overlay(context, analysis, findings, words)
+        # Process ids of the text, of which the sample has no strings.
+        pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))
+        return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
+
+    gathered = gather(given, analysed, progress=progress)
+    runs = group_runs(list(gathered.traces))
+    if len(runs) > 1:
+        names = ", ".join(run.name for run in runs)
+        raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them")
+    found = [Rank(trace, sources[trace.origin.path], made[trace.origin.path]) for trace in runs[0].traces]
+    return found, [*gathered.notes, *runs[0].notes]
+
+
+def _missing(rank: Rank, words: Texts, *, several: bool) -> list[str]:
+    """What is not drawn, and why."""
+    where = f"{rank.trace.origin.path}: " if several else ""
+    found = [
+        where + said(words, "overlay_missing", track=title, reason=words.reasons[why.reason])
+        for title, why in rank.tracks.missing
+    ]
+    if rank.tracks.unplaced:
+        found.append(where + said(words, "overlay_no_windows", count=rank.tracks.unplaced))
+    return found

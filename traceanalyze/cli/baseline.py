@@ -1,0 +1,85 @@
+"""`traceanalyze baseline`: the file that a gate compares with."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from traceanalyze.cli.guard import guarded
+
+app = typer.Typer(
+    help="Keep the runs that a gate compares with in a small JSON file.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+_PATH = typer.Argument(metavar="BASELINE.json", help="The baseline file.")
+
+
+def update(
+    path: Annotated[str, _PATH],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN…", help="Runs to add: files, folders, globs.")],
+    *,
+    keep: Annotated[int, typer.Option(metavar="N", min=1, help="Keep the newest N runs.")] = 20,
+    label: Annotated[str, typer.Option(metavar="TEXT", help="Label of these runs.")] = "",
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take them in although they are a regression: a new level begins.")
+    ] = False,
+    budget: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Budget whose selectors are measured, too; found as by gate.")
+    ] = None,
+    warmup: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Steps left out at the start of every run. Default: 1.")
+    ] = None,
+    steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to use: 5, 0,3-5, 2:.")] = None,
+    ranks: Annotated[str | None, typer.Option(metavar="LIST", help="Ranks to use: 0,3-7.")] = None,
+) -> None:
+    """Add runs; those that are in it already are left out, and regressions are refused."""
+    from traceanalyze.api.choices import Choices
+    from traceanalyze.api.gate import UpdateChoices
+    from traceanalyze.api.gate import update as add_runs
+    from traceanalyze.cli.progress import Progress
+
+    choices = UpdateChoices(path, tuple(runs), keep, label, budget, accept, warmup, Choices(steps=steps, ranks=ranks))
+    with Progress(wanted=True) as progress:
+        found = add_runs(choices, progress=progress)
+    for name in found.known:
+        typer.echo(f"{name}: is in the baseline already, left out", err=True)
+    typer.echo(f"Wrote {path}: {found.added} runs added, {len(found.baseline.runs)} in it", err=True)
+
+
+def show(path: Annotated[str, _PATH]) -> None:
+    """Print the runs and the noise floor of every metric."""
+    import sys
+
+    from traceanalyze.gate.baseline_file import read_baseline
+    from traceanalyze.locales import texts
+    from traceanalyze.report.console import style_for
+    from traceanalyze.report.gate.baseline import render
+
+    sys.stdout.write(render(read_baseline(path), texts(), style_for(sys.stdout)))
+    sys.stdout.flush()
+
+
+def prune(
+    path: Annotated[str, _PATH],
+    *,
+    older_than: Annotated[
+        int | None, typer.Option(metavar="DAYS", min=0, help="Runs this much older than the newest.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(metavar="TEXT", help="Runs with this label.")] = None,
+    environment: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Runs of this environment; repeatable.")
+    ] = None,
+) -> None:
+    """Remove the runs that fit every option given."""
+    from traceanalyze.api.gate import prune as remove
+
+    removed = remove(path, older_than=older_than, label=label, environment=environment or ())
+    typer.echo(f"Wrote {path}: {removed} runs removed", err=True)
+
+
+for _name, _command in (("update", update), ("show", show), ("prune", prune)):
+    app.command(_name)(guarded(_command, name="traceanalyze baseline"))

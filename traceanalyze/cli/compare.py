@@ -1,0 +1,215 @@
+"""`traceanalyze compare`: what makes two profiles differ. Takes the options of `msprof-analyze compare`, too."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from traceanalyze.cli.guard import DEBUG_VARIABLE
+
+
+class Format(StrEnum):
+    """What the comparison is written as."""
+
+    CONSOLE = "console"
+    JSON = "json"
+    XLSX = "xlsx"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+_NAMES = ("profiling", "operator", "memory", "communication", "api", "kernel")
+
+
+def compare(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[BASE CANDIDATE]", help="The profile to compare with, and the one under test."),
+    ] = None,
+    *,
+    candidate: Annotated[
+        str | None,
+        typer.Option("-d", "--profiling_path", "--profiling-path", metavar="PATH", help="The candidate."),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "-bp", "--benchmark_profiling_path", "--benchmark-profiling-path", metavar="PATH", help="The base."
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            "--output_path",
+            "--output-path",
+            metavar="DIR|FILE",
+            help=(
+                "Write the workbook into DIR (made if need be), named by the time, or to FILE (.xlsx, .json, .txt). "
+                "Default: only the console."
+            ),
+        ),
+    ] = None,
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="What to write; default: by the name of the output, else xlsx, else console."),
+    ] = None,
+    profiling: Annotated[
+        bool, typer.Option("--enable_profiling_compare", "--enable-profiling-compare", help="The overall table.")
+    ] = False,
+    operator: Annotated[
+        bool, typer.Option("--enable_operator_compare", "--enable-operator-compare", help="Operators and modules.")
+    ] = False,
+    memory: Annotated[
+        bool, typer.Option("--enable_memory_compare", "--enable-memory-compare", help="Memory of operators.")
+    ] = False,
+    communication: Annotated[
+        bool, typer.Option("--enable_communication_compare", "--enable-communication-compare", help="Collectives.")
+    ] = False,
+    api: Annotated[
+        bool, typer.Option("--enable_api_compare", "--enable-api-compare", help="Host operators and runtime calls.")
+    ] = False,
+    kernel: Annotated[
+        bool, typer.Option("--enable_kernel_compare", "--enable-kernel-compare", help="Kernels, of any vendors.")
+    ] = False,
+    disable_details: Annotated[
+        bool, typer.Option("--disable_details", "--disable-details", help="Totals only, no single calls.")
+    ] = False,
+    disable_module: Annotated[
+        bool, typer.Option("--disable_module", "--disable-module", help="Operators only, even if modules are recorded.")
+    ] = False,
+    base_step: Annotated[
+        str | None,
+        typer.Option(
+            "--base-step",
+            "--base_step",
+            metavar="LIST",
+            help="Steps of the base: 5, 0,3-5, 2:, or median. Default: all complete steps, their mean.",
+        ),
+    ] = None,
+    comparison_step: Annotated[
+        str | None,
+        typer.Option(
+            "--comparison-step",
+            "--comparison_step",
+            "--comparsion_step",
+            metavar="LIST",
+            help="Steps of the candidate, written the same way.",
+        ),
+    ] = None,
+    base_rank: Annotated[
+        int | None,
+        typer.Option("--base-rank", "--base_rank", metavar="N", help="Rank of the base. Default: the slowest."),
+    ] = None,
+    comparison_rank: Annotated[
+        int | None,
+        typer.Option("--comparison-rank", "--comparison_rank", metavar="N", help="Rank of the candidate."),
+    ] = None,
+    max_kernel_num: Annotated[
+        int | None,
+        typer.Option(
+            "--max-kernel-num",
+            "--max_kernel_num",
+            metavar="N",
+            min=1,
+            help="Show the calls inside a matched pair that launches more than N kernels, instead of the pair.",
+        ),
+    ] = None,
+    op_name_map: Annotated[
+        str | None,
+        typer.Option(
+            "--op-name-map",
+            "--op_name_map",
+            metavar="MAP|FILE",
+            help='Operators to match under other names: {"npu::a": "aten::a"}, or a file that holds this.',
+        ),
+    ] = None,
+    use_input_shape: Annotated[
+        bool, typer.Option("--use-input-shape", "--use_input_shape", help="Match operators by shapes, too.")
+    ] = False,
+    use_kernel_type: Annotated[
+        bool,
+        typer.Option(
+            "--use-kernel-type", "--use_kernel_type", help="Accepted: kernels by type are always compared, too."
+        ),
+    ] = False,
+    gpu_flow_cat: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu-flow-cat",
+            "--gpu_flow_cat",
+            metavar="CAT",
+            help="Accepted, obsolete: launches are found by their correlation, whatever flows are called.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Accepted: there are no checks of owner or size to skip.")
+    ] = False,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")] = 5,
+    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All tables.")] = False,
+    step_marker: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")
+    ] = None,
+    data_regex: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Host ranges that are data loading, too.")
+    ] = None,
+    comm_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels that are communication.")] = None,
+    not_comm_regex: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Kernels that are not communication.")
+    ] = None,
+    category: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
+) -> None:
+    """Say what makes two profiles differ: any device against any other.
+
+    With `-o` the workbook is written, too. Sections: all, unless some are named by `--enable_…`.
+    """
+    # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.api.choices import Choices
+    from traceanalyze.api.compare import compare_report
+    from traceanalyze.api.compare_choices import CompareChoices, SideChoices
+    from traceanalyze.cli.compare_output import CompareTarget, sides, write_compare
+    from traceanalyze.cli.notices import tell_slow_scanner
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.locales import texts
+    from traceanalyze.report.view import Detail, View
+
+    if debug:
+        os.environ[DEBUG_VARIABLE] = "1"
+    base_path, candidate_path = sides(paths or [], base=base, candidate=candidate)
+    wanted = zip(_NAMES, (profiling, operator, memory, communication, api, kernel), strict=True)
+    choices = CompareChoices(
+        base=SideChoices("base", base_path, base_step, "--base-step", base_rank, "--base-rank"),
+        candidate=SideChoices(
+            "candidate", candidate_path, comparison_step, "--comparison-step", comparison_rank, "--comparison-rank"
+        ),
+        common=Choices(
+            step_marker=step_marker,
+            data_regex=data_regex,
+            comm_regex=comm_regex,
+            not_comm_regex=not_comm_regex,
+            categories=tuple(category or ()),
+        ),
+        sections=frozenset(name for name, named in wanted if named),
+        details=not disable_details,
+        modules=not disable_module,
+        max_kernel_num=max_kernel_num,
+        op_name_map=op_name_map,
+        use_input_shape=use_input_shape,
+    )
+    target = CompareTarget.of(output, format_, inputs=(base_path, candidate_path))
+    words = texts(lang)
+    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    if not quiet:
+        tell_slow_scanner()
+    with Progress(wanted=not quiet) as progress:
+        found = compare_report(choices, progress=progress)
+    write_compare(found, target, words, view)

@@ -1,0 +1,112 @@
+"""`traceanalyze gate`: is the candidate slower or bigger than the baseline by more than the budget?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def gate(
+    candidate: Annotated[
+        list[str],
+        typer.Argument(metavar="CANDIDATE…", help="Runs under test: files, folders of one run or of several, globs."),
+    ],
+    *,
+    baseline: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--baseline",
+            metavar="BASELINE",
+            help="Runs to compare with, or a baseline file; repeatable. Without it only absolute limits are checked.",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Budget; default: traceanalyze.toml, then pyproject.toml, then built in."),
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=PATH", help="Name of the side with this path; repeatable.")
+    ] = None,
+    steps: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Steps to use: 5, 0,3-5, 2:. Then there is no warm-up.")
+    ] = None,
+    ranks: Annotated[str | None, typer.Option(metavar="LIST", help="Ranks to use: 0,3-7.")] = None,
+    warmup: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Steps left out at the start of every run. Default: 1.")
+    ] = None,
+    format_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            metavar="F[=PATH]",
+            help="console (default), json, markdown, junit, github, sarif; repeatable. Markdown without a path goes "
+            "to $GITHUB_STEP_SUMMARY where that is set.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Inconclusive metrics and regressions at level warn fail.")
+    ] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Report only: verdicts exit 0, errors still 2.")
+    ] = False,
+    write_baseline: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Write the baseline with the candidate's runs added.")
+    ] = None,
+    no_match: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Key of the environment that need not match; repeatable."),
+    ] = None,
+    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    step_marker: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")
+    ] = None,
+    data_regex: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Host ranges that are data loading, too.")
+    ] = None,
+    comm_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels that are communication.")] = None,
+    not_comm_regex: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Kernels that are not communication.")
+    ] = None,
+    category: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
+    ] = None,
+) -> None:
+    """Judge runs against a baseline and exit 0 (fine), 1 (regression), 2 (cannot be judged) or 3 (inconclusive).
+
+    Exit code 3 comes with --strict or on_inconclusive = "fail" only.
+    """
+    # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.api.choices import Choices
+    from traceanalyze.api.gate import GateChoices, gate_result, write_refreshed
+    from traceanalyze.cli.gate_output import wanted, write_gate
+    from traceanalyze.cli.notices import tell_slow_scanner
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.locales import texts
+
+    inputs = (*candidate, *(baseline or ()))
+    targets = wanted(format_ or (), inputs)
+    words = texts(lang)
+    choices = GateChoices(
+        candidate=tuple(candidate),
+        baseline=tuple(baseline or ()),
+        budget=budget,
+        labels=tuple(label or ()),
+        warmup=warmup,
+        strict=strict,
+        exit_zero=exit_zero,
+        waived=tuple(no_match or ()),
+        common=Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())),
+    )
+    if not quiet:
+        tell_slow_scanner()
+    with Progress(wanted=not quiet) as progress:
+        found = gate_result(choices, progress=progress)
+    write_gate(found, targets, words)
+    if write_baseline is not None:
+        write_refreshed(write_baseline, choices, found)
+        typer.echo(f"Wrote {write_baseline}", err=True)
+    if found.exit_code:
+        typer.echo(f"traceanalyze gate: {found.overall}: {found.reason}", err=True)
+        raise typer.Exit(found.exit_code)

@@ -1,0 +1,75 @@
+"""`traceanalyze memory`: what the device's memory was used for, and what went wrong with it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Format(StrEnum):
+    """What the report is written as."""
+
+    CONSOLE = "console"
+    JSON = "json"
+    XLSX = "xlsx"
+    CSV = "csv"
+    PARQUET = "parquet"
+    HTML = "html"
+    MARKDOWN = "markdown"
+
+
+def memory(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH…",
+            help="Allocator snapshots (.pickle, .json, .gz) or a folder of them. Two files: the change.",
+        ),
+    ],
+    *,
+    base: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Snapshot to compare with, by source line at the peaks.")
+    ] = None,
+    capacity: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Memory of the device, such as 80GiB; snapshots do not tell.")
+    ] = None,
+    format_: Annotated[
+        Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|DIR/",
+            help="Write to FILE (.xlsx, .html, .md, .json, .txt), or all tables into the folder DIR/ (CSV or Parquet).",
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")] = 5,
+    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All tables and notes.")] = False,
+) -> None:
+    """Say what used the device's memory: peak, leaks, churn, fragmentation, failed requests."""
+    # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.api.memory import are_snapshots, memory_difference, memory_reports
+    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.errors import UsageError
+    from traceanalyze.locales import texts
+    from traceanalyze.report.view import Detail, View
+
+    if base is not None and len(paths) > 1:
+        raise UsageError("--base: give one snapshot to compare with it")
+    pair = (base, paths[0]) if base is not None else tuple(paths) if len(paths) == 2 and are_snapshots(paths) else None
+    target = Target.of(output, format_, inputs=[*paths, *([base] if base else [])])
+    words = texts(lang)
+    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    with Progress(wanted=not quiet) as progress:
+        if pair is None:
+            found = memory_reports(paths, capacity=capacity, progress=progress)
+        else:
+            found = (memory_difference(*pair, progress=progress),)
+    write(found, target, words, view)

@@ -1,0 +1,64 @@
+"""One file served once, to a viewer in the browser of this computer."""
+
+from __future__ import annotations
+
+import shutil
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+from traceanalyze.cli.viewer import ADDRESS, VIEWER
+from traceanalyze.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class FileServer(ThreadingHTTPServer):
+    """Serves one file under its name, to the viewer only; `fetched` says whether somebody has had all of it."""
+
+    # Browsers keep connections open that they do not use; so each has a thread, and requests are waited for in turns.
+    timeout = 0.2
+
+    def __init__(self, file: Path, port: int) -> None:
+        self.file = file
+        self.fetched = False
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except OSError as error:
+            raise UsageError(f"--port {port}: cannot be used: {error.strerror}") from error
+
+    @property
+    def url(self) -> str:
+        """Address that opens the file in the viewer."""
+        return f"{VIEWER}/#!/?url=http://{ADDRESS}:{self.server_port}/{self.file.name}"
+
+    def serve_once(self) -> None:
+        """Answer requests until the file was fetched."""
+        while not self.fetched:
+            self.handle_request()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FileServer
+
+    def do_GET(self) -> None:
+        """The file, and nothing else of this computer; not under another name of it (DNS rebinding)."""
+        hosts = {f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")}
+        if self.headers.get("Host") not in hosts or self.path.partition("?")[0] != f"/{self.server.file.name}":
+            self.send_error(404)
+            return
+        with self.server.file.open("rb") as file:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/octet-stream")
+            self.send_header("Content-Length", str(self.server.file.stat().st_size))
+            self.send_header("Access-Control-Allow-Origin", VIEWER)
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            try:
+                shutil.copyfileobj(file, self.wfile)
+            except OSError:
+                return  # The browser went away: it may ask again.
+        self.server.fetched = True
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the standard library
+        """Requests are nothing to tell the user about."""

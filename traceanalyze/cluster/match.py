@@ -1,0 +1,191 @@
+"""Collectives matched across ranks: same group, same step, same place in the order of the program (definitions §12)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.cluster.groups import presence, role_of
+from traceanalyze.cluster.results import MatchedGroup, Stop
+from traceanalyze.model.collectives import TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.cluster.results import Group, RankSummary
+
+SYNCHRONISING = np.array(
+    [kind in {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"} for kind in TYPES], np.bool_
+)
+"""By position in `TYPES`."""
+POINT_TO_POINT = np.array([kind in {"send", "recv", "send_recv"} for kind in TYPES], np.bool_)
+"""Not matched: what is a send on one rank is a receive on another."""
+_UNEVEN = np.array([kind in {"all_to_all", "gather", "scatter"} for kind in TYPES], np.bool_)
+"""Ranks may send different amounts."""
+
+
+def common_steps(ranks: Sequence[RankSummary]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Steps that all ranks recorded completely (or recorded at all, where there is none), and their rows by rank.
+
+    Steps are the same by their names; of equal names the first with the first.
+    """
+    numbered = [_numbered(rank.steps) for rank in ranks]
+    shared = [key for key in numbered[0] if all(key in each for each in numbered)]
+    rows = np.array([[each[key] for key in shared] for each in numbered], np.int64).reshape(len(ranks), len(shared))
+    whole = np.ones(len(shared), np.bool_)
+    for rank, mine in zip(ranks, rows, strict=True):
+        whole &= rank.complete[mine]
+    chosen = whole if whole.any() else np.ones(len(shared), np.bool_)
+    return tuple(key[0] for key, wanted in zip(shared, chosen.tolist(), strict=True) if wanted), rows[:, chosen]
+
+
+def _numbered(names: Sequence[str]) -> dict[tuple[str, int], int]:
+    seen: Counter[str] = Counter()
+    found = {}
+    for row, name in enumerate(names):
+        found[name, seen[name]] = row
+        seen[name] += 1
+    return found
+
+
+class _Part(NamedTuple):
+    """What a rank contributes to a group: positions in its collectives."""
+
+    rank: int
+    rows: NDArray[np.int64]
+    step: NDArray[np.int64]
+    """Common step of each."""
+
+
+def matched(
+    ranks: Sequence[RankSummary], steps: Sequence[str], rows: NDArray[np.int64]
+) -> tuple[tuple[MatchedGroup, ...], tuple[Stop, ...], int]:
+    """Groups of at least two recorded ranks, where matching stopped, and how many collectives lie outside the steps.
+
+    Within a step the collectives of a group are one sequence; where kinds or sizes disagree, the rest of it is left
+    out. Where groups are not recorded, each kind is taken as a sequence of its own.
+    """
+    parts: dict[tuple[str, int], list[_Part]] = {}
+    known: dict[str, list[Group]] = {}
+    outside = 0
+    for position, rank in enumerate(ranks):
+        own = rank.collectives
+        common = np.full(len(rank.steps) + 1, -1, np.int64)
+        common[rows[position]] = np.arange(len(steps))
+        step = common[own.step]
+        outside += int((step < 0).sum())
+        for number, one in enumerate(rank.groups):
+            known.setdefault(one.label, []).append(one)
+            mine = (own.group == number) & (step >= 0) & ~POINT_TO_POINT[own.kind]
+            kinds = [-1] if one.label else np.unique(own.kind[mine]).tolist()
+            for kind in kinds:
+                chosen = np.flatnonzero(mine & ((kind < 0) | (own.kind == kind)))
+                if len(chosen):
+                    parts.setdefault((one.label, kind), []).append(_Part(position, chosen, step[chosen]))
+    groups, stops = [], []
+    for (label, _), sides in parts.items():
+        if len(sides) > 1:
+            group, stopped = _match(ranks, steps, label, known[label], sides)
+            groups.append(group)
+            stops.extend(stopped)
+    return tuple(_joined(groups)), tuple(stops), outside
+
+
+def _joined(groups: Sequence[MatchedGroup]) -> list[MatchedGroup]:
+    """Kinds that were matched apart as one group again, in order of time."""
+    found: dict[tuple[str, tuple[int, ...]], MatchedGroup] = {}
+    for one in groups:
+        key = one.group, one.members
+        if key in found:
+            found[key] = _merged(found[key], one)
+        else:
+            found[key] = one
+    return list(found.values())
+
+
+def _merged(first: MatchedGroup, second: MatchedGroup) -> MatchedGroup:
+    step, start = np.concatenate((first.step, second.step)), np.concatenate((first.start, second.start))
+    order = np.lexsort((start[:, 0], step))
+    return replace(
+        first,
+        kind=np.concatenate((first.kind, second.kind))[order],
+        bytes=np.concatenate((first.bytes, second.bytes))[order],
+        step=step[order],
+        start=start[order],
+        end=np.concatenate((first.end, second.end))[order],
+        exposed=np.concatenate((first.exposed, second.exposed))[order],
+        moved=np.concatenate((first.moved, second.moved))[order],
+        synchronising=np.concatenate((first.synchronising, second.synchronising))[order],
+    )
+
+
+def _match(
+    ranks: Sequence[RankSummary], steps: Sequence[str], label: str, known: Sequence[Group], sides: list[_Part]
+) -> tuple[MatchedGroup, list[Stop]]:
+    kept: list[NDArray[np.int64]] = []
+    stops = []
+    members = tuple(side.rank for side in sides)
+    for number, name in enumerate(steps):
+        rows = [side.rows[side.step == number] for side in sides]
+        length, what = _agreement(ranks, members, rows)
+        kept.append(np.stack([each[:length] for each in rows], axis=1))
+        left_out = sum(len(each) - length for each in rows)
+        if left_out:
+            stops.append(Stop(label, name, length, what, left_out))
+    table = np.concatenate(kept) if kept else np.empty((0, len(members)), np.int64)
+    step = np.repeat(np.arange(len(steps)), [len(each) for each in kept])
+    columns = {
+        name: np.stack(
+            [getattr(ranks[rank].collectives, name)[table[:, at]] for at, rank in enumerate(members)], axis=1
+        )
+        for name in ("kind", "bytes", "start", "end", "exposed", "moved")
+    }
+    kind = columns["kind"][:, 0]
+    missing, complete = presence(known, members, ranks)
+    listed = next((one.ranks for one in known if one.ranks), ())
+    return (
+        MatchedGroup(
+            group=label,
+            role=role_of(label, ranks, listed),
+            members=members,
+            missing=missing,
+            complete=complete,
+            kind=kind,
+            bytes=columns["bytes"].max(axis=1),
+            step=step,
+            start=columns["start"],
+            end=columns["end"],
+            exposed=columns["exposed"],
+            moved=columns["moved"],
+            synchronising=SYNCHRONISING[kind],
+        ),
+        stops,
+    )
+
+
+def _agreement(
+    ranks: Sequence[RankSummary], members: Sequence[int], rows: Sequence[NDArray[np.int64]]
+) -> tuple[int, str]:
+    """How far the sequences of the ranks agree, and in what they then do not."""
+    length = min(map(len, rows))
+    kind, size = (
+        np.stack(
+            [getattr(ranks[rank].collectives, name)[each[:length]] for rank, each in zip(members, rows, strict=True)]
+        )
+        for name in ("kind", "bytes")
+    )
+    other_kind = (kind != kind[0]).any(axis=0)
+    stated = np.where(size < 0, size.max(axis=0), size)
+    other_size = (stated != stated[0]).any(axis=0) & ~_UNEVEN[kind[0]]
+    wrong = np.flatnonzero(other_kind | other_size)
+    if len({len(each) for each in rows}) > 1 and (size < 0).any():
+        # One more on some ranks: without sizes nothing tells which one it is.
+        return 0, "count"
+    if len(wrong) == 0:
+        return length, "count"
+    return int(wrong[0]), "kind" if other_kind[wrong[0]] else "bytes"

@@ -1,0 +1,304 @@
+"""What the comparison of the ranks of one run returns. Times int64 ns, on the clock of the rank they are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.results import NotMeasured
+
+PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc")
+"""What can make a rank late. All but the last are exclusive parts of its step; `gc` is the idle time in recorded
+pauses of the garbage collector and lies inside the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankCollectives:
+    """Collectives of one rank in the order in which its program asked for them; columns of equal length."""
+
+    group: NDArray[np.int64]
+    """Position in `RankSummary.groups`."""
+    kind: NDArray[np.int64]
+    """Position in `model.collectives.TYPES`."""
+    bytes: NDArray[np.int64]
+    """-1 where not recorded."""
+    step: NDArray[np.int64]
+    """Row of the step whose marker asked for it; -1 for none."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """Absolute (Unix) time, as the rank's own clock tells it; so is `start`."""
+    exposed: NDArray[np.int64]
+    """Time in which nothing but communication ran, each instant given to one collective (definitions §4)."""
+    moved: NDArray[np.int64]
+    """Time in which some plane moved data; -1 where the tasks are not recorded."""
+    waited_for: NDArray[np.int64]
+    """Rank inside the group that the longest wait of its tasks was for; -1 where not recorded."""
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A process group as one rank knows it."""
+
+    label: str
+    """Its ranks (`0-7`) or its name; empty where nothing tells."""
+    ranks: tuple[int, ...]
+    """Empty where unknown."""
+    size: int
+    """0 where unknown; never more than what is proven."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTraffic:
+    """Transfers between two ranks over one kind of link, as one rank recorded them."""
+
+    source: int
+    target: int
+    """Ranks inside the group of the collective."""
+    link: str
+    count: int
+    bytes: int
+    time: int
+    """Sum of the durations of the transfers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankSummary:
+    """All that the comparison needs of one rank: small, and fit to be sent between processes."""
+
+    rank: int | None
+    label: str
+    world_size: int | None
+    steps: tuple[str, ...]
+    """Names of the steps."""
+    marked: bool
+    """False: the one window is the whole trace."""
+    complete: NDArray[np.bool_]
+    step_time: NDArray[np.int64]
+    parts: Mapping[str, NDArray[np.int64]]
+    """By step: `communication`, and `PHASES` but those that the recording cannot tell."""
+    groups: tuple[Group, ...]
+    collectives: RankCollectives
+    links: tuple[LinkTraffic, ...]
+    group_names: Mapping[str, tuple[int, ...]]
+    """Process groups that the header lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where the ranks of a group no longer agree on what they do; the rest of the step is not matched."""
+
+    group: str
+    step: str
+    index: int
+    """Position of the first collective that does not fit, inside the group within the step."""
+    what: str
+    """`kind`, `bytes` or `count`."""
+    left_out: int
+    """Collectives of all ranks that were not matched."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedGroup:
+    """Collectives of one group that ranks took part in together: (n,) columns and (n, members) tables."""
+
+    group: str
+    role: str | None
+    """tensor, pipeline, data … where the name of the group says so."""
+    members: tuple[int, ...]
+    """Positions of the ranks in `Cluster.ranks`."""
+    missing: tuple[int, ...]
+    """Ranks of the group that were not recorded, as far as they are known."""
+    complete: bool
+    """All ranks of the group are known to be here."""
+    kind: NDArray[np.int64]
+    bytes: NDArray[np.int64]
+    step: NDArray[np.int64]
+    """Position in `Cluster.steps`."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    exposed: NDArray[np.int64]
+    moved: NDArray[np.int64]
+    synchronising: NDArray[np.bool_]
+    """Whether no rank can be done before all have come, so that waiting is defined."""
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @property
+    def duration(self) -> NDArray[np.int64]:
+        """(n, members) ns."""
+        return self.end - self.start
+
+    @property
+    def transfer(self) -> NDArray[np.int64]:
+        """(n,) shortest duration (definitions §12); with ranks missing it is an upper bound."""
+        return self.duration.min(axis=1) if len(self) else self.kind
+
+    @property
+    def wait(self) -> NDArray[np.int64]:
+        """(n, members) the rest; with ranks missing a lower bound."""
+        return self.duration - self.transfer[:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveWait:
+    """Collectives of one group, type and size that synchronise."""
+
+    group: str
+    role: str | None
+    kind: str
+    bytes: int | None
+    count: int
+    transfer: int | NotMeasured
+    """Sum; an upper bound where `bound`."""
+    wait: tuple[tuple[str, int | NotMeasured], ...]
+    """Sum by rank; lower bounds where `bound`."""
+    bound: bool
+    missing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RankWait:
+    """One rank over the steps that count."""
+
+    label: str
+    steps: int
+    step_time: int
+    """Sum."""
+    wait: int | NotMeasured
+    """Time in synchronising collectives beyond their transfer."""
+    bound: bool
+    collectives: int
+    """Synchronising ones."""
+    last: int
+    """Of these, those in which nobody waited less."""
+    recorded_wait: int | NotMeasured
+    """Time in all its collectives in which no plane moved data, by its own recording of their tasks."""
+    waited_for: int | NotMeasured
+    """Rank (inside the group, unless the ranks of the group are known) that most of this was for."""
+    point_to_point: int
+    """Exposed time in send and receive: where a pipeline is recorded, its bubbles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Straggler:
+    """A rank that makes a group wait, again and again (definitions §12)."""
+
+    group: str
+    position: int
+    """In `Cluster.ranks`."""
+    label: str
+    wait: int
+    """Mean wait of the other ranks of the group, ns a step."""
+    exposed: int
+    """Of it what no compute hides, at least: their exposed time in these collectives beyond the transfer."""
+    share: float
+    """Of their mean step."""
+    last: float
+    """Share of the collectives in which it was the last."""
+    steps_last: int
+    steps: int
+    phase: str | None
+    """Of `PHASES`, that by which it exceeds the others most; None where none does."""
+    excess: int
+    """By how much, ns a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """(max - mean) / mean over ranks of one quantity (definitions §12)."""
+
+    what: str
+    """`compute`, or `compute_and_host` with data loading and host work."""
+    mean: float
+    """Over steps."""
+    worst: float
+    worst_step: str
+    highest: str
+    """Rank that has most, over all steps."""
+    lowest: str
+    high: int
+    low: int
+    """Their means, ns a step."""
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """By how much a rank's clock is ahead of the reference's."""
+
+    label: str
+    reference: str
+    offset: int
+    residual: int
+    """Median absolute deviation of the differences."""
+    count: int
+    """Collectives it is estimated from."""
+    skew: int | NotMeasured
+    """Median arrival after the first rank, offsets taken out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Two ranks and the kind of link between them, over all recordings."""
+
+    source: int
+    target: int
+    link: str
+    count: int
+    bytes: int
+    time: int
+    slow: float | None
+    """How far its bandwidth is below the median of the other links of its kind; None where not below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """All ranks of a run side by side."""
+
+    ranks: tuple[RankSummary, ...]
+    steps: tuple[str, ...]
+    """Steps that all ranks recorded completely."""
+    rows: NDArray[np.int64]
+    """(ranks, steps) row of each in the rank's own steps."""
+    missing: tuple[int, ...]
+    """Ranks of the run that were not recorded."""
+    groups: tuple[MatchedGroup, ...]
+    stops: tuple[Stop, ...]
+    outside: int
+    """Collectives of all ranks that belong to none of these steps."""
+    collectives: tuple[CollectiveWait, ...] | NotMeasured
+    waits: tuple[RankWait, ...]
+    stragglers: tuple[Straggler, ...] | NotMeasured
+    imbalance: tuple[Imbalance, ...] | NotMeasured
+    clocks: tuple[ClockOffset, ...] | NotMeasured
+    links: tuple[Link, ...] | NotMeasured
+
+    @property
+    def missing_ranks(self) -> tuple[int, ...]:
+        """Ranks of the run or of one of its groups that were not recorded, ascending."""
+        return tuple(sorted({*self.missing, *(rank for group in self.groups for rank in group.missing)}))
+
+    def part(self, key: str) -> NDArray[np.int64] | None:
+        """(ranks, steps) ns of one part; None where some rank cannot tell it."""
+        import numpy as np
+
+        if any(key not in rank.parts for rank in self.ranks):
+            return None
+        return np.stack([rank.parts[key][rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])
+
+    @property
+    def step_time(self) -> NDArray[np.int64]:
+        """(ranks, steps) ns."""
+        import numpy as np
+
+        return np.stack([rank.step_time[rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])

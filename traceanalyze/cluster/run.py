@@ -1,0 +1,52 @@
+"""The same work for every rank, in processes of their own where that pays."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+LARGE = 20_000_000
+"""Bytes of all inputs from which on processes are worth their start."""
+MOST = 2
+"""Traces in memory at once."""
+
+
+def workers_for(sizes: Sequence[int | None]) -> int:
+    """How many processes inputs of these sizes (None: unknown) are worth; 1 means none beside this one."""
+    if len(sizes) < 2 or sum(size or 0 for size in sizes) < LARGE:
+        return 1
+    return min(MOST, len(sizes), os.cpu_count() or 1)
+
+
+def map_ranks(work: Callable[[Item], Made], items: Sequence[Item], workers: int) -> Iterator[Made]:
+    """Results in the order of the items. Each worker has one item at a time.
+
+    Where no worker can be started, or one is killed, this process does what is left.
+
+    Args:
+        work: a function at the top level of a module; raises what the caller is to see.
+        items: what it is given; fit to be sent to a process, as its results are.
+        workers: from `workers_for`.
+    """
+    if workers < 2:
+        yield from map(work, items)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    done = 0
+    try:
+        # Forked children of a process with threads may hang; fresh ones cannot.
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            for made in pool.map(work, items):
+                yield made
+                done += 1
+    except (BrokenProcessPool, OSError):
+        yield from map(work, items[done:])

@@ -1,0 +1,181 @@
+"""Modules of both sides, forward and backward, and the operators inside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.module_places import module_places
+from traceanalyze.analyses.modules import event_modules
+from traceanalyze.analyses.phase_ranges import PhaseRanges
+from traceanalyze.analyses.phases import event_phases, launch_places
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
+from traceanalyze.compare.canonical_ops import canonical_ops, fused_names
+from traceanalyze.compare.module_matching import match_modules
+from traceanalyze.compare.op_sides import frames_at
+from traceanalyze.compare.results import ModulePair, ModuleSide
+from traceanalyze.model.vocabulary import Phase
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.module_places import Places
+    from traceanalyze.compare.canonical_ops import CanonicalOps, Fused
+    from traceanalyze.compare.options import CompareOptions
+
+OUTSIDE_MODULES = "<outside modules>"
+"""Stands for device work of no module, and for backward work whose module is not known."""
+
+_Key = tuple[int, bool]
+"""Module (-1 for none), and whether in the backward pass."""
+
+
+class _Side(NamedTuple):
+    """Work of the modules of one side."""
+
+    places: Places
+    whole: dict[_Key, ModuleSide]
+    ops: dict[_Key, dict[str, ModuleSide]]
+
+
+def module_pairs(base: Context, candidate: Context, options: CompareOptions) -> tuple[ModulePair, ...] | NotMeasured:
+    """Modules matched by their place in the model (see `match_modules`), in order of the model.
+
+    After each module its operators by canonical name, most time first. Self times are those of what was launched in
+    the module itself; those of all modules and of the row for work outside of modules sum to all device time, and so
+    do those of all operators. The operators of a module sum to it. NotMeasured if a side did not record modules.
+    """
+    places = module_places(base), module_places(candidate)
+    if places[0] is None or places[1] is None:
+        return NotMeasured("no_modules")
+    fused = fused_names(base, candidate, options)
+    old, new = _side(base, places[0], options, fused), _side(candidate, places[1], options, fused)
+    rows = []
+    for one, other in [(-1, -1), *match_modules(old.places, new.places)]:
+        for backward in (False, True):
+            rows += _rows((old, new), (one, other), backward=backward)
+    return tuple(rows)
+
+
+def _rows(sides: tuple[_Side, _Side], match: tuple[int, int], *, backward: bool) -> list[ModulePair]:
+    """A module and its operators; nothing where neither side has work there."""
+    outside = match == (-1, -1)
+    keys = [(place, backward) if place >= 0 or outside else None for place in match]
+    whole = [None if key is None else side.whole.get(key) for side, key in zip(sides, keys, strict=True)]
+    if not any(whole):
+        return []
+    path, name, level = OUTSIDE_MODULES, "", 0
+    if not outside:
+        places, index = next((side.places, at) for side, at in zip(sides, match, strict=True) if at >= 0)
+        path, name, level = places.places[index].path, places.places[index].name, _level(places, index)
+    old, new = ({} if key is None else side.ops.get(key, {}) for side, key in zip(sides, keys, strict=True))
+    inside = sorted(old | new, key=lambda op: (-max(_own(old.get(op)), _own(new.get(op))), op))
+    return [
+        ModulePair(path, name, level, backward, None, whole[0], whole[1]),
+        *(ModulePair(path, name, level, backward, op, old.get(op), new.get(op)) for op in inside),
+    ]
+
+
+def _own(side: ModuleSide | None) -> int:
+    return 0 if side is None else side.device_self
+
+
+def _level(found: Places, index: int) -> int:
+    level = 0
+    while (index := found.places[index].parent) >= 0:
+        level += 1
+    return level
+
+
+def _side(context: Context, found: Places, options: CompareOptions, fused: Fused) -> _Side:
+    ops = canonical_ops(context, options, fused)
+    if len(context.device) == 0:
+        return _Side(found, _whole(context, found, {}, {}), {})
+    phase = event_phases(context, PhaseRanges(context))
+    event, time = context.work.event, context.work.time
+    back = np.isin(phase[event], (Phase.BACKWARD, Phase.RECOMPUTE))
+    of = event_modules(context, found, phase)
+    op = context.event_op[event]
+    known = op >= 0
+    label = np.where(context.link[event] >= 0, -1, -2)
+    label[known] = 2 * ops.code[op[known]] + ops.backward[op[known]]
+    rows = group(of, back, label)
+    # Calls of an operator that launched work: several kernels of one call count once.
+    calls = group(rows.of, np.where(known, ops.unit[ops.whole[op]], -1 - np.arange(len(op))))
+    number = np.bincount(rows.of[calls.first], minlength=len(rows)).tolist()
+    kernels = _kernels(context, rows.of, len(rows))
+    frames = _frames(context, rows.of)
+    inside: dict[_Key, dict[str, ModuleSide]] = {}
+    frame_of: dict[_Key, str | None] = {}
+    for index, (first, own) in enumerate(zip(rows.first.tolist(), rows.sum(time).tolist(), strict=True)):
+        key = int(of[first]), bool(back[first])
+        name = _label(ops, int(op[first]), linked=bool(label[first] == -1))
+        inside.setdefault(key, {})[name] = ModuleSide(number[index], own, own, kernels[index], frames[index])
+        frame_of.setdefault(key, frames[index])
+    return _Side(found, _whole(context, found, inside, frame_of), inside)
+
+
+def _label(ops: CanonicalOps, place: int, *, linked: bool) -> str:
+    if place >= 0:
+        return ops.label(place)
+    return OUTSIDE_OPS if linked else UNLINKED
+
+
+def _whole(
+    context: Context, found: Places, inside: dict[_Key, dict[str, ModuleSide]], frame: dict[_Key, str | None]
+) -> dict[_Key, ModuleSide]:
+    """Modules from their operators, with the work of the modules inside them as total."""
+    begun = found.of[found.nest.begun_in(context.host_windows)]
+    calls = np.bincount(begun, minlength=len(found.places)).tolist()
+    own = {key: sum(side.device_self for side in ops.values()) for key, ops in inside.items()}
+    total = dict(own)
+    for index in range(len(found.places) - 1, -1, -1):
+        parent = found.places[index].parent
+        for backward in (False, True):
+            if parent >= 0 and (index, backward) in total:
+                total[parent, backward] = total.get((parent, backward), 0) + total[index, backward]
+    for index, number in enumerate(calls):
+        if number:
+            total.setdefault((index, False), 0)
+    return {
+        key: ModuleSide(
+            calls=calls[key[0]] if found.calls and key[0] >= 0 and not key[1] else None,
+            device_self=own.get(key, 0),
+            device_total=time,
+            kernels=_joined([side.kernels for side in inside.get(key, {}).values()]),
+            frame=frame.get(key),
+        )
+        for key, time in total.items()
+    }
+
+
+def _joined(parts: list[tuple[tuple[str, int], ...]]) -> tuple[tuple[str, int], ...]:
+    """Kernels of several operators summed by name, most time first."""
+    found: dict[str, int] = {}
+    for kernels in parts:
+        for name, time in kernels:
+            found[name] = found.get(name, 0) + time
+    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _kernels(context: Context, of: NDArray[np.int64], size: int) -> list[tuple[tuple[str, int], ...]]:
+    """Kernels of each row, summed by name, most time first."""
+    name = context.device.name[context.work.event]
+    rows = group(of, name)
+    found: list[list[tuple[str, int]]] = [[] for _ in range(size)]
+    for first, time in zip(rows.first.tolist(), rows.sum(context.work.time).tolist(), strict=True):
+        found[of[first]].append((context.trace.strings.text(int(name[first])), time))
+    return [tuple(sorted(kernels, key=lambda item: (-item[1], item[0]))) for kernels in found]
+
+
+def _frames(context: Context, of: NDArray[np.int64]) -> list[str | None]:
+    """User source line that launched the longest event of each row."""
+    order = np.lexsort((np.arange(len(of)), -context.work.time, of))
+    longest = order[np.concatenate(([True], of[order][1:] != of[order][:-1]))] if len(of) else order
+    track, t = launch_places(context)
+    event = context.work.event[longest]
+    return frames_at(context, track[event], t[event])

@@ -1,0 +1,174 @@
+"""The run is the sample: ranks are put together step by step, then the steps of a run become one number a metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.gate.definitions import Metric, metric_of
+from traceanalyze.gate.timings import BUSY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.gate.explain import Explain
+    from traceanalyze.gate.findings import Place
+    from traceanalyze.gate.timings import Values
+
+FEW_STEPS = 3
+"""With fewer usable steps in a run its median is worth little."""
+EnvironmentValue = str | int | tuple[str, ...] | None
+Environment = dict[str, EnvironmentValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One metric of one run."""
+
+    value: float
+    """Median over the usable steps."""
+    per_step: tuple[float, ...] = ()
+    """Empty for a metric of the run as a whole."""
+    per_rank: Mapping[int, float] = field(default_factory=dict)
+    """Median of each rank, where ranks differ."""
+
+    @property
+    def low(self) -> float:
+        """Smallest value."""
+        return min(self.per_step, default=self.value)
+
+    @property
+    def high(self) -> float:
+        """Largest value."""
+        return max(self.per_step, default=self.value)
+
+    @property
+    def varies(self) -> bool:
+        """Whether the steps differ."""
+        return self.low != self.high
+
+
+@dataclass(frozen=True, slots=True)
+class RankSample:
+    """What is kept of one rank's recording."""
+
+    path: str
+    steps: tuple[str, ...]
+    """Names of the usable steps."""
+    values: Values
+    environment: Environment
+    workload: Mapping[str, float]
+    """Operator → runs per step."""
+    explain: Explain
+    mean_step: float
+    digest: str
+    """Hash of the recording's content."""
+    began: int
+    """ns since 1970, where the profile tells absolute time."""
+    ended: int
+    """The same of its last event."""
+    findings: Mapping[str, int] | None = None
+    """Rule → findings; None where rules were not run."""
+    places: tuple[Place, ...] = ()
+    """Findings with a source line."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSample:
+    """One run of a side, as a baseline keeps it."""
+
+    id: str
+    name: str
+    time: str
+    """When it was recorded, ISO 8601; empty where the profile does not tell."""
+    ranks: tuple[int | None, ...]
+    environment: Environment
+    workload: Mapping[str, float]
+    metrics: Mapping[str, Sample]
+    missing: Mapping[str, str]
+    """Metric → key of the reason why it was not measured."""
+    explain: Explain
+    usable_steps: int
+    label: str = ""
+    commit: str = ""
+    accepted: str = ""
+    """Of runs that regressed and were accepted together: the id of their first; it begins a new level."""
+    findings: Mapping[str, int] | None = None
+    """Rule → findings; None where rules were not run."""
+    notes: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    """Findings with a source line; a baseline file does not keep them."""
+
+
+def combined(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[dict[str, Sample], dict[str, str], int]:
+    """Metrics of a run from those of its ranks: samples, reasons of what is missing, and the number of usable steps."""
+    rows = _common_steps([sample for _, sample in ranks])
+    steps = len(rows[0])
+    samples: dict[str, Sample] = {}
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys(name for _, sample in ranks for name in sample.values):
+        metric = metric_of(name)
+        if metric is None:
+            continue
+        columns = [sample.values.get(name, NotMeasured("not_recorded")) for _, sample in ranks]
+        reasons = [column.reason for column in columns if isinstance(column, NotMeasured)]
+        if reasons:
+            missing[name] = reasons[0]
+            continue
+        known = [column for column in columns if not isinstance(column, NotMeasured)]
+        samples[name] = _sample(metric, known, rows, [rank for rank, _ in ranks])
+    skew = _skew([sample.values.get(BUSY) for _, sample in ranks], rows)
+    if isinstance(skew, Sample):
+        samples["rank.skew"] = skew
+    else:
+        missing["rank.skew"] = skew.reason
+    return samples, missing, steps
+
+
+def _common_steps(ranks: Sequence[RankSample]) -> list[list[int]]:
+    """Rows of the steps that all ranks have: by name, else by position."""
+    counts = Counter(name for sample in ranks for name in set(sample.steps))
+    shared = [name for name in ranks[0].steps if counts[name] == len(ranks)]
+    if shared and len(set(ranks[0].steps)) == len(ranks[0].steps):
+        return [[sample.steps.index(name) for name in shared] for sample in ranks]
+    fewest = min(len(sample.steps) for sample in ranks)
+    return [list(range(fewest)) for _ in ranks]
+
+
+def _sample(
+    metric: Metric, columns: Sequence[NDArray[np.float64]], rows: Sequence[Sequence[int]], ranks: Sequence[int | None]
+) -> Sample:
+    chosen = [column if metric.per_run else column[list(row)] for column, row in zip(columns, rows, strict=True)]
+    table = np.stack(chosen)
+    over_ranks = {"max": table.max(axis=0), "sum": table.sum(axis=0), "median": np.median(table, axis=0)}[metric.ranks]
+    own = [float(np.median(column)) for column in chosen]
+    differ = len(own) > 1 and len(set(own)) > 1
+    per_rank = {
+        rank if rank is not None else at: value for at, (rank, value) in enumerate(zip(ranks, own, strict=True))
+    }
+    return Sample(
+        value=float(np.median(over_ranks)),
+        per_step=() if metric.per_run else tuple(over_ranks.tolist()),
+        per_rank=per_rank if differ else {},
+    )
+
+
+def _skew(
+    columns: Sequence[NDArray[np.float64] | NotMeasured | None], rows: Sequence[Sequence[int]]
+) -> Sample | NotMeasured:
+    """How far the busiest rank is above the median one, in points of the median."""
+    known = [column for column in columns if column is not None and not isinstance(column, NotMeasured)]
+    if len(known) < 2 or len(known) != len(columns):
+        return NotMeasured("one_rank" if len(columns) < 2 else "no_device_events")
+    table = np.stack([column[list(row)] for column, row in zip(known, rows, strict=True)])
+    middle = np.median(table, axis=0)
+    if not (middle > 0).all():
+        return NotMeasured("no_device_events")
+    skew = 100 * (table.max(axis=0) - middle) / middle
+    return Sample(float(np.median(skew)), tuple(skew.tolist()))

@@ -1,0 +1,397 @@
+"""Texts of the memory report; `locales/en/__init__.py` adds them to the others."""
+
+from __future__ import annotations
+
+_GROUPS = (*(str(number) for number in range(1, 21)), "rest")
+
+TABLES = {
+    "memory_moments": "Memory at its decisive moments",
+    "allocator_curve": "Memory over the history",
+    "allocator_group_curve": "Who holds the memory over the history",
+    "allocator_groups": "Those who hold most",
+    "memory_categories": "What the peak consists of",
+    "memory_at_peak": "Who holds the memory at the peak",
+    "memory_at_oom": "Who held the memory when a request failed",
+    "memory_at_dump": "Who holds the memory at the dump",
+    "memory_findings": "Findings",
+    "memory_steps": "Memory by step",
+    "release_runs": "Memory given back to the device",
+    "pinners": "Who keeps free segments from being used whole",
+    "free_memory": "Free memory inside segments",
+    "memory_segments": "Segments at the dump, the least used first",
+    "process_statistics": "What the process counted (memory_stats)",
+    "memory_check": "Self-check of the snapshot",
+    "memory_difference": "What changed at the peak",
+    "memory_peak_place": "Where memory in use was highest",
+    "allocator_sites": "Operators that call the allocator of the device",
+    "timeline_at_peak": "Tensors at the peak",
+    "timeline_curve": "Tensors over time",
+}
+
+COLUMNS = {
+    "moment": "moment",
+    "event": "event",
+    "requested_bytes": "requested",
+    "block_bytes": "in blocks",
+    "block_most_bytes": "in blocks at most",
+    "hole_bytes": "largest hole",
+    "within": "within",
+    "memory_category": "category",
+    "blocks": "blocks",
+    "source_line": "line",
+    "library_line": "library line",
+    "since_event": "since event",
+    "file": "file",
+    "pool": "pool",
+    "stream": "stream",
+    "large_blocks": "large blocks",
+    "free_bytes": "free",
+    "holes": "holes",
+    "peak_requested_bytes": "peak requested",
+    "floor_bytes": "least requested",
+    "allocations": "allocations",
+    "release_kind": "why",
+    "released_bytes": "released",
+    "reacquired_bytes": "taken again",
+    "cost_ns": "cost at most",
+    "held_bytes": "holds back",
+    "since_start_ns": "time",
+    "severity": "severity",
+    "memory_finding": "finding",
+    "amount_bytes": "amount",
+    "reconciled": "reconciled",
+    "blocks_tile": "blocks fill segments",
+    "sums_agree": "sums agree",
+    "segments_follow": "segments follow",
+    "layout_exact": "layout exact",
+    "baseline_agrees": "begin agrees",
+    "events": "events",
+    "live_blocks": "live blocks",
+    "segments": "segments",
+    "address": "address",
+    "retries": "retries",
+    "failed_requests": "failed requests",
+    "peak_block_bytes": "peak in blocks",
+    "peak_reserved_memory": "peak reserved",
+    "peak_inactive_bytes": "peak free in pieces",
+    "segment_bytes": "size",
+    "used_share": "used",
+    "expandable": "expandable",
+    "disorder": "contradicting events",
+    "mismatched": "blocks the dump lacks",
+    "unplaced": "blocks without a place",
+    "unknown_events": "unknown events",
+    "base_block_bytes": "base",
+    "candidate_block_bytes": "candidate",
+    "change_bytes": "change",
+    "tensor_category": "category",
+    "tensor_bytes": "at the peak",
+    "highest_bytes": "highest",
+    "total_bytes": "all",
+    "parameter_bytes": "parameters",
+    "optimizer_state_bytes": "optimizer state",
+    "input_bytes": "input",
+    "temporary_bytes": "temporary",
+    "activation_bytes": "activations",
+    "gradient_bytes": "gradients",
+    "autograd_detail_bytes": "autograd",
+    "unknown_bytes": "unknown",
+    "base_blocks": "base blocks",
+    "candidate_blocks": "candidate blocks",
+    "group": "group",
+    "call_stack": "call stack",
+    **{f"group_{name}_bytes": f"group {name}" for name in _GROUPS},
+    **{f"group_{name}_blocks": f"blocks of group {name}" for name in _GROUPS},
+}
+
+COLUMN_MEANINGS = {
+    "moment": "peak: most requested bytes; reserve peak: most bytes taken from the device; OOM: a request failed",
+    "event": "index into the history; empty: before its first event",
+    "requested_bytes": "bytes the program asked for, of live blocks",
+    "block_bytes": "bytes of live blocks as the allocator cut them: what torch calls allocated",
+    "block_most_bytes": "upper bound: blocks allocated before the history may have been larger than needed",
+    "hole_bytes": "largest free piece inside the segments: a larger request needs new memory",
+    "within": "user annotations around the moment",
+    "memory_category": "what kind of work allocated it, told by the call stack and by how long it lived",
+    "blocks": "number of live blocks",
+    "source_line": "innermost line of the user's code in the call stack",
+    "library_line": "innermost line of an installed package below it",
+    "since_event": "event that allocated the oldest of them; empty: before the history",
+    "file": "whole path of the file",
+    "pool": "0 is the default pool; others are private pools, as of CUDA graphs",
+    "stream": "blocks of one stream cannot serve another",
+    "large_blocks": "blocks above 1 MiB; small and large ones cannot serve each other",
+    "free_bytes": "bytes inside segments that no block uses",
+    "holes": "number of free pieces",
+    "peak_requested_bytes": "most requested bytes of live blocks during the step",
+    "floor_bytes": "least requested bytes of live blocks during the step; it rises when memory leaks",
+    "allocations": "blocks allocated during the step",
+    "release_kind": "retry: the device was full; empty_cache: the program asked for it",
+    "released_bytes": "bytes given back to the device in one go",
+    "reacquired_bytes": "bytes taken from the device again before the next release",
+    "cost_ns": "time from the event before to the allocation that needed it; includes Python's own time",
+    "held_bytes": "free bytes in the segments these blocks keep, shared out by their bytes",
+    "since_start_ns": "time since the first event of the history",
+    "severity": "critical, warning or information",
+    "memory_finding": "what was found",
+    "amount_bytes": "memory it is about",
+    "reconciled": "whether history and dump agree to the byte",
+    "blocks_tile": "whether blocks fill their segments without gap or overlap",
+    "sums_agree": "whether the sizes that segments state are those of their blocks",
+    "segments_follow": "whether growth and release in the history lead to the segments of the dump",
+    "layout_exact": "whether following the history puts every block where the dump has it",
+    "baseline_agrees": "whether what lived before the history adds up",
+    "memory_check.events": "events of the history",
+    "live_blocks": "blocks in use at the dump",
+    "segments": "segments at the dump",
+    "address": "where it begins",
+    "retries": "allocations that found the device full, since the process began",
+    "failed_requests": "allocations that failed, since the process began",
+    "peak_block_bytes": "most bytes in blocks, since the process began",
+    "peak_reserved_memory": "most bytes taken from the device, since the process began",
+    "peak_inactive_bytes": "most bytes in free pieces of split blocks, since the process began",
+    "process_statistics.peak_requested_bytes": "most bytes asked for, since the process began",
+    "segment_bytes": "bytes taken from the device",
+    "used_share": "share of it in live blocks",
+    "expandable": "whether it grows and shrinks by mapping memory",
+    "disorder": "events that contradict each other, such as a block freed twice",
+    "mismatched": "blocks that the history leaves alive and the dump does not know",
+    "unplaced": "blocks that the history puts where nothing was free",
+    "unknown_events": "events of kinds this version does not know",
+    "base_block_bytes": "bytes of live blocks at the base's peak",
+    "candidate_block_bytes": "bytes of live blocks at the candidate's peak",
+    "change_bytes": "candidate minus base",
+    "tensor_category": "the profiler's own category of tensors",
+    "tensor_bytes": "bytes of tensors when all of them together were most",
+    "highest_bytes": "most bytes of this category at any time",
+    "total_bytes": "bytes of all tensors; the allocator's blocks are larger",
+    "parameter_bytes": "bytes of parameters",
+    "optimizer_state_bytes": "bytes of the optimizer's state",
+    "input_bytes": "bytes of inputs",
+    "temporary_bytes": "bytes of tensors that live within one operator",
+    "activation_bytes": "bytes of tensors kept for the backward pass",
+    "gradient_bytes": "bytes of gradients",
+    "autograd_detail_bytes": "bytes of autograd's own tensors",
+    "unknown_bytes": "bytes the profiler could not tell",
+    "base_blocks": "live blocks at the base's peak",
+    "candidate_blocks": "live blocks at the candidate's peak",
+    "allocator_groups.group": "number of its columns in the table of the curve; empty: all others",
+    "call_stack": "user's frames of its largest block, innermost first",
+    "allocator_groups.highest_bytes": "most bytes of its live blocks at any point of the curve",
+    "allocator_groups.event": "event after which it is first so many",
+    "allocator_groups.blocks": "live blocks then",
+    **{f"group_{name}_bytes": "bytes of its live blocks; see the table of the groups" for name in _GROUPS},
+    **{f"group_{name}_blocks": "number of its live blocks" for name in _GROUPS},
+    "memory_steps.reserved_bytes": "most bytes taken from the device during the step",
+    "memory_moments.reserved_bytes": "bytes taken from the device",
+    "allocator_curve.reserved_bytes": "bytes taken from the device",
+}
+
+TERMS = {
+    "moment_peak": "peak",
+    "moment_reserved_peak": "reserve peak",
+    "moment_oom": "out of memory",
+    "moment_dump": "dump",
+    "category_preexisting": "from before",
+    "category_transient": "short-lived",
+    "category_gradients": "gradients",
+    "category_backward": "backward",
+    "category_optimizer": "optimizer",
+    "category_activations": "activations",
+    "category_parameters": "kept data",
+    "category_other": "other",
+    "release_retry": "retry",
+    "release_failed_retry": "failed retry",
+    "release_empty_cache": "empty_cache",
+    "release_gc": "garbage collection",
+    "release_unknown": "unknown",
+    "critical": "critical",
+    "warn": "warning",
+    "info": "information",
+    "oom_isolation": "out of memory: free, but for another stream or pool",
+    "oom_fragmentation": "out of memory: free, but in pieces",
+    "oom_split": "out of memory: free inside segments and on the device, not together",
+    "oom_other_processes": "out of memory: others hold the device",
+    "oom_capacity": "out of memory: the device is full",
+    "oom_unknown": "out of memory",
+    "leak": "leak",
+    "retry": "allocation retry",
+    "churn": "allocator churn",
+    "empty_cache": "empty_cache",
+    "fragmentation": "fragmentation",
+    "spike": "short-lived spike",
+    "held_gradients": "gradients kept through forward",
+    "activation_peak": "activations make the peak",
+    "near_limit": "near the limit",
+    "rounding": "rounding",
+    "expandable_with_max_split": "configuration",
+    "gc_threshold_without_fraction": "configuration",
+    "history_never_recorded": "no history",
+    "state_only_recording": "no history",
+    "no_memory_stacks": "no call stacks",
+    "tensor_parameter": "parameters",
+    "tensor_optimizer_state": "optimizer state",
+    "tensor_input": "input",
+    "tensor_temporary": "temporary",
+    "tensor_activation": "activations",
+    "tensor_gradient": "gradients",
+    "tensor_autograd_detail": "autograd",
+    "tensor_unknown": "unknown",
+    "other_groups": "all others",
+    "higher": "higher",
+    "lower": "lower",
+}
+
+MEANINGS = {
+    "memory_categories.category_preexisting": "allocated before the history begins",
+    "memory_categories.category_transient": "freed within ten later allocations",
+    "memory_categories.category_gradients": "kept by AccumulateGrad",
+    "memory_categories.category_backward": "allocated by the autograd engine",
+    "memory_categories.category_optimizer": "allocated under a step of torch.optim",
+    "memory_categories.category_activations": "allocated in a module's forward and freed later",
+    "memory_categories.category_parameters": "allocated outside modules and alive at the dump: parameters, data, leaks",
+    "memory_categories.category_other": "everything else",
+}
+
+_LONGER = 'record a longer history (max_entries) or shorter stacks (stacks="python")'
+
+MESSAGES = {
+    "about_snapshot": "{path}{device}, {steps} events, reconciled exactly",
+    "about_snapshot_state": "{path}{device}, state only, reconciled exactly",
+    "about_snapshot_off": "{path}{device}, {steps} events, history and dump do not agree (see below)",
+    "about_snapshot_state_off": "{path}{device}, state only, contradicts itself (see below)",
+    "memory_state": "{requested} in use, {reserved} reserved at the dump; the snapshot has no history.",
+    "memory_peak": "Peak {requested} in use, {reserved} reserved.",
+    "memory_peak_step": "Peak {requested} in use in step {step}, {reserved} reserved.",
+    "memory_peak_before": ("At least {requested} in use, before the recorded history begins; {reserved} reserved."),
+    "memory_largest": "The largest part ({share}) is {category}: {line}.",
+    "memory_contradicts": "The snapshot contradicts itself, so leaks and fragmentation are not judged.",
+    "advice_oom_isolation": (
+        "A request of {request} failed although a free piece was large enough, in another stream or pool: "
+        "use one stream for large tensors, or free them before switching streams."
+    ),
+    "advice_oom_fragmentation": (
+        "A request of {request} failed although {free} were free inside segments, the largest piece {hole}: "
+        "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (NPU: PYTORCH_NPU_ALLOC_CONF)."
+    ),
+    "advice_oom_split": (
+        "A request of {request} failed with {free} free inside segments and {device} on the device: "
+        "expandable_segments:True joins the two."
+    ),
+    "advice_oom_other_processes": (
+        "A request of {request} failed with {device} free on the device, most of which others hold: "
+        "look for other processes, and for NCCL or HCCL buffers."
+    ),
+    "advice_oom_capacity": (
+        "A request of {request} failed with {free} free inside segments and {device} on the device: the device is "
+        "full; reduce what the table of that moment names (smaller batch, checkpointing, sharding)."
+    ),
+    "advice_oom_unknown": "A request of {request} failed with {free} free inside segments.",
+    "advice_leak_likely": (
+        "Every step leaves {amount} behind at {line} (seen over {steps} steps): keep `.item()` or `.detach()` instead "
+        "of tensors with their graph, and drop references at the end of the step."
+    ),
+    "advice_leak_suspected": (
+        "Perhaps a leak: {steps} steps each leave {amount} behind at {line}; a longer history would tell."
+    ),
+    "advice_retry_timed": (
+        "{count} allocation(s) found the device full: {amount} were given back and taken anew, which cost at most "
+        "{cost}. Leave more room (smaller batch, checkpointing), or garbage_collection_threshold:0.8."
+    ),
+    "advice_retry": (
+        "{count} allocation(s) found the device full: {amount} were given back and taken anew. Leave more room "
+        "(smaller batch, checkpointing), or garbage_collection_threshold:0.8."
+    ),
+    "advice_churn_empty_cache": (
+        "{amount} went back to the device and were taken again in {cycles} cycles, by empty_cache at {line}: remove it."
+    ),
+    "advice_churn_retry": (
+        "{amount} went back to the device and were taken again in {cycles} cycles, because the device is full: leave "
+        "more room, or set expandable_segments:True."
+    ),
+    "advice_churn_failed_retry": (
+        "{amount} went back to the device and were taken again in {cycles} cycles before it failed."
+    ),
+    "advice_churn_gc": (
+        "{amount} went back to the device and were taken again in {cycles} cycles, by the allocator's garbage "
+        "collection: raise garbage_collection_threshold."
+    ),
+    "advice_churn_unknown": (
+        "{amount} went back to the device and were taken again in {cycles} cycles; the stacks do not tell why."
+    ),
+    "advice_empty_cache": "empty_cache is called at {line}; it costs time and rarely helps inside a loop.",
+    "advice_fragmentation": (
+        "The reserve grew for a request of {request} although {free} were free, the largest piece {hole}; {avoidable} "
+        "could be saved: expandable_segments:True, or allocate long-lived tensors first (blocks of {pinner} are in "
+        "the way)."
+    ),
+    "advice_spike": (
+        "{share} of the peak are blocks freed again at once, the largest at {line}: compute in pieces, in place, or "
+        "with a fused operator."
+    ),
+    "advice_gradients": (
+        "{amount} of gradients live through the next forward pass: call zero_grad(set_to_none=True) right after step()."
+    ),
+    "advice_activations": "Activations are {share} of the peak: activation checkpointing trades them for compute.",
+    "advice_near_limit": "The reserve comes close to the device's {capacity}.",
+    "advice_rounding": (
+        "Blocks are {share} larger than what was asked for: many tiny tensors; use one buffer with views."
+    ),
+    "advice_expandable_with_max_split": "max_split_size_mb has no effect with expandable_segments.",
+    "advice_gc_threshold_without_fraction": (
+        "garbage_collection_threshold has no effect without a memory fraction (set_per_process_memory_fraction)."
+    ),
+    "advice_history_never_recorded": (
+        "The snapshot has no history: call torch.cuda.memory._record_memory_history(max_entries=1000000) at the start."
+    ),
+    "advice_state_only_recording": (
+        'The history was not recorded (context="state"): call _record_memory_history(context="all", stacks="python").'
+    ),
+    "advice_no_memory_stacks": (
+        'No call stacks were recorded: call _record_memory_history(context="all", stacks="python").'
+    ),
+    "about_difference": "{path}",
+    "about_timeline": "{path}, {steps} changes, tensor bytes of one device the file does not name",
+    "timeline_peak": "Peak {peak} of tensors (the allocator's blocks are larger).",
+    "timeline_largest": "The largest part ({share}) is {category}.",
+    "trace_without_memory": (
+        "The trace has no memory records: record with profile_memory=True, or dump a snapshot "
+        "(torch.cuda.memory._dump_snapshot)."
+    ),
+    "trace_memory": "Peak {peak} allocated, {reserved} reserved; a snapshot would tell who holds it.",
+    "trace_memory_relative": (
+        "At its peak the recording had {peak} more allocated than at its begin; the trace has no totals."
+    ),
+    "trace_allocator_calls": "{count} allocator call(s) inside the steps took {time} on the host.",
+    "compared_with": "Compared with {path}.",
+    "memory_diff_verdict": "The peak is {change} {direction} than the base's {base}.",
+    "memory_diff_equal": "Both peaks are {base}.",
+    "memory_diff_line": "The largest change is {change} at {line}.",
+}
+
+CHECKS = {
+    "no_memory_stacks": "No call stacks were recorded: nobody can be named.",
+    "memory_reconciled": "History and dump agree to the byte ({events} events).",
+    "memory_not_reconciled": "History and dump do not agree ({what}): an edited or synthetic file?",
+    "memory_unknown_action": "{count} event(s) of the unknown kind {name} were left out.",
+    "memory_capacity_unknown": "The snapshot does not tell how much memory the device has; --capacity does.",
+    "memory_overflowed": f"The history forgot its beginning; {_LONGER}.",
+    "memory_interval": (
+        "Blocks in use at the peak may be up to {slack_bytes} more: blocks from before the history were freed in it."
+    ),
+    "memory_retries_forgotten": (
+        "The process had {all} allocation retries, of which the history still shows {seen}: memory_stats tells."
+    ),
+    "memory_no_leak_check": "Leaks were not looked for: the history shows no steps (profile steps, or record longer).",
+}
+
+REASONS = {
+    "no_memory_history": "the snapshot has no history",
+    "no_memory_steps": "the history shows no steps",
+    "no_gradient_stacks": "no stack shows AccumulateGrad",
+    "snapshot_contradicts_itself": "the snapshot contradicts itself",
+}
+
+HINTS = {
+    "no_memory_stacks": 'call stacks: torch.cuda.memory._record_memory_history(context="all", stacks="python")',
+}

@@ -1,0 +1,48 @@
+"""Texts of the rules about data loading (DAT)."""
+
+from __future__ import annotations
+
+TITLES = {
+    "DAT101": "等待数据加载",
+    "DAT102": "DataLoader worker 重启",
+    "DAT103": "在训练循环中锁页",
+    "DAT104": "数据加载时快时慢",
+    "DAT105": "数据加载越来越慢",
+    "DAT107": "各 batch 大小不一",
+}
+
+SENTENCES = {
+    "DAT101": "设备每步等待数据加载 {idle}（占单步 {share}）。",
+    "DAT101_single": "设备每步等待数据加载 {idle}（占单步 {share}）：batch 在训练循环中直接生成（num_workers=0）。",
+    "DAT102": "取一个 batch 通常需要 {median}，却有 {count} 次长达 {longest}：worker 在重新启动。",
+    "DAT103": "在训练循环中对 batch 锁页，共 {count} 次：每步 {time}。",
+    "DAT104": "虽然有 worker，等待数据加载的时间仍波动很大（变异系数 {variation}）。",
+    "DAT105": "采集期间等待数据加载的时间从 {first} 增加到 {last}。",
+    "DAT107": "各步计算耗时的波动为 {variation}，且各步的 Shape 不同。",
+}
+
+ADVICE = {
+    "set_workers": (
+        "DataLoader(num_workers=4 或更大, pin_memory=True, persistent_workers=True)；"
+        "再调整 worker 数与 prefetch_factor。"
+    ),
+    "more_workers": (
+        "增加 DataLoader 的 worker 数或调大 prefetch_factor；并设置 persistent_workers=True、pin_memory=True。"
+    ),
+    "cheaper_samples": "降低解码与增强的开销，或提前离线完成。",
+    "local_data": "把数据放在本地 NVMe 盘上，用少量大文件存放。",
+    "persistent_workers": "DataLoader(persistent_workers=True)，或加长 epoch。",
+    "pin_in_loader": "在 DataLoader 中锁页（pin_memory=True）；自定义类型的 batch 需要实现 pin_memory() 方法。",
+    "worker_cores": "检查 worker 绑定在哪些核上，以及 OMP_NUM_THREADS。",
+    "plain_arrays": "样本用 numpy 或 arrow 数组保存，不要用 Python 对象列表。",
+    "bucket_lengths": "按长度分桶，保持每个 batch 的 Token 数一致，或填充到少数几种长度。",
+}
+
+EVIDENCE = {
+    "variation": "波动",
+    "first": "前三分之一",
+    "last": "后三分之一",
+    "idle": "设备空闲",
+    "share": "占单步",
+    "batches": "batch 数",
+}

@@ -1,0 +1,146 @@
+"""The database form of an Ascend profile: ascend_pytorch_profiler_*.db as a `Trace`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.errors import InputError
+from traceanalyze.model.trace import Device, Origin, ReadReport
+from traceanalyze.readers.ascend import db_file, db_host
+from traceanalyze.readers.ascend.db_collectives import collectives
+from traceanalyze.readers.ascend.db_device import device_tasks
+from traceanalyze.readers.ascend.db_file import open_database
+from traceanalyze.readers.ascend.db_flows import flows
+from traceanalyze.readers.ascend.db_memory import allocations
+from traceanalyze.readers.ascend.db_rows import HOST, Reading
+from traceanalyze.readers.ascend.db_steps import step_times
+from traceanalyze.readers.ascend.db_strings import read_strings
+from traceanalyze.readers.ascend.info import read_about
+from traceanalyze.readers.ascend.shared import Parts, assemble, joined_events, memory_instants, no_instants
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from traceanalyze.model.trace import Trace, VendorNumbers
+    from traceanalyze.readers.ascend.db_file import Columns, Database
+    from traceanalyze.readers.ascend.folder import Profile
+    from traceanalyze.readers.ascend.info import About
+
+_TABLES = {
+    "STRING_IDS": "all names",
+    "PYTORCH_API": "operators",
+    "CANN_API": "launch calls",
+    "CONNECTION_IDS": "which operator launched what",
+    "TASK": "device work",
+}
+"""Tables that a profile has at least one of, and what is lost without each."""
+_TOTALS = ("STEPTRACETIME", "COMMANALYZERTIME")
+_CLUSTER = ("CLUSTERSTEPTRACETIME", "CLUSTERCOMMUNICATIONTIME")
+_GIVE = "give ascend_pytorch_profiler_*.db or its folder"
+
+
+def read_database(profile: Profile, progress: Callable[[int], None] | None = None) -> Trace:
+    """Read one rank's database.
+
+    Args:
+        profile: Its files; the database is read, or what the profile's main file is, whatever it is named.
+        progress: Called with the bytes of the stored file read so far.
+
+    Raises:
+        InputError: The database cannot be read, is something else, or holds no event.
+    """
+    path = profile.database or profile.main
+    if path is None:
+        raise InputError(f"{profile.folder}: this Ascend profile has no database")
+    with open_database(path) as database:
+        _check_tables(path, database)
+        about = _with_rank(read_about(profile), database)
+        reading = Reading(database, read_strings(database), about, Counter(), _missing(database))
+        parts = _parts(reading, _vendor(profile, reading))
+    size = path.stat().st_size
+    if progress is not None:
+        progress(size)
+    if not any(len(ts) for ts in (parts.events.ts, parts.instants.ts)):
+        raise InputError(f"{path}: the database holds no event; was anything recorded between start and stop?")
+    read = ReadReport(
+        counts={key: n for key, n in reading.counts.items() if n},
+        phases={"X": len(parts.events), "i": len(parts.instants.ts)},
+        notes=tuple(reading.notes),
+    )
+    pid = next((int(pid) for pid, name in reading.process_names.items() if name == HOST and pid.isdecimal()), None)
+    origin = Origin(path=str(profile.folder), form="db", size_bytes=size, pid=pid)
+    return assemble(parts, about, origin, read)
+
+
+def _check_tables(path: Path, database: Database) -> None:
+    """Say what a database is that is no profile."""
+    present = database.tables
+    if any(table in present for table in _TABLES):
+        return
+    if any(table in present for table in _TOTALS):
+        raise InputError(f"{path}: this is the database of totals beside a profile; {_GIVE}")
+    if any(table in present for table in _CLUSTER):
+        raise InputError(f"{path}: this is the analysis of a cluster, not a profile; give the folders of the ranks")
+    raise InputError(
+        f"{path}: this SQLite database (Nsight Systems?) is no Ascend profile, it has none of {', '.join(_TABLES)}; "
+        f"{_GIVE}"
+    )
+
+
+def _missing(database: Database) -> list[str]:
+    lost = [f"{table} ({what})" for table, what in _TABLES.items() if table not in database.tables]
+    return [f"not in the database, because nothing was recorded or it was lost: {', '.join(lost)}"] if lost else []
+
+
+def _with_rank(about: About, database: Database) -> About:
+    """The rank from the database where nothing else names it; there -1 stands for "not distributed"."""
+    ranks = db_file.integers(database, "RANK_DEVICE_MAP", ["rankId"])["rankId"]
+    if about.rank is not None or len(ranks) != 1 or ranks[0] < 0:
+        return about
+    return replace(about, rank=int(ranks[0]), rank_source="RANK_DEVICE_MAP")
+
+
+def _vendor(profile: Profile, reading: Reading) -> VendorNumbers | None:
+    path = profile.table("analysis.db")
+    return None if path is None else step_times(path, reading.notes)
+
+
+def _parts(reading: Reading, vendor: VendorNumbers | None) -> Parts:
+    """All tables; the collectives come first, because their parts name them by row."""
+    connections = db_file.integers(reading.database, "CONNECTION_IDS", ["id", "connectionId"])
+    framework, key = db_host.framework_events(reading, connections)
+    calls = db_host.cann_calls(reading)
+    tasks = device_tasks(reading)
+    groups, planes = collectives(reading, tasks.table)
+    blocks = [groups, planes, *framework, calls, tasks.kernels, tasks.copies, *tasks.others]
+    blocks += [db_host.garbage_collections(reading), db_host.marks(reading)]
+    blocks.append(db_host.step_markers(reading, framework))
+    arrows = flows(reading, framework[0], key, connections, (tasks.kernels, tasks.copies, groups))
+    records, texts = allocations(reading), reading.strings.texts
+    track = reading.track(*db_host.main_thread(reading))
+    return Parts(
+        texts=texts,
+        tracks=np.array([texts.codes(ids) for ids in reading.tracks], np.int32).reshape(-1, 2),
+        events=joined_events(blocks, texts),
+        instants=memory_instants(records, texts, track) if len(records.ts) else no_instants(),
+        flows=arrows,
+        process_names=reading.process_names,
+        thread_names=reading.thread_names,
+        devices=_devices(reading, tasks.table),
+        vendor=vendor,
+    )
+
+
+def _devices(reading: Reading, tasks: Columns) -> tuple[Device, ...]:
+    """Devices with tasks, by the names of NPU_INFO; without any tasks those that it lists."""
+    named = {
+        number: text.decode("utf-8", "replace")
+        for number, text in db_file.texts(reading.database, "NPU_INFO", "id", "name")
+    }
+    used = set(tasks["deviceId"].tolist()) or set(named)
+    return tuple(Device(number, named.get(number, "")) for number in sorted(used))

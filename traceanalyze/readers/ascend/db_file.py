@@ -1,0 +1,155 @@
+"""SQLite read without leaving a trace: tables as integer columns, and one clear line for what goes wrong."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.errors import InputError
+from traceanalyze.readers.ascend.shared import ABSENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+Columns = dict[str, "NDArray[np.int64]"]
+"""Rows of a table: column name → int64 values, `ABSENT` where there is none."""
+
+_MAGIC = b"SQLite format 3\0"
+_UNFINISHED = ("-wal", "-journal")
+"""Endings of the files in which SQLite keeps changes that are not in the database yet, or are to be taken back."""
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """An open database and its tables."""
+
+    connection: sqlite3.Connection
+    tables: Mapping[str, frozenset[str]]
+    """Table name (upper case) → column names (lower case)."""
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[Database]:
+    """Open a database for reading; errors of SQLite inside the block become one line as well.
+
+    The file is opened as immutable: no lock is taken, no file is made beside it. When a program left changes beside
+    it, a copy in a temporary folder is read, because SQLite would have to write to take them into account.
+
+    Raises:
+        InputError: The file cannot be read, is no database, or is damaged.
+    """
+    try:
+        _check_head(path)
+        with ExitStack() as stack:
+            beside = [file for file in map(path.name.__add__, _UNFINISHED) if _holds_bytes(path.with_name(file))]
+            if beside:
+                folder = Path(stack.enter_context(TemporaryDirectory()))
+                for name in (path.name, *beside):
+                    shutil.copyfile(path.with_name(name), folder / name)
+                uri = f"{(folder / path.name).as_uri()}?mode=rw"
+            else:
+                uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+            connection = stack.enter_context(closing(sqlite3.connect(uri, uri=True)))
+            connection.text_factory = bytes
+            yield Database(connection, _tables(connection))
+    except (sqlite3.Error, OSError) as error:
+        raise InputError(f"{path}: {_why(error)}") from error
+
+
+def _check_head(path: Path) -> None:
+    with path.open("rb") as stream:
+        head = stream.read(len(_MAGIC))
+    if not head:
+        raise InputError(f"{path}: the file is empty; export the profile again, or copy it again")
+    if head != _MAGIC:
+        raise InputError(f"{path}: this is not an SQLite database; give ascend_pytorch_profiler_*.db or its folder")
+
+
+def _holds_bytes(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return f"the database is damaged or cut short ({error}); copy it again, or export the profile again"
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
+    names = [row[0].decode("utf-8", "replace") for row in connection.execute(_TABLES)]
+    return {name.upper(): _columns(connection, name) for name in names}
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+    found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return frozenset(row[0].decode("utf-8", "replace").lower() for row in found)
+
+
+def integers(
+    database: Database,
+    table: str,
+    columns: Sequence[str | tuple[str, ...]],
+    only: tuple[str, Sequence[int]] | None = None,
+) -> Columns:
+    """Columns of a table as int64, by their first name; no rows when there is no such table.
+
+    Args:
+        database: Where from.
+        table: Its name.
+        columns: Names; a tuple holds the names of one column over the versions. Reals are rounded, numbers stored as
+            text are converted.
+        only: A column, and the values that it must have one of.
+    """
+    present = database.tables.get(table.upper())
+    names = [(column,) if isinstance(column, str) else column for column in columns]
+    if present is None or (only is not None and only[0].lower() not in present):
+        return {name[0]: np.empty(0, np.int64) for name in names}
+    chosen = ", ".join(_expression(name, present) for name in names)
+    wanted = "" if only is None else f' WHERE "{only[0]}" IN ({", ".join(map(str, only[1]))})'
+    # Names are constants of this package and values are integers: nothing of the file enters the statement.
+    query = f'SELECT {chosen} FROM "{table}"{wanted}'  # noqa: S608
+    flat = np.fromiter(chain.from_iterable(database.connection.execute(query)), np.int64)
+    rows = flat.reshape(-1, len(names))
+    return {name[0]: np.ascontiguousarray(rows[:, place]) for place, name in enumerate(names)}
+
+
+def _expression(names: tuple[str, ...], present: frozenset[str]) -> str:
+    name = next((name for name in names if name.lower() in present), None)
+    if name is None:
+        return str(ABSENT)
+    return (
+        f"CASE typeof(\"{name}\") WHEN 'integer' THEN \"{name}\" WHEN 'null' THEN {ABSENT} "
+        f'WHEN \'real\' THEN CAST(ROUND("{name}") AS INTEGER) ELSE CAST("{name}" AS INTEGER) END'
+    )
+
+
+def texts(database: Database, table: str, key: str, value: str) -> list[tuple[int, bytes]]:
+    """Rows (integer key, text) of a table without those that hold a NULL; none without the table or a column of it."""
+    if not {key.lower(), value.lower()} <= database.tables.get(table.upper(), frozenset()):
+        return []
+    query = (
+        f'SELECT CAST("{key}" AS INTEGER), CAST("{value}" AS BLOB) FROM "{table}" '  # noqa: S608
+        f'WHERE "{key}" IS NOT NULL AND "{value}" IS NOT NULL'
+    )
+    return database.connection.execute(query).fetchall()
+
+
+def count(columns: Columns) -> int:
+    """Number of rows."""
+    return len(next(iter(columns.values())))
+
+
+def select(columns: Columns, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Columns:
+    """Some of the rows, by mask or index."""
+    return {name: values[rows] for name, values in columns.items()}

@@ -1,0 +1,148 @@
+"""Host events of a database: operators, Python functions, the task queue, CANN calls, marks, garbage collection."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.readers.ascend import db_file
+from traceanalyze.readers.ascend.db_rows import block, chosen, index_of, known, taken, timed
+from traceanalyze.readers.ascend.db_stacks import stack_codes
+from traceanalyze.readers.ascend.shared import (
+    ABSENT,
+    CANN,
+    GC,
+    NO_TEXT,
+    OP,
+    PYTHON,
+    QUEUE,
+    Block,
+    dtypes_as_json,
+    shapes_as_json,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.readers.ascend.db_file import Columns
+    from traceanalyze.readers.ascend.db_rows import Reading
+    from traceanalyze.readers.ascend.db_strings import StringIds
+
+_API = (
+    *("startNs", "endNs", "globalTid", "connectionId", "name", "sequenceNumber", "fwdThreadId"),
+    *("inputDtypes", "inputShapes", "callchainId", "type"),
+)
+_ANNOTATION = "user_annotation"
+_OP, _QUEUE, _TRACE, _MARK = 50001, 50002, 50003, 50004
+_TYPES = {_OP: OP, _QUEUE: QUEUE, _TRACE: PYTHON, _MARK: _ANNOTATION}
+_LAYERS = {20000: "AscendCL", 15000: "Model", 10000: "Node", 5500: "Hccl", 5000: "Runtime"}
+"""CANN's layers by the number in `CANN_API.type`, as the text export calls them."""
+_LETTER = re.compile(r"[A-Za-z]")
+_STEP = re.compile(rb"ProfilerStep#\d+")
+
+
+def framework_events(reading: Reading, connections: Columns) -> tuple[list[Block], NDArray[np.int64]]:
+    """PYTORCH_API by kind, and the key into CONNECTION_IDS of each operator, the rows of the first block.
+
+    A kind that is not known becomes a category of its own, `pytorch_api_<number>`. `connections` is CONNECTION_IDS.
+    """
+    table = timed(reading, db_file.integers(reading.database, "PYTORCH_API", _API))
+    kind, strings = table["type"], reading.strings
+    dtypes, shapes = _arguments(strings, table)
+    whole = block(
+        "",
+        table,
+        strings.names(table["name"]),
+        reading.threads(table["globalTid"]),
+        {
+            "sequence": table["sequenceNumber"],
+            "fwd_thread": table["fwdThreadId"],
+            "shapes": strings.texts.mapped(shapes, shapes_as_json),
+            "dtypes": strings.texts.mapped(dtypes, dtypes_as_json),
+            "stack": stack_codes(reading, table["callchainId"]),
+            "queue_id": np.where(kind == _QUEUE, _queue_ids(connections, table["connectionId"]), ABSENT),
+        },
+    )
+    kinds = [_OP, *sorted(set(kind.tolist()) - {_OP})]
+    blocks = [chosen(whole, _TYPES.get(one, f"pytorch_api_{one}"), kind == one) for one in kinds]
+    return blocks, table["connectionId"][kind == _OP]
+
+
+def _arguments(strings: StringIds, table: Columns) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Codes of element types and shapes. CANN 8.0 writes each into the other's column: types are what has letters.
+
+    Shapes that are missing beside types are the empty text, of calls whose only argument is a scalar.
+    """
+    columns = [strings.of(table[name]) for name in ("inputDtypes", "inputShapes")]
+    texts = strings.table
+    lettered = [(column >= 0) & (texts.lookup(np.maximum(column, 0), _has_letter) > 0) for column in columns]
+    filled = [column >= 0 for column in columns]
+
+    def first(wanted: list[NDArray[np.bool_]]) -> NDArray[np.int32]:
+        return np.where(wanted[0], columns[0], np.where(wanted[1], columns[1], NO_TEXT)).astype(np.int32)
+
+    dtypes, shapes = first(lettered), first([have & ~letter for have, letter in zip(filled, lettered, strict=True)])
+    return dtypes, np.where((dtypes >= 0) & (shapes < 0), 0, shapes).astype(np.int32)
+
+
+def _has_letter(text: str) -> int:
+    return _LETTER.search(text) is not None
+
+
+def _queue_ids(connections: Columns, connection: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The number that Enqueue and Dequeue share in the text export; the id of the connection where it has none."""
+    found = taken(connections["connectionId"], index_of(connections["id"], connection), ABSENT)
+    return np.where(found == ABSENT, connection, found)
+
+
+def cann_calls(reading: Reading) -> Block:
+    """CANN_API, named as the text export does: `Node@launch`."""
+    names = ("startNs", "endNs", "type", "globalTid", "connectionId", "name")
+    table = timed(reading, db_file.integers(reading.database, "CANN_API", names))
+    layers = _LAYERS | {
+        number: text.decode("utf-8", "replace").capitalize()
+        for number, text in db_file.texts(reading.database, "ENUM_API_TYPE", "id", "name")
+        if number not in _LAYERS or text.lower() == b"communication"
+    }
+    plain = reading.strings.names(table["name"])
+    name = np.zeros(len(plain), np.int32)
+    for layer in set(table["type"].tolist()):
+        mine = table["type"] == layer
+        prefix = layers.get(layer, str(layer))
+        name[mine] = reading.strings.texts.mapped(plain[mine], f"{prefix}@{{}}".format)
+    return block(CANN, table, name, reading.threads(table["globalTid"]), {"correlation": known(table["connectionId"])})
+
+
+def garbage_collections(reading: Reading) -> Block:
+    """GC_RECORD."""
+    table = timed(reading, db_file.integers(reading.database, "GC_RECORD", ["startNs", "endNs", "globalTid"]))
+    name = np.full(db_file.count(table), reading.strings.texts.code("GC"), np.int32)
+    return block(GC, table, name, reading.threads(table["globalTid"]), {})
+
+
+def marks(reading: Reading) -> Block:
+    """MSTX_EVENTS: ranges that the program marked; a mark without an end lasts no time."""
+    table = db_file.integers(reading.database, "MSTX_EVENTS", ["startNs", "endNs", "message", "globalTid"])
+    table["endNs"] = np.where(table["endNs"] == ABSENT, table["startNs"], table["endNs"])
+    table = timed(reading, table)
+    return block(_ANNOTATION, table, reading.strings.names(table["message"]), reading.threads(table["globalTid"]), {})
+
+
+def step_markers(reading: Reading, framework: list[Block]) -> Block:
+    """STEP_TIME as `ProfilerStep#N` on the main thread; nothing when the operators hold these already."""
+    table = timed(reading, db_file.integers(reading.database, "STEP_TIME", ["id", "startNs", "endNs"]))
+    codes = [code for text, code in reading.strings.known.items() if _STEP.fullmatch(text)]
+    if any(np.isin(part.name, codes).any() for part in framework):
+        table = db_file.select(table, np.zeros(db_file.count(table), np.bool_))
+    name = reading.strings.texts.codes(f"ProfilerStep#{number}" for number in table["id"].tolist())
+    pid, tid = main_thread(reading)
+    return block(_ANNOTATION, table, name, reading.tracks_of(table["id"] * 0, lambda _: (pid, tid)), {})
+
+
+def main_thread(reading: Reading) -> tuple[str, str]:
+    """Texts of process and thread id of the first process that has a thread of its own number, as on Linux."""
+    processes = list(dict.fromkeys(pid for pid, _ in reading.tracks))
+    pid = next((pid for pid in processes if (pid, pid) in reading.tracks), next(iter(processes), "0"))
+    return pid, pid

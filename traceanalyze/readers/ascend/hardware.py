@@ -1,0 +1,109 @@
+"""Tasks on an Ascend device: what each is by its type, and what the kernel table knows about it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from traceanalyze.readers.ascend import shared
+from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.readers.ascend.shared import Texts
+    from traceanalyze.readers.ascend.tables import Table
+
+CORES = frozenset({"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "DSA_SQE"})
+_KERNEL = re.compile(r"AI_?CORE|AI_VECTOR_CORE|MIX_AI[CV]|AI_?CPU|DSA\w*|KERNEL_\w+|AIC|AIV", re.IGNORECASE)
+_COPY = re.compile(r"(PCIE_DMA|SDMA)_SQE|MEMCPY_ASYNC|ASYNC_MEMCPY", re.IGNORECASE)
+_CONTROL = re.compile(
+    r"EVENT|PLACE_?HOLDER|PROFILING|NOTIFY|WRITE.?VALUE|WAIT.?VALUE|STARS_COMMON|SDMA$|RDMA|FLIP|CAPTURE|CMO|HCCL",
+    re.IGNORECASE,
+)
+_PART_OF_COLLECTIVE = re.compile(r"\w*(Aicpu|Aiv)Kernel")
+
+
+def task_category(task_type: str, name: str) -> str:
+    """Category of a device task by its type, and where that says little ("Other", none) by its name.
+
+    Kernels that implement a collective are part of it; everything that is no copy, event or part counts as a kernel.
+    """
+    if _PART_OF_COLLECTIVE.fullmatch(name):
+        return shared.CONTROL
+    if _KERNEL.fullmatch(task_type):
+        return shared.KERNEL
+    if name.upper().startswith(("MEMSET_ASYNC", "ASYNC_MEMSET")):
+        return shared.SET
+    if _COPY.match(task_type):
+        return shared.COPY
+    return shared.CONTROL if _CONTROL.match(task_type) or _CONTROL.match(name) else _other(name)
+
+
+def _other(name: str) -> str:
+    return shared.COPY if _COPY.match(name) else shared.KERNEL
+
+
+_TIMES = ("aicore_time", "aiv_time", "mac_time", "vec_time")
+_TEXTS = ("op_type", "core", "kernel_shapes", "kernel_dtypes")
+
+
+def kernel_columns(table: Table, row: NDArray[np.int64], texts: Texts) -> dict[str, NDArray[Any]]:
+    """What the kernel table says, by canonical name, in the order of `row`, positions in the table."""
+    out: dict[str, NDArray[Any]] = {name: table.durations(name)[row] for name in _TIMES}
+    out |= {name: table.integers(name)[row] for name in ("block_dim", "step")}
+    out["cube_utilisation"] = table.reals("cube_utilisation")[row]
+    for name in _TEXTS:
+        column = table.texts(name)
+        known = {text: NO_TEXT if text is None else texts.code(_plain(name, text)) for text in set(column)}
+        out[name] = np.array([known[text] for text in column], np.int32)[row]
+    return out
+
+
+def _plain(name: str, text: str) -> str:
+    if name == "kernel_shapes":
+        return text.strip('"')
+    return shared.kernel_dtypes(text) if name == "kernel_dtypes" else text
+
+
+def joined(
+    table: Table, start: NDArray[np.int64], stream: NDArray[np.int64], task: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Row of the kernel table for each task of the timeline, -1 for none.
+
+    A row belongs to the task with exactly its start, stream and task number; a row without numbers (level 0) to the
+    only task with its start.
+    """
+    times = table.times("start")
+    numbered = table.integers("stream") != ABSENT
+    moments = np.unique(times)
+    at = np.minimum(np.searchsorted(moments, start), max(len(moments) - 1, 0))
+    row = np.full(len(start), -1, np.int64)
+    if len(moments) == 0:
+        return row
+    exact = np.flatnonzero((moments[at] == start) & (start != ABSENT))
+    own = _key(at[exact], stream[exact], task[exact])
+    rows = np.flatnonzero(numbered)
+    theirs = _key(np.searchsorted(moments, times[rows]), table.integers("stream")[rows], table.integers("task")[rows])
+    row[exact] = _match(own, theirs, rows)
+    alone = exact[row[exact] < 0]
+    rows = np.flatnonzero(~numbered)
+    row[alone] = _match(at[alone], np.searchsorted(moments, times[rows]), rows)
+    return row
+
+
+def _key(moment: NDArray[np.int64], stream: NDArray[np.int64], task: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number for a moment (as its place among all), a stream and a task, whose numbers have 16 bits."""
+    key: NDArray[np.int64] = (moment << 32) | ((stream & 0xFFFF) << 16) | (task & 0xFFFF)
+    return key
+
+
+def _match(wanted: NDArray[np.int64], offered: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`rows` at the place of each wanted key among the offered ones, -1 where it is not offered."""
+    if len(offered) == 0:
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(offered, kind="stable")
+    at = np.minimum(np.searchsorted(offered[order], wanted), len(order) - 1)
+    return np.where(offered[order[at]] == wanted, rows[order[at]], -1)

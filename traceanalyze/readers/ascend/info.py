@@ -1,0 +1,132 @@
+"""What an Ascend profile says of itself in profiler_info and profiler_metadata; what is missing or damaged is noted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from traceanalyze.readers.ascend.folder import rank_of_name
+from traceanalyze.readers.header import lenient_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from traceanalyze.readers.ascend.folder import Profile
+
+_MOST_RANKS = 1 << 20
+_OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
+_ENVIRONMENT = re.compile(
+    r"(ASCEND|HCCL|ACL|ACLNN|TORCH_HCCL|PYTORCH_NPU|TORCH_NPU)_\w+|TASK_QUEUE_ENABLE|CPU_AFFINITY_CONF"
+    r"|HOST_CACHE_CAPACITY|MULTI_STREAM_MEMORY_REUSE|COMBINED_ENABLE|INF_NAN_MODE_ENABLE|OMP_NUM_THREADS"
+)
+"""Settings of the libraries; everything else of the environment is nobody's business."""
+_VERSIONS = {"torch_npu_version": "torch_npu", "cann_version": "cann", "torch_version": "torch"}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """A profile's own words about the recording."""
+
+    rank: int | None = None
+    rank_source: str = ""
+    world_size: int | None = None
+    level: str = ""
+    """Level_none, Level0, Level1, Level2; empty when unknown."""
+    options: Mapping[str, bool] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Process group by its name in the program → global ranks."""
+    group_names: Mapping[str, str] = field(default_factory=dict)
+    """What a group goes by in the tables (`group_name_7`, an address) → its name in the program."""
+    environment: Mapping[str, str] | None = None
+    """Settings of the vendor's libraries; an empty text is a variable that was not set. None where none are stated."""
+    notes: tuple[str, ...] = ()
+
+
+def read_about(profile: Profile) -> About:
+    """Understand what lies beside the tables. A damaged file is noted, never an error."""
+    notes: list[str] = []
+    info = _object_of(profile.info, notes)
+    metadata = _object_of(profile.metadata, notes)
+    config = _object(info.get("config"))
+    common, experimental = _object(config.get("common_config")), _object(config.get("experimental_config"))
+    groups, group_names = _groups(_object(metadata.get("parallel_group_info")))
+    distributed = _object(metadata.get("distributed_args"))
+    rank, source = _rank_of(profile, info, distributed)
+    return About(
+        rank=rank,
+        rank_source=source,
+        world_size=_natural(distributed.get("world_size")) or None,
+        level=str(experimental.get("_profiler_level") or ""),
+        options={name: bool(common[name]) for name in _OPTIONS if isinstance(common.get(name), bool)},
+        versions={name: str(info[key]) for key, name in _VERSIONS.items() if info.get(key)},
+        groups=groups,
+        group_names=group_names,
+        environment=_environment(metadata.get("ENV_VARIABLES")),
+        notes=tuple(notes),
+    )
+
+
+def _rank_of(profile: Profile, info: dict[str, Any], distributed: dict[str, Any]) -> tuple[int | None, str]:
+    """The rank and what it was taken from; -1 stands for "not distributed"."""
+    named = rank_of_name([profile.info.name] if profile.info else [])
+    for rank, source in (
+        (named, "profiler_info"),
+        (_natural(info.get("rank_id")), "profiler_info"),
+        (_natural(distributed.get("rank")), "profiler_metadata"),
+        (rank_of_name([profile.database.name] if profile.database else []), "file name"),
+    ):
+        if rank is not None:
+            return rank, source
+    return None, ""
+
+
+def _groups(listed: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:
+    """Ranks by name of the group, and its name by what the tables call it; equal names are numbered."""
+    groups: dict[str, tuple[int, ...]] = {}
+    names: dict[str, str] = {}
+    for key, value in listed.items():
+        entry = _object(value)
+        ranks = tuple(rank for rank in map(_natural, _list(entry.get("global_ranks"))) if rank is not None)
+        name = str(entry.get("group_name") or "")
+        if not name or not ranks:
+            continue
+        used = sum(other == name or other.startswith(f"{name} (") for other in groups)
+        names[key] = name if not used else f"{name} ({used + 1})"
+        groups[names[key]] = ranks
+    return groups, names
+
+
+def _environment(stated: object) -> dict[str, str] | None:
+    if not isinstance(stated, dict):
+        return None
+    return {name: str(value) for name, value in stated.items() if _ENVIRONMENT.fullmatch(str(name))}
+
+
+def _object_of(path: Path | None, notes: list[str]) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        return _object(lenient_json(path.read_bytes()))
+    except (OSError, ValueError):
+        notes.append(f"{path.name} cannot be read and was left out")
+        return {}
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _natural(value: object) -> int | None:
+    """A number from 0, bare or quoted."""
+    try:
+        number = int(value) if isinstance(value, (int, str)) else None
+    except ValueError:
+        return None
+    return number if number is not None and 0 <= number <= _MOST_RANKS else None

@@ -1,0 +1,244 @@
+"""The CSV files of an Ascend profile as columns: by name, whatever the version calls and orders them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.trace import VendorNumbers, VendorStep
+from traceanalyze.readers.ascend.csv_columns import cell_text, read_cells
+from traceanalyze.readers.ascend.shared import ABSENT, Allocations
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_NOTHING = frozenset({"", "N/A", "NA", "None", "null", "4294967295", "nan"})
+_KB, _MB = 1 << 10, 1 << 20
+_AROUND_TIMES = b' \t\r"'
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns by canonical name, cells as written; only those the file has. `short` counts rows cut off."""
+
+    columns: Mapping[str, list[bytes]]
+    rows: int
+    short: int = 0
+
+    def texts(self, name: str) -> list[str | None]:
+        """A column of texts, None where there is no value."""
+        column = self.columns.get(name)
+        if column is None:
+            return [None] * self.rows
+        known = {cell: None if (text := cell_text(cell)) in _NOTHING else text for cell in set(column)}
+        return [known[cell] for cell in column]
+
+    def integers(self, name: str) -> NDArray[np.int64]:
+        """A column of whole numbers, `ABSENT` where there is none."""
+        column = self.columns.get(name)
+        if column is None:
+            return np.full(self.rows, ABSENT, np.int64)
+        known = {cell: _integer(cell) for cell in set(column)}
+        return np.array([known[cell] for cell in column], np.int64)
+
+    def reals(self, name: str) -> NDArray[np.float64]:
+        """A column of numbers, NaN where there is none."""
+        column = self.columns.get(name)
+        if column is None:
+            return np.full(self.rows, np.nan)
+        known = {cell: _real(cell) for cell in set(column)}
+        return np.array([known[cell] for cell in column], np.float64)
+
+    def durations(self, name: str) -> NDArray[np.int64]:
+        """A column of microseconds as ns, `ABSENT` where there is none."""
+        return _rounded(self.reals(name), 1000)
+
+    def times(self, name: str) -> NDArray[np.int64]:
+        """A column of absolute microseconds as exact ns, `ABSENT` where there is none."""
+        column = self.columns.get(name)
+        if column is None:
+            return np.full(self.rows, ABSENT, np.int64)
+        return np.array([_time(cell) for cell in column], np.int64)
+
+    def sizes(self, name: str, unit: int) -> NDArray[np.int64]:
+        """A column of sizes as bytes, `ABSENT` where there is none."""
+        return _rounded(self.reals(name), unit)
+
+
+def _rounded(values: NDArray[np.float64], unit: int) -> NDArray[np.int64]:
+    known = np.isfinite(values) & (np.abs(values) < 2**53)
+    return np.where(known, np.rint(np.where(known, values, 0) * unit), ABSENT).astype(np.int64)
+
+
+def _integer(cell: bytes) -> int:
+    text = cell_text(cell)
+    try:
+        value = int(text) if text not in _NOTHING else ABSENT
+    except ValueError:
+        return ABSENT
+    return value if -(1 << 62) < value < 1 << 62 else ABSENT
+
+
+def _real(cell: bytes) -> float:
+    try:
+        return float(cell_text(cell))
+    except ValueError:
+        return np.nan
+
+
+def _time(cell: bytes) -> int:
+    """Exact ns of decimal microseconds; a number in scientific notation, as a spreadsheet saves it, is no time."""
+    whole, point, fraction = cell.strip(_AROUND_TIMES).partition(b".")
+    if not whole.isdigit() or (point and not fraction.isdigit()):
+        return ABSENT
+    return int(whole + fraction[:3].ljust(3, b"0"))
+
+
+def read_table(path: Path, wanted: Mapping[str, Sequence[str]]) -> Table | None:
+    """Read some columns of a CSV file; None when it has no header.
+
+    Args:
+        path: The file.
+        wanted: Canonical name → the names the column goes by in the header.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    cells = read_cells(path, wanted)
+    return None if cells is None else Table(cells.columns, cells.rows, cells.short)
+
+
+KERNELS = {
+    "op_type": ("Type", "OP Type"),
+    "core": ("Accelerator Core", "Task Type"),
+    "start": ("Start Time(us)", "Task Start Time(us)"),
+    "device": ("Device_id", "Device Id"),
+    "stream": ("Stream ID", "Stream Id"),
+    "task": ("Task ID", "Task Id"),
+    "step": ("Step Id",),
+    "block_dim": ("Block Dim", "Block Num"),
+    "kernel_shapes": ("Input Shapes",),
+    "kernel_dtypes": ("Input Data Types",),
+    "aicore_time": ("aicore_time(us)", "aic_time(us)"),
+    "aiv_time": ("aiv_time(us)",),
+    "mac_time": ("aic_mac_time(us)", "mac_time(us)"),
+    "vec_time": ("aiv_vec_time(us)", "vec_time(us)"),
+    "cube_utilisation": ("cube_utilization(%)",),
+}
+"""Columns of kernel_details (and op_summary)."""
+
+
+_STEPS = {
+    "device": ("Device_id",),
+    "step": ("Step",),
+    "computing": ("Computing",),
+    "communication": ("Communication",),
+    "not_overlapped": ("Communication(Not Overlapped)",),
+    "overlapped": ("Overlapped",),
+    "free": ("Free",),
+    "stage": ("Stage",),
+    "bubble": ("Bubble",),
+    "preparing": ("Preparing",),
+}
+
+
+def step_times(path: Path) -> VendorNumbers | None:
+    """The profile's own step times; None when the file has none."""
+    table = read_table(path, _STEPS)
+    if table is None or table.rows == 0:
+        return None
+    times = {name: table.durations(name).tolist() for name in list(_STEPS)[2:]}
+    numbers = [step_number(text) for text in table.texts("step")]
+    devices = table.integers("device").tolist()
+    return VendorNumbers(
+        source=path.name,
+        steps=tuple(
+            VendorStep(
+                step=numbers[row],
+                device=_known(devices[row]),
+                **{name: _known(values[row]) for name, values in times.items()},
+            )
+            for row in range(table.rows)
+        ),
+    )
+
+
+def step_number(text: str | None) -> int | None:
+    """`50`, `step50`, `ProfilerStep#50` as 50."""
+    digits = (text or "").strip().removeprefix("ProfilerStep#").removeprefix("step")
+    return int(digits) if digits.isdecimal() else None
+
+
+def _known(value: int) -> int | None:
+    return None if value == ABSENT else value
+
+
+_GRAPH_ENGINE = "cann::"
+"""Begin of the names of what the graph engine allocates from a pool of its own; all other rows are PyTorch's."""
+_OPERATOR_MEMORY = {
+    "name": ("Name",),
+    "size": ("Size(KB)",),
+    "at": ("Allocation Time(us)",),
+    "until": ("Release Time(us)",),
+    "allocated": ("Allocation Total Allocated(MB)",),
+    "reserved": ("Allocation Total Reserved(MB)",),
+    "allocated_after": ("Release Total Allocated(MB)",),
+    "reserved_after": ("Release Total Reserved(MB)",),
+    "device": ("Device Type",),
+}
+_MEMORY_RECORD = {
+    "component": ("Component",),
+    "at": ("Timestamp(us)",),
+    "allocated": ("Total Allocated(MB)",),
+    "reserved": ("Total Reserved(MB)",),
+    "device": ("Device Type",),
+}
+POOL = "PTA"
+"""The allocator of PyTorch in memory_record; GE and the sum of both are other curves."""
+
+
+def allocations(operators: Path | None, totals: Path | None) -> Allocations:
+    """Records of PyTorch's allocator: what operators allocate and release, and the totals at other times."""
+    parts = []
+    if operators is not None and (table := read_table(operators, _OPERATOR_MEMORY)) is not None:
+        size = table.sizes("size", _KB)
+        size[[(text or "").startswith(_GRAPH_ENGINE) for text in table.texts("name")]] = ABSENT
+        parts.append(_records(table, "at", size, "allocated", "reserved"))
+        parts.append(
+            _records(table, "until", np.where(size == ABSENT, ABSENT, -size), "allocated_after", "reserved_after")
+        )
+    if totals is not None and (table := read_table(totals, _MEMORY_RECORD)) is not None:
+        pool = np.array([text == POOL for text in table.texts("component")], np.bool_)
+        size = np.where(pool, 0, ABSENT)
+        changes = np.concatenate([part.ts for part in parts]) if parts else np.empty(0, np.int64)
+        size[np.isin(table.times("at"), changes)] = ABSENT
+        parts.append(_records(table, "at", size, "allocated", "reserved"))
+    return joined_allocations(parts)
+
+
+def joined_allocations(parts: Sequence[Allocations]) -> Allocations:
+    """Records of several tables one after another."""
+    names = ("ts", "bytes", "device", "device_type", "allocated", "reserved")
+    empty = np.empty(0, np.int64)
+    return Allocations(*(np.concatenate([empty, *(getattr(part, name) for part in parts)]) for name in names))
+
+
+def _records(table: Table, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Allocations:
+    """Rows with a time and a size; `size` is `ABSENT` in the others."""
+    ts = table.times(at)
+    rows = np.flatnonzero((ts != ABSENT) & (size != ABSENT))
+    devices = [_device(text) for text in table.texts("device")]
+    totals = [np.maximum(table.sizes(name, _MB), -1)[rows] for name in (allocated, reserved)]
+    kind, number = (np.array([device[i] for device in devices], np.int64)[rows] for i in (0, 1))
+    return Allocations(ts[rows], size[rows], number, kind, totals[0], totals[1])
+
+
+def _device(text: str | None) -> tuple[int, int]:
+    """`NPU:1` as (1, 1): kind as in PyTorch's records, and number."""
+    kind, _, number = (text or "").partition(":")
+    return int(kind.upper() != "CPU"), int(number) if number.strip().isdecimal() else 0

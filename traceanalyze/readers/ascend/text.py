@@ -1,0 +1,185 @@
+"""The text form of an Ascend profile: trace_view.json as the scanner found it, and the tables beside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.columns import Sparse
+from traceanalyze.model.trace import Device, Events, Flows
+from traceanalyze.readers.ascend import shared
+from traceanalyze.readers.ascend.hardware import CORES, joined, kernel_columns, task_category
+from traceanalyze.readers.ascend.info import read_about
+from traceanalyze.readers.ascend.planes import operations, put_operations, put_tasks, taken, tasks
+from traceanalyze.readers.ascend.processes import Places, Process, places
+from traceanalyze.readers.ascend.shared import ABSENT, Columns, Parts, Texts
+from traceanalyze.readers.ascend.side import Side, read_side
+from traceanalyze.readers.header import process_names, thread_names
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.trace import Origin, ReadReport, Trace
+    from traceanalyze.readers.ascend.folder import Profile
+    from traceanalyze.readers.ascend.info import About
+    from traceanalyze.readers.scan import Scan
+
+_PROCESSES = frozenset({"Ascend Hardware", "CANN", "Overlap Analysis"})
+_CATEGORIES = frozenset({"async_npu", "async_task_queue", "enqueue", "dequeue"})
+_HOST_FIELDS = ("sequence", "fwd_thread", "stack", "module", "concrete")
+_HOST_CATEGORIES = {"enqueue": shared.QUEUE, "dequeue": shared.QUEUE, "GC": shared.GC}
+_WHOLE_PROCESS = {Process.GC: shared.GC, Process.CANN: shared.CANN, Process.OVERLAP: shared.OVERLAP}
+_FLOWS = frozenset({"async_npu", "fwdbwd"})
+
+
+_IN_HEAD = re.compile(
+    rb'"(?:async_npu|async_task_queue|enqueue|dequeue|torch_to_npu|HostToDevice|Task Type|connection_id'
+    rb'|Ascend Hardware|CANN|Overlap Analysis)"|"ts"\s*:\s*"'
+)
+
+
+def looks_ascend(head: bytes) -> bool:
+    """Whether the beginning of a trace looks like that of an Ascend profile; what was scanned decides in the end."""
+    return _IN_HEAD.search(head) is not None
+
+
+def is_ascend(found: Scan) -> bool:
+    """Whether a scanned trace is that of an Ascend profile, by its processes, else by its categories."""
+    if _PROCESSES & {name.partition(" [")[0] for name in process_names(found.metadata).values()}:
+        return True
+    used = np.zeros(len(found.strings), np.bool_)
+    used[found.events.cat] = True
+    used[found.flows.cat] = True
+    return any(found.strings.text(code) in _CATEGORIES for code in np.flatnonzero(used).tolist())
+
+
+def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport) -> Trace:
+    """The trace of one rank.
+
+    Args:
+        found: The scanned trace_view.json.
+        profile: The files it belongs to.
+        origin: Path as the user names it, and sizes.
+        read: What reading had to leave out.
+    """
+    texts = Texts(found.strings)
+    about, side = read_about(profile), read_side(profile)
+    place = places(found, side.only_device)
+    made = _Making(found, texts, place, side, about)
+    parts = Parts(
+        texts=texts,
+        tracks=place.tracks,
+        events=made.events(),
+        instants=shared.no_instants() if side.memory is None else shared.memory_instants(side.memory, texts, track=0),
+        flows=made.flows(),
+        process_names=process_names(found.metadata),
+        thread_names=thread_names(found.metadata),
+        devices=tuple(Device(number, "") for number in sorted({n for n in place.device.tolist() if n >= 0})),
+        vendor=side.vendor,
+    )
+    return shared.assemble(
+        parts, about, replace(origin, form="text", pid=place.host), replace(read, notes=(*read.notes, *side.notes))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What the tables of the trace are made of."""
+
+    found: Scan
+    texts: Texts
+    place: Places
+    side: Side
+    about: About
+
+    def events(self) -> Events:
+        scanned, texts = self.found.events, self.texts
+        process = self.place.process[scanned.track]
+        cat = self._categories(process)
+        columns = Columns(len(scanned))
+        device = self.place.device[scanned.track]
+        on_device = np.flatnonzero(device >= 0)
+        columns.put("device", on_device, device[on_device])
+        self._put_hardware(np.flatnonzero(process == Process.HARDWARE), cat, columns)
+        put_operations(self.found, self.place, texts, self.about, columns)
+        put_tasks(self.found, self.place, columns)
+        fields = {name: scanned.fields[name] for name in _HOST_FIELDS}
+        fields["correlation"], fields["queue_id"] = scanned.fields["connection"], scanned.fields["queue_id"]
+        for name, change in (("shapes", shared.shapes_as_json), ("dtypes", shared.dtypes_as_json)):
+            column = scanned.fields[name]
+            fields[name] = Sparse(column.row, texts.mapped(column.value, change))
+        fields = {name: column for name, column in fields.items() if len(column.row)}
+        track = self.place.track_map[scanned.track]
+        return Events(scanned.ts, scanned.dur, scanned.name, cat, track, fields | columns.fields())
+
+    def _categories(self, process: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Category of every event in the model's words."""
+        found, texts = self.found, self.texts
+        cat = found.events.cat.copy()
+        host = np.flatnonzero(process == Process.HOST)
+        renamed = found.strings.lookup(
+            cat[host], lambda text: texts.code(_HOST_CATEGORIES[text]) if text in _HOST_CATEGORIES else -1
+        )
+        cat[host[renamed >= 0]] = renamed[renamed >= 0]
+        for kind, ours in _WHOLE_PROCESS.items():
+            cat[process == kind] = texts.code(ours)
+        hardware = np.flatnonzero(process == Process.HARDWARE)
+        cat[hardware] = self._task_categories(hardware)
+        cat[operations(found, self.place)] = texts.code(shared.KERNEL)
+        cat[tasks(found, self.place)] = texts.code(shared.HCCL_TASK)
+        return cat
+
+    def _task_categories(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The same for tasks on the hardware, decided once a distinct (type, name)."""
+        strings = self.found.strings
+        kind = np.maximum(taken(self.found, "task_type", rows, 0), 0).astype(np.int64)
+        key, position = np.unique(kind * len(strings) + self.found.events.name[rows], return_inverse=True)
+        decided = [
+            self.texts.code(task_category(strings.text(code // len(strings)), strings.text(code % len(strings))))
+            for code in key.tolist()
+        ]
+        out: NDArray[np.int32] = np.array(decided, np.int32)[position.reshape(-1)]
+        return out
+
+    def _put_hardware(self, rows: NDArray[np.int64], cat: NDArray[np.int32], columns: Columns) -> None:
+        """Streams of device tasks, sizes and directions of copies, and what the kernel table says of kernels."""
+        found, texts = self.found, self.texts
+        stream = taken(found, "task_stream", rows)
+        stream = np.where(stream == ABSENT, self.place.number[found.events.track[rows]], stream)
+        columns.put("stream", rows, stream)
+        copies = rows[cat[rows] == texts.code(shared.COPY)]
+        columns.put("bytes", copies, taken(found, "task_bytes", copies))
+        directions = texts.mapped(taken(found, "operation", copies, -1).astype(np.int32), shared.copy_direction)
+        columns.put("copy_kind", copies, directions)
+        kernel = cat[rows] == texts.code(shared.KERNEL)
+        kernels, streams = rows[kernel], stream[kernel]
+        cores = texts.mapped(
+            taken(found, "task_type", kernels, -1).astype(np.int32),
+            # "AI_CORE" stands for vector kernels too in the timeline of some versions.
+            lambda text: text if text in CORES and text != "AI_CORE" else None,
+        )
+        columns.put("core", kernels, cores)
+        if self.side.kernels is None:
+            return
+        row = joined(self.side.kernels, found.events.ts[kernels], streams, taken(found, "task", kernels))
+        known = np.flatnonzero(row >= 0)
+        for name, values in kernel_columns(self.side.kernels, row[known], texts).items():
+            stated = np.flatnonzero(shared.present(values))
+            columns.put(name, kernels[known[stated]], values[stated])
+
+    def flows(self) -> Flows:
+        """Arrows from operators to device events and from forward to backward; without CANN's calls also its own."""
+        flows = self.found.flows
+        calls = (self.place.process[self.found.events.track] == Process.CANN).any()
+        wanted = _FLOWS if calls else _FLOWS | {"HostToDevice"}
+        kept = np.flatnonzero(self.found.strings.lookup(flows.cat, lambda text: text in wanted))
+        return Flows(
+            flows.ts[kept],
+            self.place.track_map[flows.track[kept]],
+            flows.cat[kept],
+            flows.id[kept],
+            flows.phase[kept],
+        )

@@ -1,0 +1,146 @@
+"""A recording of the running process: the profiler, the allocator's history, and what they leave in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from traceanalyze.record.allocator import dump_snapshot, watch_allocator
+from traceanalyze.record.backends import Device, find_device, make_profiler
+from traceanalyze.record.identity import rank_and_world, refuse_recorded
+from traceanalyze.record.options import RecordOptions
+from traceanalyze.record.requirements import require_torch
+from traceanalyze.record.run_file import write_run
+
+if TYPE_CHECKING:
+    import os
+    from types import TracebackType
+
+
+def record(
+    folder: str | os.PathLike[str],
+    *,
+    wait: int = 5,
+    warmup: int = 3,
+    active: int = 5,
+    shapes: bool = True,
+    stacks: bool = False,
+    memory: bool = False,
+    snapshot: bool = True,
+    light: bool = False,
+) -> Recording:
+    """Record a loop of your own.
+
+        with traceanalyze.record("run") as recording:
+            for batch in loader:
+                train_step(batch)
+                recording.step()
+
+    Args:
+        folder: Where the recording goes; made if need be. All ranks of a job share it.
+        wait: Steps before the profiler is switched on.
+        warmup: Steps under the profiler that are thrown away.
+        active: Steps recorded.
+        shapes: Shapes of the operators' inputs.
+        stacks: Python stacks; slows the host.
+        memory: Every allocation as an event; slows the host.
+        snapshot: History and snapshot of the device's allocator.
+        light: Device activities and step marks alone, for timing.
+
+    Raises:
+        UsageError: torch is missing, an option is wrong, or the folder holds a recording of this rank.
+    """
+    options = RecordOptions(wait, warmup, active, shapes, stacks, memory, snapshot, light)
+    return Recording(Path(folder), options)
+
+
+class Recording:
+    """One recording of this process; a context manager. `step()` ends a step of the loop."""
+
+    def __init__(self, folder: Path, options: RecordOptions) -> None:
+        require_torch()
+        self.folder, self.options = folder, options
+        self.steps = 0
+        """Steps ended so far."""
+        self.files: list[str] = []
+        """Traces written, names in the folder."""
+        self.snapshots: list[str] = []
+        """Snapshots written, names in the folder."""
+        self.troubles: list[str] = []
+        """What could not be recorded, and why."""
+        self._device: Device | None = None
+        self._profiler: Any = None
+        self._running = False
+
+    def prepare(self) -> None:
+        """Make the folder and watch the allocator; asks no device for anything."""
+        refuse_recorded(self.folder, rank_and_world()[0])
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.options.with_snapshot:
+            watch_allocator(self._out_of_memory, lambda why: self.troubles.append(f"no memory history: {why}"))
+
+    def start(self) -> None:
+        """Start the profiler: the first step begins."""
+        self._device = find_device()
+        self._profiler = make_profiler(
+            self._device, self.options, self.folder, lambda: rank_and_world()[0], self.files.append
+        )
+        self._profiler.start()
+        self._running = True
+
+    def step(self) -> None:
+        """The step ends here, and the next begins."""
+        self.steps += 1
+        if self._profiler is None:
+            self.start()
+        if self._running:
+            self._profiler.step()
+            if self.done:
+                self._stop_profiler()
+
+    @property
+    def done(self) -> bool:
+        """Whether all steps that were asked for are recorded."""
+        return self.steps >= self.options.steps
+
+    def finish(self) -> None:
+        """Stop: write what there is, the allocator's snapshot and `run.json`."""
+        rank = rank_and_world()
+        try:
+            self._stop_profiler()
+        finally:
+            if self.options.with_snapshot:
+                self._dump(f"snapshot_rank{rank[0]}.pickle")
+        # Without a step the script may not have chosen its devices, but it has ended now.
+        device = self._device or find_device()
+        write_run(self.folder, self.options, device, rank, self.steps, [*self.files, *self.snapshots])
+
+    def _stop_profiler(self) -> None:
+        if self._running:
+            self._running = False
+            self._profiler.stop()
+
+    def _out_of_memory(self) -> None:
+        """Of a script that goes on after a failed request, only the first."""
+        name = f"snapshot_rank{rank_and_world()[0]}_oom.pickle"
+        if name not in self.snapshots:
+            self._dump(name)
+
+    def _dump(self, name: str) -> None:
+        try:
+            if dump_snapshot(self.folder / name):
+                self.snapshots.append(name)
+        except Exception as error:  # noqa: BLE001, RUF100 - a snapshot that fails must not take the trace with it
+            self.troubles.append(f"no {name}: {type(error).__name__}: {error}")
+
+    def __enter__(self) -> Self:
+        """Begin the first step."""
+        self.prepare()
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Write everything, whether the loop ended well or not."""
+        self.finish()

@@ -1,0 +1,59 @@
+"""Whose recording it is: rank, host and process, and the names of files that say so."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from traceanalyze.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+TRACES = "*.pt.trace.json.gz"
+_ASCEND = "*_ascend_pt"
+_UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
+
+
+def rank_and_world(environment: Mapping[str, str] = os.environ) -> tuple[int, int | None]:
+    """Rank and size of the job, from torch.distributed where it is in use, else from RANK and WORLD_SIZE; rank 0 else.
+
+    The size is None where nothing states it.
+    """
+    import torch.distributed as job
+
+    if job.is_available() and job.is_initialized():
+        return job.get_rank(), job.get_world_size()
+    rank, world = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
+    return int(rank) if rank.isdecimal() else 0, int(world) if world.isdecimal() else None
+
+
+def worker_name(rank: int) -> str:
+    """`rank0_host_pid`."""
+    return f"rank{rank}_{_UNSAFE.sub('-', socket.gethostname())}_{os.getpid()}"
+
+
+def trace_name(rank: int) -> str:
+    """`rank0_host_pid.time.pt.trace.json.gz`: the name TensorBoard's plugin knows, with the rank."""
+    return f"{worker_name(rank)}.{time.time_ns()}.pt.trace.json.gz"
+
+
+def refuse_recorded(folder: Path, rank: int | None = None) -> None:
+    """Two recordings of a rank in one folder would be taken for one run.
+
+    Args:
+        folder: Where the recording is to go.
+        rank: Look for recordings of this rank only.
+
+    Raises:
+        UsageError: There is one already, or the folder is a file.
+    """
+    start = "" if rank is None else f"rank{rank}_"
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: this is a file; give a folder for the recording")
+    if any(folder.glob(f"{start}{TRACES}")) or any(folder.glob(f"{start}{_ASCEND}")):
+        raise UsageError(f"{folder}: holds a recording already; give another folder")

@@ -1,0 +1,182 @@
+"""A comparison as a page of text: verdict, both sides, the overall table, the causes, how far to trust them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.console.style import printable
+from traceanalyze.report.console.tables import WIDE, pick, table_lines
+from traceanalyze.report.console.wrap import display_width, padded
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.paths import told_apart
+from traceanalyze.report.view import Detail, View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.report.console.style import Style
+    from traceanalyze.report.model import CompareReport, Message, Row, Table
+
+OF_WEIGHT = 0.001
+"""Share of all changes from which a cause is shown without being asked for."""
+_FIRST = ("overall_metrics", "memory_peak", "link_rates")
+_BRIEF = {
+    "communication_compare": (
+        "collective group base_total_ns candidate_total_ns diff_ns ratio exposed_diff_ns base_calls candidate_calls"
+    ),
+    "module_compare_statistic": "module op base_self_ns candidate_self_ns self_diff_ns ratio base_total_ns",
+    "module_compare": "module base_op candidate_op base_self_ns candidate_self_ns self_diff_ns ratio",
+    "operator_compare_statistic": "op base_device_ns candidate_device_ns diff_ns ratio base_calls candidate_calls",
+    "operator_compare": "order base_op candidate_op base_device_ns candidate_device_ns diff_ns ratio",
+    "memory_compare_statistic": "op base_bytes candidate_bytes diff_bytes ratio base_calls candidate_calls",
+    "memory_compare": "order base_op base_size_bytes candidate_op candidate_size_bytes diff_size_bytes ratio",
+    "api_compare": "api base_self_ns candidate_self_ns self_diff_ns self_ratio base_calls candidate_calls",
+    "kernel_compare": "kernel base_total_ns candidate_total_ns diff_ns total_ratio base_calls candidate_calls work",
+    "kernel_type_compare": "kernel_type base_total_ns candidate_total_ns diff_ns total_ratio work",
+}
+"""Columns that tell most; the others are in the workbook and in JSON."""
+_NEVER = ("compare_sides", "compare_options", "causes")
+
+
+def render(report: CompareReport, texts: Texts, style: Style, view: View | None = None) -> str:
+    """The comparison as text, ending in a newline."""
+    formatter = Formatter(texts, report.resolution_ns, parts=2 if style.width >= WIDE else 1)
+    return _Page(report, formatter, style, view or View()).text()
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    report: CompareReport
+    formatter: Formatter
+    style: Style
+    view: View
+
+    def text(self) -> str:
+        report = self.report
+        verdict = self.formatter.sentences(report.verdict)
+        blocks = [self._painted(verdict, "bold")]
+        if self.view.detail > Detail.QUIET:
+            blocks.append("\n".join([*self._sides(), *(self._sentence(note) for note in report.notes)]))
+            blocks += self._tables()
+            blocks += self._missing()
+            blocks += self._listed("caveats", report.caveats, "yellow")
+            blocks += self._listed("quality", report.quality, "")
+        return "\n\n".join(blocks) + "\n"
+
+    def _sides(self) -> Iterator[str]:
+        """Base and candidate, a line each."""
+        words = self.formatter.texts.messages
+        width = max(display_width(words["base"]), display_width(words["candidate"]))
+        names = told_apart(*self.report.paths)
+        for key, path, pieces in zip(("base", "candidate"), names, self.report.sides, strict=True):
+            name = self.style.shorten(printable(path), self.style.width // 2)
+            rest = [self.formatter.message(piece) for piece in pieces if piece.key != "side_path"]
+            label = f"{padded(words[key], width)}  "
+            text = self.style.wrap(printable(" · ".join([name, *rest])), " " * display_width(label), first=label)
+            yield "\n".join(self.style.paint(line, "dim") for line in text.splitlines())
+
+    def _tables(self) -> Iterator[str]:
+        tables = self.report.tables
+        first = [tables[key] for key in _FIRST if key in tables and _has_rows(tables[key])]
+        if self.view.detail < Detail.VERBOSE:
+            first = [_shallow(table) for table in first]
+        overall = any(table.key == "overall_metrics" for table in first)
+        for table in first if overall else (tables["step_difference"], *first):
+            yield self._table(table)
+        yield from self._causes(tables["causes"])
+        if self.view.detail == Detail.VERBOSE:
+            shown = {*_FIRST, *_NEVER} | (set() if overall else {"step_difference"})
+            for table in self.report.listing:
+                if table.key not in shown and _has_rows(table):
+                    yield self._table(_brief(table))
+
+    def _causes(self, causes: Table) -> Iterator[str]:
+        """Slower and faster apart; nothing is said of causes where nothing differs."""
+        rows = () if isinstance(causes.rows, NotMeasured) else causes.rows
+        if not rows:
+            return
+        diffs = cast("tuple[int, ...]", causes.column("diff_ns"))
+        least = 0 if self.view.detail == Detail.VERBOSE else OF_WEIGHT * sum(map(abs, diffs))
+        for key, sign in (("slower", 1), ("faster", -1)):
+            picked = tuple(row for row, diff in zip(rows, diffs, strict=True) if diff * sign > 0)
+            weighty = sum(diff * sign > 0 and abs(diff) >= least for diff in diffs)
+            if weighty:
+                top = min(self.view.top, weighty)
+                yield self._table(replace(causes, key=key, rows=picked, total=None), top)
+            else:
+                yield self.formatter.texts.messages[f"no_{key}"]
+
+    def _table(self, table: Table, top: int | None = None) -> str:
+        picked = pick(table, top or self.view.top, everything=self.view.detail == Detail.VERBOSE)
+        words = self.formatter.texts.messages
+        lines = [self._painted(self.formatter.title(table), "bold")]
+        lines += table_lines(table, picked, self.formatter, self.style)
+        if picked.left_out:
+            counts = {"count": picked.left_out, "all": len(picked.rows) + picked.left_out}
+            lines.append(self._painted(words["more_rows"].format(**counts), "dim"))
+        missing = {value.reason: None for row in picked.rows for value in row if isinstance(value, NotMeasured)}
+        if missing:
+            lines.append(self._painted(self.formatter.legend(missing), "dim"))
+        return "\n".join([*lines, *(self._sentence(note) for note in table.notes)])
+
+    def _missing(self) -> Iterator[str]:
+        """Sections that cannot be compared, each with its reason, once."""
+        texts = self.formatter.texts
+        reasons: dict[str, list[str]] = {}
+        for table in self.report.listing:
+            if isinstance(table.rows, NotMeasured):
+                reasons.setdefault(texts.reasons[table.rows.reason], []).append(self.formatter.topic(table))
+        if reasons:
+            items = [self.formatter.said_of(titles, reason) for reason, titles in reasons.items()]
+            yield self._items("not_compared", items, "")
+
+    def _listed(self, title: str, sentences: tuple[Message, ...], colour: str) -> Iterator[str]:
+        if sentences:
+            yield self._items(title, [printable(self.formatter.message(item)) for item in sentences], colour)
+
+    def _items(self, title: str, items: list[str], colour: str) -> str:
+        wrapped = [self.style.wrap(item, "  ", first="- ") for item in items]
+        lines = [self.style.paint(line, colour) for item in wrapped for line in item.splitlines()]
+        return "\n".join([self.style.paint(self.formatter.texts.messages[title], "bold"), *lines])
+
+    def _sentence(self, message: Message) -> str:
+        return self.style.wrap(printable(self.formatter.message(message)))
+
+    def _painted(self, text: str, colour: str) -> str:
+        lines = self.style.wrap(printable(text)).splitlines()
+        return "\n".join(self.style.paint(line, colour) for line in lines)
+
+
+_ALWAYS = ("comm_wait", "comm_transfer")
+
+
+def _shallow(table: Table) -> Table:
+    """Without rows more than one level in, but for what every comparison of several ranks turns on."""
+    if table.level is None or isinstance(table.rows, NotMeasured):
+        return table
+    at = [column.key for column in table.columns].index(table.level)
+    return replace(table, rows=tuple(row for row in table.rows if row[at] in {0, 1} or row[0] in _ALWAYS))
+
+
+def _brief(table: Table) -> Table:
+    """The columns that tell most."""
+    keys = [column.key for column in table.columns]
+    chosen = [keys.index(key) for key in _BRIEF.get(table.key, "").split()] or list(range(len(keys)))
+
+    def short(row: Row) -> Row:
+        return tuple(row[index] for index in chosen)
+
+    rows = () if isinstance(table.rows, NotMeasured) else table.rows
+    return replace(
+        table,
+        columns=tuple(table.columns[index] for index in chosen),
+        rows=tuple(short(row) for row in rows),
+        total=None if table.total is None else short(table.total),
+    )
+
+
+def _has_rows(table: Table) -> bool:
+    return not isinstance(table.rows, NotMeasured) and bool(table.rows)

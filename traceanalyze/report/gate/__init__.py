@@ -1,0 +1,1 @@
+"""What the gate says, for terminals, CI systems and programs."""

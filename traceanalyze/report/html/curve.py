@@ -1,0 +1,206 @@
+"""Curves over the first column of a table: a picture that needs no script, and the numbers behind it for the script.
+
+The picture is drawn in units of its own and stretched to the room there is; zooming only chooses which part is seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, cast
+
+from traceanalyze.report.html.tables import rows_of
+from traceanalyze.report.html.text import data, element, safe
+from traceanalyze.report.model import SIZES, TIMES, Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.report.format import Formatter
+    from traceanalyze.report.model import Column, Table
+
+WIDE, HIGH = 100_000, 1_000
+_TICKS = 5
+_LABEL = 0.06
+"""Part of the height that a label takes."""
+_HUE = 137.5
+"""Degrees between the colours of neighbours: no two of twenty are alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """One of the areas on top of each other."""
+
+    label: str
+    amounts: tuple[int, ...]
+    blocks: tuple[int, ...] = ()
+    stack: tuple[str, ...] = ()
+
+
+def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
+    """The picture of a table with `plot` or `stack`; nothing where there are no two points.
+
+    Args:
+        table: What is drawn.
+        groups: Describes the bands, a row each, where there is such a table.
+        formatter: How values are written.
+    """
+    if len(rows_of(table)) < 2:
+        return ""
+    bands = _bands(table, groups, formatter)
+    at = _numbers(table, table.columns[0].key)
+    outer, inner = (_numbers(table, key) for key in table.plot[:2]) if table.plot else ([], [])
+    top = max([1, *outer, *inner, *_sums(bands)])
+    paths = []
+    if table.plot:
+        paths += [_area(at, outer, top, css="outer")] if table.plot[0] != table.plot[1] else []
+        paths += [_area(at, inner, top, css="inner")] if not bands else []
+    levels = list(accumulate((band.amounts for band in bands), _added))
+    # The highest first, so that each covers what lies below it.
+    paths += [_area(at, levels[index], top, css="band", number=index) for index in reversed(range(len(bands)))]
+    words = formatter.texts.messages
+    kind = table.columns[0].kind
+    amount = next(column for column in table.columns if column.kind in SIZES)
+    ticks = [at[0] + (at[-1] - at[0]) * place // (_TICKS - 1) for place in range(_TICKS)]
+    below = "".join(element("span", safe(formatter.value(kind, tick))) for tick in ticks)
+    lines, beside = _scale(top, amount.kind, formatter)
+    picture = element(
+        "svg",
+        lines + "".join(paths),
+        viewBox=f"0 0 {WIDE} {HIGH}",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=formatter.title(table),
+    )
+    heading = element("div", safe(formatter.texts.columns[table.columns[0].key]), class_="x-name")
+    drawn = f'<div class="y">{beside}</div><div class="room">{picture}</div><div class="x">{below}</div>{heading}'
+    numbers = data(_behind(table, bands, at, formatter))
+    help_ = element("p", safe(words["curve_help"]), class_="aside script")
+    return f'<figure class="curve" data-top="{top}">{drawn}{numbers}</figure>{_key(table, bands, formatter)}{help_}'
+
+
+def _numbers(table: Table, key: str) -> list[int]:
+    return [value if isinstance(value, int) else 0 for value in table.column(key)]
+
+
+def _added(low: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(low, more, strict=True))
+
+
+def _sums(bands: Sequence[Band]) -> list[int]:
+    return [sum(amounts) for amounts in zip(*(band.amounts for band in bands), strict=True)]
+
+
+def _bands(table: Table, groups: Table | None, formatter: Formatter) -> list[Band]:
+    """Bands that are not empty throughout, named by their groups, else by their columns."""
+    names = {column.key: formatter.texts.columns[column.key] for column in table.columns}
+    found = []
+    for index, key in enumerate(table.stack):
+        amounts = tuple(_numbers(table, key))
+        counts = key.removesuffix("_bytes") + "_blocks"
+        blocks = tuple(_numbers(table, counts)) if counts in names else ()
+        label, stack = names[key], tuple[str, ...]()
+        if groups is not None:
+            label, stack = _described(groups, index, formatter)
+        if any(amounts):
+            found.append(Band(label, amounts, blocks, stack))
+    return found
+
+
+def _described(groups: Table, index: int, formatter: Formatter) -> tuple[str, tuple[str, ...]]:
+    """Category and line of a group, and its call stack."""
+    values = {column.key: (column, value) for column, value in zip(groups.columns, rows_of(groups)[index], strict=True)}
+    shown = [formatter.value(*_kind(*values[key])) for key in ("memory_category", "source_line")]
+    stack = values["call_stack"][1]
+    return " · ".join(filter(None, shown)), tuple(stack.split("\n")) if isinstance(stack, str) and stack else ()
+
+
+def _kind(column: Column, value: object) -> tuple[Kind, str]:
+    return column.kind, cast(str, value)
+
+
+def _area(at: Sequence[int], values: Sequence[int], top: int, *, css: str, number: int | None = None) -> str:
+    """From the ground up to the values; each holds until the next."""
+    first, span = at[0], max(at[-1] - at[0], 1)
+    x, y, path = 0, HIGH, [f"M0,{HIGH}"]
+    for place, value in zip(at, values, strict=True):
+        right, high = (place - first) * WIDE // span, HIGH - round(value * HIGH / top)
+        if high != y:
+            path.append(f"h{right - x}v{high - y}" if right != x else f"v{high - y}")
+            x, y = right, high
+    path.append(f"H{WIDE}V{HIGH}z")
+    style = None if number is None else f"--hue:{round(number * _HUE) % 360}"
+    return element(
+        "path", "", class_=css, d="".join(path), style=style, data_band=None if number is None else str(number)
+    )
+
+
+def _scale(top: int, kind: Kind, formatter: Formatter) -> tuple[str, str]:
+    """Lines at round amounts, and their labels."""
+    step = 1
+    while top / step >= 6:
+        step *= 2
+    lines, labels = [], []
+    amounts = list(range(0, top + 1, step))
+    # The highest value, where it has room above the last line.
+    amounts += [top] if top - amounts[-1] > top * _LABEL else []
+    for amount in amounts:
+        share = amount / top
+        lines.append(f'<path class="grid" d="M0,{HIGH * (1 - share):.0f}H{WIDE}"/>')
+        labels.append(f'<span style="bottom:{share:.2%}">{safe(formatter.value(kind, amount))}</span>')
+    return "".join(lines), "".join(labels)
+
+
+def _key(table: Table, bands: Sequence[Band], formatter: Formatter) -> str:
+    """What the colours mean; the call stack of a group behind its name."""
+    if not bands:
+        keys = dict.fromkeys(table.plot[:2])
+        names = [formatter.texts.columns[key] for key in keys]
+        css = ["outer", "inner"] if len(names) > 1 else ["inner"]
+        items = [f'<li><i class="{mark}"></i>{safe(name)}</li>' for mark, name in zip(css, names, strict=True)]
+        return f'<ul class="legend">{"".join(items)}</ul>'
+    amount = next(column.kind for column in table.columns if column.kind in SIZES)
+    items = []
+    for number, band in reversed(list(enumerate(bands))):
+        most = safe(f"≤ {formatter.value(amount, max(band.amounts))}")
+        name = f'<i style="--hue:{round(number * _HUE) % 360}"></i>{safe(band.label)} <small>{most}</small>'
+        if band.stack:
+            frames = "\n".join(safe(frame) for frame in band.stack)
+            name = f"<details><summary>{name}</summary><pre>{frames}</pre></details>"
+        items.append(f'<li data-band="{number}">{name}</li>')
+    return f'<ul class="legend bands">{"".join(items)}</ul>'
+
+
+def _behind(table: Table, bands: Sequence[Band], at: Sequence[int], formatter: Formatter) -> dict[str, object]:
+    """Numbers and words for the script."""
+    texts = formatter.texts
+    stacked = set(table.stack)
+    columns = [column for column in table.columns if not column.machine and column.key not in stacked]
+    known = [column for column in columns if any(value is not None for value in table.column(column.key))]
+    shown = [
+        {
+            "name": texts.columns[column.key],
+            "kind": _of(column.kind),
+            "values": [_plain(value) for value in table.column(column.key)],
+        }
+        for column in known
+    ]
+    return {
+        "resolution": formatter.resolution_ns,
+        "at": list(at),
+        "kind": _of(table.columns[0].kind),
+        "shown": shown,
+        "bands": [
+            {"name": band.label, "values": band.amounts, "blocks": band.blocks, "stack": band.stack} for band in bands
+        ],
+        "sum": "" if table.plot else texts.columns["block_bytes"],
+        "blocks": texts.columns["blocks"],
+    }
+
+
+def _plain(value: object) -> int | float | None:
+    return value if isinstance(value, int | float) else None
+
+
+def _of(kind: Kind) -> str:
+    return "time" if kind in TIMES else "memory" if kind in {Kind.MEMORY, Kind.MEMORY_CHANGE} else "count"

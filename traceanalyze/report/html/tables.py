@@ -1,0 +1,139 @@
+"""Tables of a report as HTML: numbers sort as numbers, long ones stop and say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.format import column_units
+from traceanalyze.report.html.text import element, safe, sentence
+from traceanalyze.report.model import SIZES, TIMES, Kind, Layout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from traceanalyze.report.format import Formatter
+    from traceanalyze.report.model import Column, Row, Table, Value
+    from traceanalyze.units import Unit
+
+MAX_ROWS = 500
+"""Rows of a table in a page: more are slow to open, and nobody reads them."""
+_RECORDS_ABREAST = 3
+"""Records shown as names and values beside each other; more are rows."""
+_LONG = 36
+"""Letters of a text that is broken into lines."""
+_NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER})
+
+
+def rows_of(table: Table) -> tuple[Row, ...]:
+    """Rows of a table; none where it was not measured."""
+    return () if isinstance(table.rows, NotMeasured) else table.rows
+
+
+def table_html(table: Table, formatter: Formatter) -> str:
+    """The table, and below it what was left out, why values are missing, and its notes."""
+    shown = rows_of(table)[:MAX_ROWS]
+    is_record = table.layout == Layout.RECORD and len(shown) <= _RECORDS_ABREAST
+    drawn = _record(table, shown, formatter) if is_record else _rows(table, shown, formatter)
+    return f'<div class="wide">{drawn}</div>' + "".join(_below(table, shown, formatter))
+
+
+def _below(table: Table, shown: Sequence[Row], formatter: Formatter) -> Iterator[str]:
+    words = formatter.texts
+    count = len(rows_of(table))
+    if count > len(shown):
+        kept = words.messages["rows_left_out"].format(kept=f"{len(shown):,}", count=f"{count:,}")
+        yield element("p", safe(kept), class_="aside")
+    missing = {value.reason: None for row in shown for value in row if isinstance(value, NotMeasured)}
+    if missing:
+        yield element("p", safe(formatter.legend(missing)), class_="aside")
+    for note in table.notes:
+        yield element("p", sentence(formatter.message(note)))
+
+
+def _rows(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
+    """A line a row; hierarchies must keep their order."""
+    every = (*shown, *((table.total,) if table.total else ()))
+    units = column_units(table.columns, every, formatter.resolution_ns)
+    columns = [
+        (index, column, units.get(column.scale) if column.kind in TIMES else None)
+        for index, column in enumerate(table.columns)
+        if not column.machine and any(row[index] is not None for row in every)
+    ]
+    meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in shown]
+    head = [_heading(table, column, unit, formatter) for _, column, unit in columns]
+    if any(meanings):
+        head.append(element("th", safe(formatter.texts.messages["meaning"]), scope="col"))
+    levels = [column.key for column in table.columns].index(table.level) if table.level is not None else None
+    body = []
+    for row, meaning in zip(shown, meanings, strict=True):
+        cells = [
+            _cell(column, row[index], unit, formatter, bar=column.key == table.bar) for index, column, unit in columns
+        ]
+        if levels is not None and isinstance(row[levels], int):
+            cells[0] = cells[0].replace("<td", f'<td style="--level:{row[levels]}"', 1)
+        if any(meanings):
+            cells.append(element("td", safe(meaning), class_="aside"))
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    foot = ""
+    if table.total is not None:
+        total = table.total
+        cells = [_cell(column, total[index], unit, formatter) for index, column, unit in columns]
+        foot = f"<tfoot><tr>{''.join(cells)}{'<td></td>' if any(meanings) else ''}</tr></tfoot>"
+    sortable = table.level is None and len(shown) > 1
+    opening = '<table class="sortable">' if sortable else "<table>"
+    lines = "\n".join(body)
+    return f"{opening}<thead><tr>{''.join(head)}</tr></thead>\n<tbody>\n{lines}\n</tbody>{foot}</table>"
+
+
+def _heading(table: Table, column: Column, unit: Unit | None, formatter: Formatter) -> str:
+    """Heading with the unit its cells have, and what the column holds."""
+    name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
+    text = safe(formatter.texts.columns[column.key]) + (f" <small>{safe(name)}</small>" if name else "")
+    meaning = formatter.texts.meaning_of(table.key, column.key) or None
+    return element("th", text, scope="col", class_="n" if column.kind in _NUMBERS else None, title=meaning)
+
+
+def _cell(column: Column, value: Value, unit: Unit | None, formatter: Formatter, *, bar: bool = False) -> str:
+    """One value; the number behind it is the one JSON has."""
+    if value is None:
+        return "<td></td>"
+    if isinstance(value, NotMeasured):
+        return element("td", "n/m", class_="nm", title=formatter.texts.reasons[value.reason])
+    if column.kind not in _NUMBERS or not isinstance(value, int | float):
+        text = _text(column, value, formatter)
+        return element("td", text, class_="long" if len(text) > _LONG else None)
+    shown = safe(formatter.cell(column.kind, value, unit))
+    style = f' style="--share:{min(max(value, 0), 1):.4f}"' if bar else ""
+    kind = "n bar" if bar else "n"
+    if column.par is not None and value != column.par:
+        kind += " worse" if value > column.par else " better"
+    return f'<td class="{kind}" data-value="{value!r}"{style}>{shown}</td>'
+
+
+def _text(column: Column, value: Value, formatter: Formatter) -> str:
+    if column.kind == Kind.TEXT and isinstance(value, str):
+        # The label of a total is a word of the tool, among texts of the trace.
+        return safe(formatter.texts.terms.get(value, value))
+    return safe(formatter.value(column.kind, value))
+
+
+def _record(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
+    """Names and values; minor values of zero say nothing."""
+    lines = []
+    for index, column in enumerate(table.columns):
+        values = [row[index] for row in shown]
+        if column.machine or all(value in (None, "") or (value == 0 and column.minor) for value in values):
+            continue
+        cells = "".join(_recorded(column, value, formatter) for value in values)
+        name = element("th", safe(formatter.texts.columns[column.key]), scope="row")
+        meaning = element("td", safe(formatter.texts.meaning_of(table.key, column.key)), class_="aside")
+        lines.append(f"<tr>{name}{cells}{meaning}</tr>")
+    return f'<table class="record"><tbody>{"".join(lines)}</tbody></table>'
+
+
+def _recorded(column: Column, value: Value, formatter: Formatter) -> str:
+    """A value with its unit."""
+    if column.kind in _NUMBERS and isinstance(value, int | float):
+        return f'<td class="n" data-value="{value!r}">{safe(formatter.value(column.kind, value))}</td>'
+    return _cell(column, value, None, formatter)

@@ -1,0 +1,156 @@
+"""Tracks as Chrome trace events, in pieces of JSON text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.classify import OVERLAY_CATEGORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from traceanalyze.report.perfetto.model import Counter, Overlay, Slices, Value
+
+PROCESS = "traceanalyze"
+"""Name of the process that is added; the reader of Ascend profiles knows it by that (`readers/ascend/processes.py`)."""
+FIRST_PID = 2_000_000_000
+"""Process ids of what is added begin here: beyond those of operating systems, below 2^31, which viewers can hold."""
+_FIRST_TID = 1_000_000_000
+_MOST_TRACKS = 10_000
+"""Of one process. Thread ids are never used twice in a file: Perfetto names threads by their id alone."""
+_ON_TOP = -1_000_000
+_EVENTS_A_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How the times of a trace are written in its text."""
+
+    offset_ns: int = 0
+    """Added to a time of the trace gives the time in the text."""
+    quoted: bool = False
+    """Times stand in quotation marks (Ascend), so that viewers do not round them to float64."""
+
+    def text(self, t: int) -> str:
+        """A time as the value of `ts`."""
+        exact = microseconds(t + self.offset_ns)
+        return f'"{exact}"' if self.quoted else exact
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """The process that the tracks of one rank are shown under."""
+
+    pid: int
+    title: str
+    sort: int = _ON_TOP
+    """Processes are shown by this number, smallest on top."""
+
+
+def microseconds(ns: int) -> str:
+    """Exact decimal microseconds, three decimals."""
+    sign, whole = ("-", -ns) if ns < 0 else ("", ns)
+    return f"{sign}{whole // 1000}.{whole % 1000:03d}"
+
+
+def overlay_events(overlay: Overlay, process: Process, clock: Clock) -> Iterator[bytes]:
+    """The events of all tracks as text with commas between them, none at its ends."""
+    return blocks(_events(overlay, process, clock))
+
+
+def blocks(events: Iterable[str]) -> Iterator[bytes]:
+    """Text of events with commas between them, many at a time."""
+    several = iter(events)
+    return joined(iter(lambda: ",\n".join(islice(several, _EVENTS_A_BLOCK)).encode(), b""))
+
+
+def metadata(kind: str, pid: int, tid: int, **args: object) -> str:
+    """A metadata event."""
+    return json.dumps({"ph": "M", "cat": OVERLAY_CATEGORY, "name": kind, "pid": pid, "tid": tid, "args": args})
+
+
+def _events(overlay: Overlay, process: Process, clock: Clock) -> Iterator[str]:
+    yield metadata("process_name", process.pid, process.pid, name=process.title)
+    yield metadata("process_sort_index", process.pid, process.pid, sort_index=process.sort)
+    first = _FIRST_TID + (process.pid - FIRST_PID) * _MOST_TRACKS
+    for number, track in enumerate(overlay.slices):
+        tid = first + number
+        yield metadata("thread_name", process.pid, tid, name=track.title)
+        yield metadata("thread_sort_index", process.pid, tid, sort_index=number)
+        yield from _slices(track, process.pid, tid, clock)
+    for counter in overlay.counters:
+        yield from _values(counter, process.pid, clock)
+
+
+def _slices(track: Slices, pid: int, tid: int, clock: Clock) -> Iterator[str]:
+    texts: dict[str, str] = {}
+    keys = [f"{json.dumps(key)}:" for key in track.args]
+    head = f'{{"ph":"X","cat":"{OVERLAY_CATEGORY}","pid":{pid},"tid":{tid},"name":'
+    columns = list(track.args.values())
+    times = zip(track.start.tolist(), track.end.tolist(), track.name, strict=True)
+    for row, (start, end, name) in enumerate(times):
+        told = [
+            key + _json(column[row], texts)
+            for key, column in zip(keys, columns, strict=True)
+            if column[row] is not None
+        ]
+        length = microseconds(end - start)
+        yield (f'{head}{_json(name, texts)},"ts":{clock.text(start)},"dur":{length}{_args(told)}}}')
+
+
+def _args(told: list[str]) -> str:
+    return f',"args":{{{",".join(told)}}}' if told else ""
+
+
+def _json(value: Value, known: dict[str, str]) -> str:
+    """A value as JSON; texts come again and again, so each is written once."""
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if value not in known:
+        known[value] = json.dumps(value)
+    return known[value]
+
+
+def _values(counter: Counter, pid: int, clock: Clock) -> Iterator[str]:
+    head = f'{{"ph":"C","cat":"{OVERLAY_CATEGORY}","pid":{pid},"tid":{pid},"name":{json.dumps(counter.title)},"ts":'
+    keys = [json.dumps(key) for key in counter.values]
+    columns = [values.tolist() for values in counter.values.values()]
+    for t, *values in zip(counter.t.tolist(), *columns, strict=True):
+        told = ",".join(f"{key}:{json.dumps(value)}" for key, value in zip(keys, values, strict=True))
+        yield f'{head}{clock.text(t)},"args":{{{told}}}}}'
+
+
+def alone(events: Iterable[bytes], base_ns: int) -> Iterator[bytes]:
+    """A trace of this text of events only; `base_ns` is the absolute time of its zero."""
+    header = json.dumps({"displayTimeUnit": "ms", **({"baseTimeNanoseconds": base_ns} if base_ns else {})})
+    yield f'{header[:-1]}, "traceEvents": [\n'.encode()
+    yield from events
+    yield b"\n]}\n"
+
+
+def joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of whole events as one text, with commas between them."""
+    return sections(iter((piece,)) for piece in pieces)
+
+
+def sections(texts: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
+    """Texts of events one after another, with commas between them; empty ones are left out."""
+    before = b""
+    for text in texts:
+        begun = False
+        for piece in text:
+            if piece:
+                yield piece if begun else before + piece
+                begun, before = True, b",\n"
+
+
+def free_pid(taken: Mapping[str, object] | Iterable[str]) -> int:
+    """A process id that is none of these."""
+    known = set(taken)
+    pid = FIRST_PID
+    while str(pid) in known:
+        pid += 1
+    return pid

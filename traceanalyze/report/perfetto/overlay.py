@@ -1,0 +1,77 @@
+"""All tracks of one rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.perfetto.counters import memory_counters, queue_counter, utilisation_counter
+from traceanalyze.report.perfetto.findings import finding_tracks
+from traceanalyze.report.perfetto.model import Counter, Overlay, Slices
+from traceanalyze.report.perfetto.tracks import (
+    collective_tracks,
+    gap_track,
+    path_track,
+    phase_tracks,
+    steps_track,
+    sync_tracks,
+)
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.locales import Texts
+    from traceanalyze.rules.finding import Finding
+
+    Track = Slices | Counter
+    Made = tuple[str, Track | tuple[Track, ...] | NotMeasured]
+
+
+def overlay(context: Context, analysis: RankAnalysis, findings: tuple[Finding, ...], texts: Texts) -> Overlay:
+    """Tracks of one rank, from its analyses; what the profile cannot give is listed as missing.
+
+    Args:
+        context: The derived tables.
+        analysis: The analyses of the same context.
+        findings: What the rules found, ranked.
+        texts: Language of names and arguments.
+    """
+    platform = "ascend" if context.trace.origin.format == "ascend" else "cuda"
+    found, unplaced = finding_tracks(findings, platform, Formatter(texts, context.trace.resolution_ns))
+    made = _made(context, analysis, texts)
+    every: list[Track] = []
+    missing = []
+    for title, tracks in made:
+        if isinstance(tracks, NotMeasured):
+            missing.append((texts.terms[title], tracks))
+        else:
+            every += tracks if isinstance(tracks, tuple) else (tracks,)
+    # Findings stand right below the steps: they are what somebody opens the picture for.
+    slices = [track for track in every if isinstance(track, Slices) and len(track.start)]
+    counters = tuple(track for track in every if isinstance(track, Counter) and len(track.t))
+    return Overlay((*slices[:1], *found, *slices[1:]), counters, tuple(missing), unplaced)
+
+
+def _made(context: Context, analysis: RankAnalysis, texts: Texts) -> list[Made]:
+    terms = texts.terms
+    made: list[Made] = [
+        ("overlay_steps", steps_track(analysis.steps, terms)),
+        ("overlay_phases", phase_tracks(context, terms)),
+    ]
+    if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
+        missing = NotMeasured("no_device_events")
+        names = ("gaps", "syncs", "path", "collectives", "queue", "utilisation")
+        made += [(f"overlay_{name}", missing) for name in names]
+    else:
+        path = analysis.path
+        made += [
+            ("overlay_gaps", gap_track(context, terms)),
+            ("overlay_syncs", sync_tracks(context, terms)),
+            ("overlay_path", path if isinstance(path, NotMeasured) else path_track(context, path, terms)),
+            ("overlay_collectives", collective_tracks(context, terms)),
+            ("overlay_queue", queue_counter(context, terms)),
+            ("overlay_utilisation", utilisation_counter(context, terms)),
+        ]
+    return [*made, ("overlay_memory", memory_counters(analysis, terms))]

@@ -1,0 +1,61 @@
+"""The sheet on what was compared: both sides, options, caveats, and what could not be compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.xlsx.compare.plan import SUMMARY
+from traceanalyze.report.xlsx.page import LINE_POINTS, Page
+from traceanalyze.report.xlsx.record import fields_down
+from traceanalyze.report.xlsx.text import lines
+
+if TYPE_CHECKING:
+    from traceanalyze.report.model import CompareReport
+    from traceanalyze.report.xlsx.compare.plan import ComparePlan
+    from traceanalyze.report.xlsx.page import Book
+    from traceanalyze.report.xlsx.plan import Sheet
+
+_WIDTHS = (36, 56, 56)
+
+
+def write_parameters(book: Book, report: CompareReport, plan: ComparePlan) -> None:
+    """Write the sheet."""
+    page = Page(book, book.add(plan.parameters), _WIDTHS)
+    page.title(book.words["parameters"])
+    page.link(0, SUMMARY, f"← {SUMMARY}")
+    page.row += 1
+    for sheet in plan.in_parameters:
+        if sheet.rows:
+            page.section(sheet.formatter.title(sheet.table))
+            (_record if sheet.table.key == "compare_sides" else _pairs)(page, sheet)
+    formatter = plan.in_parameters[0].formatter
+    _sentences(page, "caveats", [formatter.message(item) for item in report.caveats])
+    _sentences(page, "quality", [formatter.message(item) for item in report.quality])
+    missing = [(sheet.table, sheet.table.rows) for sheet in plan.sheets if isinstance(sheet.table.rows, NotMeasured)]
+    reasons = [formatter.said_of([formatter.topic(table)], book.texts.reasons[why.reason]) for table, why in missing]
+    _sentences(page, "not_compared", reasons)
+
+
+def _record(page: Page, sheet: Sheet) -> None:
+    """A quantity a line, base and candidate beside each other."""
+    formats = page.book.formats
+    for field, cells in fields_down(sheet):
+        if all(cell is None or cell == "" for cell in cells):
+            continue
+        high = max((lines(cell, _WIDTHS[1] - 2) for cell in cells if isinstance(cell, str)), default=1)
+        page.sheet.set_row(page.row, LINE_POINTS * high)
+        shown = formats.get(num_format=field.number_format or "General", align="left", text_wrap=True)
+        page.line([field.header, *cells], [formats.get(), *([shown] * len(cells))])
+
+
+def _pairs(page: Page, sheet: Sheet) -> None:
+    for option, value in sheet.rows:
+        page.line([str(option), str(value)], [page.book.formats.get(), page.book.formats.wrapped])
+
+
+def _sentences(page: Page, title: str, sentences: list[str]) -> None:
+    if sentences:
+        page.section(page.book.words[title])
+        for sentence in sentences:
+            page.sentence(sentence)

@@ -1,0 +1,43 @@
+"""CAP110: few complete steps were recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "CAP110",
+    "few-steps",
+    confidence=Confidence.HIGH,
+    needs="",
+    advice=("more_steps",),
+    options={"steps": (3.0, "rules specification: medians of fewer are shaky")},
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Few complete steps were recorded.
+
+    What it finds
+        Recordings of less than three complete steps.
+    Why it costs time
+        It costs the program nothing, but what varies from step to step cannot be told.
+    How it is measured
+        Number of complete steps.
+    What to do
+        Record more: `schedule(…, active=5)`.
+
+    References
+        torch.profiler.
+    """
+    complete = int(facts.analysis.steps.complete.sum())
+    if facts.marked and complete < options.number("steps"):
+        yield Finding(evidence=(Evidence("steps", complete, "COUNT"),), count=complete, severity=Severity.INFO)

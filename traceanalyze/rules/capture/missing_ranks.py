@@ -1,0 +1,47 @@
+"""CAP105: ranks are missing, or recorded twice or into one file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "CAP105",
+    "missing-ranks",
+    confidence=Confidence.HIGH,
+    needs="",
+    advice=("file_per_rank",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Ranks are missing, or recorded twice or into one file.
+
+    What it finds
+        Recordings of several processes in one file, and gaps in the ranks.
+    Why it costs time
+        It costs the program nothing; it touches the numbers of the report.
+    How it is measured
+        By the checks of the recording's quality that stand at the end of the report.
+    What to do
+        One file a rank: `tensorboard_trace_handler(dir, worker_name=f"rank{rank}")`.
+
+    References
+        torch.profiler.
+    """
+    found = [each for each in facts.analysis.checks if each.id == "Q10"]
+    if found:
+        worst = max(each.level for each in found)
+        yield Finding(
+            evidence=(Evidence("checks", ", ".join(dict.fromkeys(each.id for each in found)), "TEXT"),),
+            count=len(found),
+            severity=(Severity.INFO, Severity.LOW, Severity.MEDIUM)[worst],
+        )

@@ -1,0 +1,42 @@
+"""CAP109: no step is marked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "CAP109",
+    "no-steps",
+    confidence=Confidence.HIGH,
+    needs="",
+    advice=("mark_steps",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """No step is marked.
+
+    What it finds
+        Recordings of a device without step markers.
+    Why it costs time
+        It costs the program nothing, but the whole trace, with set-up and end, is one window.
+    How it is measured
+        Neither `ProfilerStep#N` nor what `--step-marker` names is in the recording.
+    What to do
+        Call `prof.step()` after each step.
+
+    References
+        torch.profiler.
+    """
+    if facts.analysis.mode == Mode.WHOLE_TRACE:
+        yield Finding(evidence=(Evidence("time", facts.step_time, "DURATION"),), severity=Severity.INFO)

@@ -1,0 +1,47 @@
+"""CAP107: recording details made the host slower."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "CAP107",
+    "profiler-cost",
+    confidence=Confidence.HIGH,
+    needs="",
+    advice=("light_recording",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Recording details made the host slower.
+
+    What it finds
+        Python stacks, shapes or memory recorded.
+    Why it costs time
+        The host is slower than without the profiler, so its share of the step is an upper bound.
+    How it is measured
+        By the checks of the recording's quality that stand at the end of the report.
+    What to do
+        Confirm findings about the host with a recording of activities alone.
+
+    References
+        torch.profiler.
+    """
+    found = [each for each in facts.analysis.checks if each.id == "Q11"]
+    if found:
+        worst = max(each.level for each in found)
+        yield Finding(
+            evidence=(Evidence("checks", ", ".join(dict.fromkeys(each.id for each in found)), "TEXT"),),
+            count=len(found),
+            severity=(Severity.INFO, Severity.LOW, Severity.MEDIUM)[worst],
+        )

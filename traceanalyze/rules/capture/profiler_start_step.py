@@ -1,0 +1,49 @@
+"""CAP101: the first step contains the start of the recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "CAP101",
+    "profiler-start-step",
+    confidence=Confidence.HIGH,
+    needs="",
+    advice=("profiler_warmup",),
+    options={"ratio": (1.5, "rules specification: first step over the median")},
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The first step contains the start of the recording.
+
+    What it finds
+        A first recorded step much longer than the others, or cut.
+    Why it costs time
+        It costs the program nothing, but means over few steps are wrong by it.
+    How it is measured
+        First step over the median of the steps, 1.5 times or more, with three steps or more.
+    What to do
+        Let the profiler warm up: `schedule(wait=1, warmup=1, active=…)`; or leave the step out with `--steps`.
+
+    References
+        torch.profiler.
+    """
+    steps = facts.analysis.steps
+    time = steps.time
+    if not facts.marked or len(time) < 3:
+        return
+    middle = int(np.median(time))
+    if time[0] >= options.number("ratio") * max(middle, 1):
+        yield Finding(evidence=(Evidence("ratio", float(time[0]) / max(middle, 1), "RATIO"),), severity=Severity.INFO)

@@ -1,0 +1,56 @@
+"""CAP102: the recording leaves out what some findings need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+_NAMES = {
+    "D": "device",
+    "L": "runtime calls",
+    "O": "operators",
+    "H": "record_shapes",
+    "P": "with_stack",
+    "M": "profile_memory",
+}
+"""Code of a need → what was not recorded, by the name of the profiler's option where it has one."""
+
+
+@rule(
+    "CAP102",
+    "thin-recording",
+    confidence=Confidence.HIGH,
+    needs="",
+    advice=("record_more",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The recording leaves out what some findings need.
+
+    What it finds
+        Layers and details that were not recorded: device, runtime calls, operators, shapes, Python functions, memory.
+    Why it costs time
+        It costs the program nothing, but what is not recorded cannot be found.
+    How it is measured
+        By what is there: the first need of each rule that is not met is listed among the rules that could not be
+        judged.
+    What to do
+        Record it once more with the options named; stacks and shapes make the host slower, so not in the same
+        recording.
+
+    References
+        torch.profiler.
+    """
+    lacking = [_NAMES[code] for code in _NAMES if facts.missing(code) is not None]
+    if lacking:
+        yield Finding(
+            evidence=(Evidence("what", ", ".join(lacking), "TEXT"),), count=len(lacking), severity=Severity.INFO
+        )

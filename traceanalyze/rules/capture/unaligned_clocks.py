@@ -1,0 +1,47 @@
+"""CAP108: clocks are coarse or do not agree."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "CAP108",
+    "unaligned-clocks",
+    confidence=Confidence.HIGH,
+    needs="",
+    advice=("newer_torch",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Clocks are coarse or do not agree.
+
+    What it finds
+        Clocks of whole microseconds, and of host and device that differ.
+    Why it costs time
+        It costs the program nothing; it touches the numbers of the report.
+    How it is measured
+        By the checks of the recording's quality that stand at the end of the report.
+    What to do
+        A newer torch records nanoseconds; on Ascend `mstx` or a newer driver aligns the clocks.
+
+    References
+        torch.profiler.
+    """
+    found = [each for each in facts.analysis.checks if each.id in ("Q04", "Q09")]
+    if found:
+        worst = max(each.level for each in found)
+        yield Finding(
+            evidence=(Evidence("checks", ", ".join(dict.fromkeys(each.id for each in found)), "TEXT"),),
+            count=len(found),
+            severity=(Severity.INFO, Severity.LOW, Severity.MEDIUM)[worst],
+        )

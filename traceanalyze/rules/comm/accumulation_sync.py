@@ -1,0 +1,82 @@
+"""COM102: gradients are reduced in every micro-step."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
+_OPTIMIZER = re.compile(r"^Optimizer\.step#")
+
+
+@rule(
+    "COM102",
+    "accumulation-sync",
+    confidence=Confidence.HIGH,
+    needs="DLO",
+    advice=("no_sync",),
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Gradients are reduced in every micro-step.
+
+    What it finds
+        Programs that accumulate gradients over several forward passes of DistributedDataParallel before an optimizer
+        step and reduce them after each.
+    Why it costs time
+        Only the sum is needed: of N reductions, N - 1 are for nothing.
+    How it is measured
+        Forward passes between two optimizer steps; all-reduces asked for after each of them and before the next. The
+        saving is the exposed time of the all-reduces of all but the last; at most, all their time.
+    What to do
+        `with ddp.no_sync():` around the first N - 1 micro-steps (FSDP2: `set_requires_gradient_sync(False)`). Gradients
+        that are not reduced yet take memory with sharded strategies.
+
+    References
+        PyTorch Performance Tuning Guide; DistributedDataParallel.
+    """
+    kinds = (EventKind.ANNOTATION, EventKind.HOST_OP)
+    ts = facts.context.trace.events.ts
+    forward, updated = ts[facts.rows(kinds, _FORWARD)], ts[facts.rows(kinds, _OPTIMIZER)]
+    work = facts.once(communicating)
+    reduces = work.of_kind("all_reduce", "reduce_scatter") & (work.asked > 0)
+    if len(forward) < 2 or len(updated) == 0 or not reduces.any():
+        return
+    # Of each forward: the optimizer step it belongs to, and whether another one follows before that.
+    update = np.searchsorted(updated, forward)
+    early = np.append(update[1:] == update[:-1], False) & (update < len(updated))
+    of = np.searchsorted(forward, work.asked, "right") - 1
+    known = reduces & (of >= 0)
+    per_forward = np.bincount(of[known], minlength=len(forward))
+    if not early.any() or 2 * int((per_forward[early] > 0).sum()) <= int(early.sum()):
+        return
+    wasted = known & early[np.maximum(of, 0)]
+    # Models with several wrapped parts run several forwards before one backward: only the last of them has reductions.
+    spans = work.exposed_spans(wasted)
+    yield Finding(
+        saving=facts.length(spans),
+        bound=facts.mean(int(work.time[wasted].sum())),
+        draws="comm_exposed",
+        intervals=spans,
+        evidence=(
+            Evidence("exposed", facts.length(spans), "DURATION"),
+            Evidence("micro_steps", len(forward) / max(len(updated), 1), "NUMBER"),
+            Evidence("count", int(wasted.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=("DistributedDataParallel.forward",)),
+        count=int(wasted.sum()),
+    )

@@ -1,0 +1,130 @@
+"""COM107: the program waits for a collective right after asking for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.model.vocabulary import ApiClass, DeviceClass
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.common.computing import computing, names_of
+from traceanalyze.rules.common.ops import inside_ranges, names_under
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_COLLECTIVE = r"^(nccl|rccl|hccl):|^c10d::(?!.*wait)|^record_param_comms$"
+_BACKWARD = r"^autograd::|Backward\d*$"
+_OPTIMIZER = r"^Optimizer\.step#"
+_WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "AscendCL@aclrtStreamWaitEvent")
+
+
+@rule(
+    "COM107",
+    "blocking-collective",
+    confidence=Confidence.MEDIUM,
+    needs="DLO",
+    advice=("async_collective",),
+    options={"part": (0.5, "rules specification, own: compute that follows, over the time of the collective")},
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The program waits for a collective right after asking for it.
+
+    What it finds
+        Collectives of which the next thing their thread does is to wait, or to let the compute stream wait, although
+        compute of at least half their time follows before the next collective of the step.
+    Why it costs time
+        With `async_op=False`, the default, everything launched afterwards starts only when the collective is over.
+    How it is measured
+        Exposed time of collectives after whose launch the same thread lets a stream wait (`cudaStreamWaitEvent`), or
+        waits itself, before it launches anything else; not of those that autograd asks for, nor of those that the
+        optimizer follows. What follows may need the result, which the recording does not tell: half of the time that
+        compute could hide is the estimate, all of it the most.
+    What to do
+        `async_op=True`, work that does not need the result, `work.wait()` where it is needed first; or functional
+        collectives under `torch.compile`.
+
+    References
+        torch.distributed.
+    """
+    work = facts.once(communicating)
+    if len(work) == 0:
+        return
+    context = facts.context
+    follows = _following(facts)
+    # What autograd asks for is reduced for the optimizer, which needs it.
+    backward = names_under(facts, context.event_op[work.event], _BACKWARD)
+    chosen = _waited_for(facts) & (work.track == context.step_track) & ~backward & ~_before_optimizer(facts)
+    chosen &= (work.exposed > 0) & (follows >= options.number("part") * work.time)
+    spans = work.exposed_spans(chosen)
+    hidden = facts.mean(int(np.minimum(work.exposed, follows)[chosen].sum()))
+    if not chosen.any():
+        return
+    exposed = facts.length(spans)
+    hidden = min(hidden, exposed)
+    yield Finding(
+        saving=hidden // 2,
+        bound=hidden,
+        draws="comm_exposed",
+        intervals=spans,
+        evidence=(
+            Evidence("exposed", exposed, "DURATION"),
+            Evidence("hideable", hidden, "DURATION"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, facts.context.device.name[work.event[chosen]], work.exposed[chosen])),
+        count=int(chosen.sum()),
+    )
+
+
+def _waited_for(facts: Facts) -> NDArray[np.bool_]:
+    """Whether the thread that launched a collective waits, or makes a stream wait, before its next launch."""
+    context = facts.context
+    calls, strings = context.calls, context.trace.strings
+    waits = strings.lookup(calls.name, lambda text: text in _WAIT).astype(np.bool_) | context.is_sync
+    acts = waits | (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
+    place = np.flatnonzero(acts & calls.outermost)
+    launch = context.asked[facts.once(communicating).event]
+    at = np.searchsorted(place, launch, "right")
+    found = (launch >= 0) & (at < len(place))
+    after = place[at[found]]
+    same = calls.track[after] == calls.track[launch[found]]
+    # The next collective also begins with a wait: its own stream waits for compute.
+    next_one = names_under(facts, context.call_op[after], _COLLECTIVE)
+    found[found] = waits[after] & same & ~next_one
+    return found
+
+
+def _before_optimizer(facts: Facts) -> NDArray[np.bool_]:
+    """Collectives after which the optimizer is the next to compute."""
+    work, kernels, context = facts.once(communicating), facts.once(computing), facts.context
+    at = np.searchsorted(kernels.start, work.end)
+    found = at < len(kernels)
+    asked = context.asked[kernels.event[at[found]]]
+    known = asked >= 0
+    calls = context.calls
+    inside = np.zeros(len(asked), np.bool_)
+    inside[known] = inside_ranges(facts, calls.track[asked[known]], calls.start[asked[known]], _OPTIMIZER)
+    found[found] = inside
+    return found
+
+
+def _following(facts: Facts) -> NDArray[np.int64]:
+    """Compute between the end of each collective and the begin of the next, in its step, on the headline device."""
+    work, device = facts.once(communicating), facts.context.device
+    mine = (device.klass == DeviceClass.COMPUTE) & (device.device == facts.context.devices[0])
+    compute = intervals.merge(device.start[mine], device.end[mine])
+    steps = facts.analysis.steps
+    step = np.maximum(np.searchsorted(steps.start, work.start, "right") - 1, 0)
+    until = np.minimum(np.append(work.start[1:], steps.end[-1]), steps.end[step])
+    return intervals.coverage(compute, work.end, np.maximum(until, work.end))

@@ -1,0 +1,83 @@
+"""COM105: the last bucket of gradients is reduced when nothing is left to hide it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
+
+
+@rule(
+    "COM105",
+    "bucket-size",
+    confidence=Confidence.MEDIUM,
+    needs="DLO",
+    advice=("tune_buckets",),
+    options={
+        "part": (0.5, "rules specification, own: of the exposed communication"),
+        "share": (0.05, "own: of the step, below which buckets are not worth tuning"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The last bucket of gradients is reduced when nothing is left to hide it.
+
+    What it finds
+        Steps of DistributedDataParallel with several all-reduces whose last one makes up half of the exposed
+        communication or more.
+    Why it costs time
+        The last bucket is ready only when the backward is over. The larger it is, the longer all wait for it.
+    How it is measured
+        Exposed time of the last all-reduce of each step. Half of it is the estimate, for a bucket of half the size; at
+        most, all of it.
+    What to do
+        Try several values of `bucket_cap_mb` (25 by default; 50 to 100 and more on large clusters, where each bucket
+        costs more latency), and a smaller first bucket (`dist._DEFAULT_FIRST_BUCKET_BYTES`).
+
+    References
+        DistributedDataParallel.
+    """
+    work = facts.once(communicating)
+    if not len(facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _FORWARD)):
+        return
+    chosen = np.flatnonzero(work.of_kind("all_reduce"))
+    rows = np.array(facts.window.rows, np.int64)
+    steps = facts.analysis.steps
+    low, high = (np.searchsorted(work.start[chosen], edge[rows]) for edge in (steps.start, steps.end))
+    several = high - low > 1
+    if not len(chosen) or 2 * int(several.sum()) < len(rows):
+        return
+    last = np.zeros(len(work), np.bool_)
+    last[chosen[high[several] - 1]] = True
+    spans = work.exposed_spans(last)
+    exposed, every = facts.length(spans), facts.mean(intervals.total(work.free))
+    if exposed < options.number("part") * every or facts.share(exposed) < options.number("share"):
+        return
+    yield Finding(
+        saving=exposed // 2,
+        bound=exposed,
+        draws="comm_exposed",
+        intervals=spans,
+        evidence=(
+            Evidence("exposed", exposed, "DURATION"),
+            Evidence("part", exposed / every, "SHARE"),
+            Evidence("buckets", float((high - low).mean()), "NUMBER"),
+        ),
+        scope=Scope(ops=("DistributedDataParallel.forward",)),
+        count=int(several.sum()),
+    )

@@ -1,0 +1,60 @@
+"""COM114: tensors of the device are sent by a backend of the CPU."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze import intervals
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_GLOO = re.compile(r"^gloo:(?!barrier|monitored_barrier)")
+
+
+@rule(
+    "COM114",
+    "cpu-backend",
+    confidence=Confidence.HIGH,
+    needs="DO",
+    advice=("device_backend",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Tensors are sent by a backend of the CPU.
+
+    What it finds
+        Collectives of gloo, other than barriers, during which the device is idle.
+    Why it costs time
+        Gloo sends from host memory: the tensors are copied there and back, and no fast link is used.
+    How it is measured
+        Idle time of the device during ranges named `gloo:…`; at most, all time of these ranges.
+    What to do
+        `init_process_group("nccl")` (`hccl` on Ascend) for tensors on devices; gloo is right for objects on the host.
+
+    References
+        torch.distributed.
+    """
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _GLOO)
+    if len(rows) == 0:
+        return
+    spans = facts.spans(rows)
+    host = intervals.merge(spans[:, 0], spans[:, 1])
+    idle = facts.idle()
+    mine = intervals_of(*intervals.intersect(intervals.merge(idle[:, 0], idle[:, 1]), host))
+    yield Finding(
+        saving=facts.length(mine),
+        bound=facts.mean(intervals.total(host)),
+        draws="idle",
+        intervals=mine,
+        evidence=(Evidence("idle", facts.length(mine), "DURATION"), Evidence("count", len(rows), "COUNT")),
+        scope=Scope(ops=(facts.name(int(rows[0])),)),
+        count=len(rows),
+    )

@@ -1,0 +1,66 @@
+"""COM113: one process drives several devices by nn.DataParallel."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_MODULE = re.compile(r"^DataParallel\.forward$|^nn\.Module: DataParallel(_\d+)?$|nn/parallel/data_parallel\.py")
+_PARTS = re.compile(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcast_coalesced")
+
+
+@rule(
+    "COM113",
+    "data-parallel-module",
+    confidence=Confidence.HIGH,
+    needs="O",
+    advice=("use_ddp",),
+    platforms=("cuda",),
+    threshold=False,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """One process drives several devices by nn.DataParallel.
+
+    What it finds
+        Programs in which one process launches work on several devices and copies the module to them in every step.
+    Why it costs time
+        All devices share one Python interpreter; the module is broadcast in every forward and the results are gathered
+        on one device.
+    How it is measured
+        `DataParallel.forward`, or operators that broadcast, scatter and gather modules, in a process that launched work
+        on more than one device. What it costs cannot be told from the recording.
+    What to do
+        `DistributedDataParallel`, one process a device.
+
+    References
+        DistributedDataParallel; PyTorch Performance Tuning Guide; TensorBoard profiler plugin.
+    """
+    device = facts.context.device
+    several = len(distinct(device.device[device.device >= 0])) > 1
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP, EventKind.PYTHON), _MODULE)
+    parts = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _PARTS)
+    if not several or not len(np.concatenate((rows, parts))):
+        return
+    yield Finding(
+        evidence=(
+            Evidence("devices", len(distinct(device.device[device.device >= 0])), "COUNT"),
+            Evidence("count", len(rows) or len(parts), "COUNT"),
+        ),
+        scope=Scope(ops=("torch.nn.DataParallel",)),
+        count=len(rows) or len(parts),
+        severity=Severity.HIGH,
+    )

@@ -1,0 +1,70 @@
+"""COM110: messages are larger than the buffer of the communication library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_MB = 1 << 20
+
+
+@rule(
+    "COM110",
+    "hccl-buffer",
+    confidence=Confidence.MEDIUM,
+    needs="D",
+    advice=("hccl_buffsize",),
+    options={"default_mb": (200.0, "CANN: HCCL_BUFFSIZE where it is not set")},
+    platforms=("ascend",),
+    threshold=False,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Messages are larger than the buffer of the communication library.
+
+    What it finds
+        Collectives whose size is above `HCCL_BUFFSIZE`.
+    Why it costs time
+        They are sent in several pieces, one after the other.
+    How it is measured
+        Sizes as recorded, against the variable, or 200 MB where it is not set. What a larger buffer saves cannot be
+        told from the recording.
+    What to do
+        `HCCL_BUFFSIZE` in MB: micro-batch × sequence × hidden size × bytes of an element / 2²⁰, rounded up. Each
+        communicator takes twice as much memory.
+
+    References
+        CANN HCCL environment variables.
+    """
+    work = facts.once(communicating)
+    if len(work) == 0:
+        return
+    if not work.described:
+        yield NotApplicable("no_collective_metadata")
+        return
+    stated = (facts.context.trace.environment or {}).get("HCCL_BUFFSIZE", "")
+    limit = int(stated) if stated.isdigit() else round(options.number("default_mb"))
+    chosen = work.size > limit * _MB
+    if not chosen.any():
+        return
+    largest = int(work.size[chosen].max())
+    yield Finding(
+        evidence=(
+            Evidence("largest", largest, "MEMORY"),
+            Evidence("buffer", limit * _MB, "MEMORY"),
+            Evidence("time", facts.mean(int(work.time[chosen].sum())), "DURATION"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=("HCCL_BUFFSIZE",)),
+        count=int(chosen.sum()),
+        severity=Severity.LOW,
+    )

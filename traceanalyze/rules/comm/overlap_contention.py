@@ -1,0 +1,100 @@
+"""COM108: kernels take longer while communication runs beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.work import argument
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.common.computing import computing, names_of, op_text
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_RUNS = 3
+"""Of a kernel on each side, for a comparison."""
+
+
+@rule(
+    "COM108",
+    "overlap-contention",
+    confidence=Confidence.MEDIUM,
+    needs="DO",
+    advice=("limit_channels",),
+    options={
+        "slower": (0.20, "rules specification: kernels under communication against the same without"),
+        "least_us": (20.0, "own: shorter kernels scatter by more"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Kernels take longer while communication runs beside them.
+
+    What it finds
+        Kernels that take 20 % longer when communication overlaps them than when it does not.
+    Why it costs time
+        Communication kernels occupy multiprocessors and memory bandwidth that compute then lacks.
+    How it is measured
+        The same kernels (name, grid, shapes of the operator) of 20 µs or more, at least three under communication for
+        more than half their time and three without any. The saving is what the former take longer than the median of
+        the latter; half of it is the estimate, as overlap costs something in any case.
+    What to do
+        Fewer channels or blocks for NCCL (`NCCL_MAX_CTAS`, `NCCL_MAX_NCHANNELS`), copies by the copy engine; compare
+        with overlap switched off.
+
+    References
+        NCCL; msprof-analyze advisor.
+    """
+    work, comm = facts.once(computing), facts.once(communicating)
+    if len(work) == 0 or len(comm) == 0:
+        return
+    covered = intervals.coverage(intervals.merge(comm.start, comm.end), work.start, work.end)
+    long = work.time >= options.number("least_us") * 1000
+    under, alone = long & (2 * covered > work.time), long & (covered == 0)
+    shapes = op_text(facts, "shapes", work.op_row, lambda text: hash(text) & 0x7FFFFFFF, 0)
+    each = group(work.name, argument(facts.context, "grid", work.row), shapes)
+    usual = _medians(each.of, work.time, alone, len(each))
+    count = [np.bincount(each.of[side], minlength=len(each)) for side in (under, alone)]
+    slow = _medians(each.of, work.time, under, len(each)) >= (1 + options.number("slower")) * usual
+    chosen = under & (slow & (count[0] >= _RUNS) & (count[1] >= _RUNS))[each.of]
+    if not chosen.any():
+        return
+    more = np.maximum(work.time - usual[each.of].astype(np.int64), 0)[chosen]
+    lost = facts.mean(int(more.sum()))
+    yield Finding(
+        saving=lost // 2,
+        bound=lost,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("lost", lost, "DURATION"),
+            Evidence("slower", float(work.time[chosen].sum() / (work.time[chosen].sum() - more.sum())) - 1, "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, work.name[chosen], more)),
+        count=int(chosen.sum()),
+    )
+
+
+def _medians(
+    of: NDArray[np.int64], time: NDArray[np.int64], chosen: NDArray[np.bool_], count: int
+) -> NDArray[np.int64]:
+    """Upper median of the chosen rows of each group, 0 where there are none."""
+    rows = np.flatnonzero(chosen)
+    rows = rows[np.lexsort((time[rows], of[rows]))]
+    number = np.bincount(of[rows], minlength=count)
+    middle = np.cumsum(number) - number + number // 2
+    out = np.zeros(count, np.int64)
+    out[number > 0] = time[rows[middle[number > 0]]]
+    return out

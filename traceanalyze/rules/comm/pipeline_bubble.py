@@ -1,0 +1,68 @@
+"""COM115: a pipeline stage waits for its neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.common.computing import names_of
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "COM115",
+    "pipeline-bubble",
+    confidence=Confidence.MEDIUM,
+    needs="D",
+    advice=("more_micro_batches",),
+    options={"share": (0.10, "rules specification: of the step")},
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """A pipeline stage waits for its neighbours.
+
+    What it finds
+        Steps that spend a tenth of their time or more in sending to and receiving from single ranks, with no compute.
+    Why it costs time
+        At the begin and the end of each step a stage has nothing to do until the others have passed their micro-batch
+        on; uneven stages wait in between, too.
+    How it is measured
+        Exposed time of `send` and `recv`, which contains the waiting. Half of it is the estimate, as with twice as many
+        micro-batches; at most, all of it.
+    What to do
+        More micro-batches, an interleaved schedule, stages of equal time.
+
+    References
+        Ascend foundation-model tuning guide; torch.distributed.pipelining.
+    """
+    work = facts.once(communicating)
+    if len(work) == 0:
+        return
+    if not work.described:  # NCCL runs an all_to_all in a kernel of the same name.
+        yield NotApplicable("no_collective_metadata")
+        return
+    chosen = work.of_kind("send", "recv", "send_recv")
+    spans = work.exposed_spans(chosen)
+    exposed = facts.length(spans)
+    if facts.share(exposed) < options.number("share"):
+        return
+    yield Finding(
+        saving=exposed // 2,
+        bound=exposed,
+        draws="comm_exposed",
+        intervals=spans,
+        evidence=(
+            Evidence("exposed", exposed, "DURATION"),
+            Evidence("share", facts.share(exposed), "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, facts.context.device.name[work.event[chosen]], work.exposed[chosen])),
+        count=int(chosen.sum()),
+    )

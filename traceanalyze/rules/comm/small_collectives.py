@@ -1,0 +1,88 @@
+"""COM104: much communication is in small messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.common.computing import names_of
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_MB = 1 << 20
+
+
+@rule(
+    "COM104",
+    "small-collectives",
+    confidence=Confidence.MEDIUM,
+    needs="D",
+    advice=("larger_buckets",),
+    options={
+        "share": (0.20, "msprof-analyze advisor: of the communication time"),
+        "within_mb": (16.0, "msprof-analyze advisor: small inside a machine"),
+        "between_mb": (1.0, "msprof-analyze advisor: small between machines"),
+        "machine": (8.0, "own: ranks of larger groups are on several machines"),
+        "least": (8.0, "own: small messages a step; fewer cannot be joined to much effect"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Much communication is in small messages.
+
+    What it finds
+        Collectives of less than 16 MB (1 MB in groups of more than 8 ranks) that take 20 % of the communication time.
+    Why it costs time
+        Each collective has a fixed cost, whatever its size; small messages never reach the bandwidth of the links.
+    How it is measured
+        Sizes as recorded. What of the exposed time of small messages is saved is told by the bandwidth of the larger
+        ones of this rank, if there are any; without them, half is taken. At most, all of it.
+    What to do
+        Larger buckets, coalesced calls, gradient accumulation; ZeRO-2 or ZeRO-1 instead of ZeRO-3. Tensor parallel
+        decoding sends small messages by design.
+
+    References
+        msprof-analyze advisor; DistributedDataParallel.
+    """
+    work = facts.once(communicating)
+    if len(work) == 0:
+        return
+    if not work.described:
+        yield NotApplicable("no_collective_metadata")
+        return
+    known = work.size >= 0
+    wide = work.ranks > options.number("machine")
+    limit = np.where(wide, options.number("between_mb"), options.number("within_mb")) * _MB
+    small = known & (work.size < limit) & ~work.of_kind("barrier")
+    time = int(work.time[small].sum())
+    if time < options.number("share") * int(work.time.sum()) or not small.any():
+        return
+    if int(small.sum()) < options.number("least") * facts.window.count:
+        return
+    spans = work.exposed_spans(small)
+    exposed = facts.length(spans)
+    large = known & ~small
+    rate = float(work.size[large].sum()) / float(work.time[large].sum()) if work.time[large].sum() else 0.0
+    needed = min(1.0, float(work.size[small].sum()) / rate / time) if rate else 0.5
+    yield Finding(
+        saving=round(exposed * (1 - needed)),
+        bound=exposed,
+        draws="comm_exposed",
+        intervals=spans,
+        evidence=(
+            Evidence("time", facts.mean(time), "DURATION"),
+            Evidence("part", time / int(work.time.sum()), "SHARE"),
+            Evidence("size", int(np.median(work.size[small])), "MEMORY"),
+            Evidence("count", int(small.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, facts.context.device.name[work.event[small]], work.exposed[small])),
+        count=int(small.sum()),
+    )

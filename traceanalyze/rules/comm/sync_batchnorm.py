@@ -1,0 +1,72 @@
+"""COM118: synchronised batch normalisation communicates for every layer."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.common.ops import names_under
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_LAYER = re.compile(r"^SyncBatchNorm(Backward)?$|^autograd::engine::evaluate_function: SyncBatchNormBackward$")
+
+
+@rule(
+    "COM118",
+    "sync-batchnorm",
+    confidence=Confidence.MEDIUM,
+    needs="DLO",
+    advice=("plain_batchnorm",),
+    options={"least": (20.0, "msprof-analyze advisor: layers a step")},
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Synchronised batch normalisation communicates for every layer.
+
+    What it finds
+        More than 20 collectives of SyncBatchNorm in a step.
+    Why it costs time
+        Each layer gathers a few numbers of all ranks in forward and in backward; these collectives cannot overlap, as
+        the layer needs the result at once.
+    How it is measured
+        Exposed time of the collectives that `SyncBatchNorm` and its backward launched.
+    What to do
+        Plain batch norm if the batch of a rank is large enough (16 samples and more); or convert fewer layers.
+
+    References
+        torch.nn.SyncBatchNorm; msprof-analyze advisor.
+    """
+    layers = facts.rows((EventKind.HOST_OP, EventKind.ANNOTATION), _LAYER)
+    if len(layers) == 0:
+        return
+    work, context = facts.once(communicating), facts.context
+    chosen = names_under(facts, context.event_op[work.event], _LAYER.pattern)
+    if int(chosen.sum()) <= options.number("least") * facts.window.count:
+        return
+    spans = work.exposed_spans(chosen)
+    exposed = facts.length(spans)
+    yield Finding(
+        saving=exposed,
+        bound=facts.mean(int(work.time[chosen].sum())),
+        draws="comm_exposed",
+        intervals=spans,
+        evidence=(
+            Evidence("exposed", exposed, "DURATION"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+            Evidence("usual", int(np.median(work.time[chosen])), "DURATION"),
+        ),
+        scope=Scope(ops=("SyncBatchNorm",)),
+        count=int(chosen.sum()),
+    )

@@ -1,0 +1,67 @@
+"""COM103: DistributedDataParallel looks for unused parameters in every step."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze import intervals
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_SEARCH = re.compile(r"nn/parallel/distributed\.py\(\d+\): _find_tensors$")
+
+
+@rule(
+    "COM103",
+    "unused-parameters",
+    confidence=Confidence.MEDIUM,
+    needs="DOP",
+    advice=("no_unused_search",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """DistributedDataParallel looks for unused parameters in every step.
+
+    What it finds
+        The walk through the results and the graph that `find_unused_parameters=True` causes after each forward.
+    Why it costs time
+        The host walks through the whole autograd graph before the backward begins, and one more all-reduce tells the
+        ranks what was used.
+    How it is measured
+        Idle time of the device during `_find_tensors` of DDP, which runs only with this option; at most, the host time
+        of these calls.
+    What to do
+        `find_unused_parameters=False` if all parameters take part in every step. Mixtures of experts and models with
+        branches may need it; `static_graph=True` then looks only once.
+
+    References
+        DistributedDataParallel; PyTorch Performance Tuning Guide.
+    """
+    rows = facts.rows(EventKind.PYTHON, _SEARCH)
+    if len(rows) == 0:
+        return
+    spans = facts.spans(rows)
+    host = intervals.merge(spans[:, 0], spans[:, 1])
+    idle = facts.idle()
+    mine = intervals_of(*intervals.intersect(intervals.merge(idle[:, 0], idle[:, 1]), host))
+    yield Finding(
+        saving=facts.length(mine),
+        bound=facts.mean(intervals.total(host)),
+        draws="idle",
+        intervals=mine,
+        evidence=(
+            Evidence("idle", facts.length(mine), "DURATION"),
+            Evidence("host", facts.mean(intervals.total(host)), "DURATION"),
+            Evidence("count", len(rows), "COUNT"),
+        ),
+        scope=Scope(ops=("_find_tensors",)),
+        count=len(rows),
+    )

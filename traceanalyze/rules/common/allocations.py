@@ -1,0 +1,114 @@
+"""Calls of the allocator of the device in the windows, for the rules about memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.intervals import merge
+from traceanalyze.model.vocabulary import ApiClass, Cause
+from traceanalyze.rules.common.without import without
+from traceanalyze.rules.facts import DISPATCH
+from traceanalyze.rules.finding import Evidence, Finding, intervals_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.results_device import DeviceMemory
+    from traceanalyze.rules.facts import Facts
+
+_PINNED = re.compile(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
+_FREES = re.compile(r"Free|Unmap|Release", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorCalls:
+    """Calls that take memory from the device or the host's pinned pool, or give it back; by thread and start."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    track: NDArray[np.int32]
+    pinned: NDArray[np.bool_]
+    frees: NDArray[np.bool_]
+    step: NDArray[np.int64]
+    """Which of the windows each begins in."""
+
+
+def allocator_calls(facts: Facts) -> AllocatorCalls:
+    """Those of a rank that begin in the windows."""
+    calls, strings = facts.context.calls, facts.context.trace.strings
+    rows = np.flatnonzero((calls.klass == ApiClass.ALLOC) & calls.outermost & facts.inside(calls.start))
+    name, start = calls.name[rows], calls.start[rows]
+    starts = facts.analysis.steps.start[list(facts.window.rows)]
+    return AllocatorCalls(
+        start,
+        calls.end[rows],
+        calls.track[rows],
+        strings.lookup(name, lambda text: _PINNED.search(text) is not None).astype(np.bool_),
+        strings.lookup(name, lambda text: _FREES.search(text) is not None).astype(np.bool_),
+        np.searchsorted(starts, start, "right") - 1,
+    )
+
+
+def steady(facts: Facts, chosen: NDArray[np.bool_]) -> int:
+    """Windows after the first one with such calls: memory is taken once at the beginning of every program."""
+    step = facts.once(allocator_calls).step[chosen]
+    return len(set(step[step > 0].tolist()))
+
+
+def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
+    """What the chosen calls cost: the host side of the gaps they lie in, or what a replay without them gains."""
+    calls, pieces = facts.once(allocator_calls), facts.pieces
+    removed = merge(calls.start[chosen], calls.end[chosen])
+    gone = without(facts, removed)
+    spans = _gaps_with(facts, removed.start, removed.end)
+    caused, blocked = facts.length(spans), facts.mean(int((removed.end - removed.start).sum()))
+    of_calls = (pieces.cause == Cause.DISPATCH_ALLOC).any()
+    saving = max(gone.saving, caused if of_calls else 0)
+    return Finding(
+        saving=saving,
+        bound=max(saving, blocked),
+        draws="idle",
+        intervals=np.concatenate((spans, gone.idle)),
+        evidence=(
+            Evidence("count", int(chosen.sum()), "COUNT"),
+            Evidence("time", blocked, "DURATION"),
+            Evidence("idle", caused, "DURATION"),
+        ),
+        count=int(chosen.sum()),
+    )
+
+
+def _gaps_with(facts: Facts, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n, 2) host side of the gaps of which these calls take the larger part."""
+    pieces, gaps = facts.pieces, facts.context.gaps
+    length = pieces.end - pieces.start
+    host = np.isin(pieces.cause, (*DISPATCH, Cause.HOST_OP))
+    inside = (pieces.cause == Cause.DISPATCH_ALLOC) & _within(pieces.start, start, end)
+    whole, part = np.zeros(len(gaps), np.int64), np.zeros(len(gaps), np.int64)
+    np.add.at(whole, pieces.gap[host], length[host])
+    np.add.at(part, pieces.gap[inside], length[inside])
+    chosen = host & (2 * part >= whole)[pieces.gap] & (part > 0)[pieces.gap]
+    return intervals_of(pieces.start[chosen], pieces.end[chosen])
+
+
+def _within(t: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
+    at = np.searchsorted(start, t, "right") - 1
+    return (at >= 0) & (t < end[np.maximum(at, 0)]) if len(start) else np.zeros(len(t), np.bool_)
+
+
+def device_memory(facts: Facts) -> tuple[DeviceMemory, int] | None:
+    """Records of the headline device and its capacity, where both are known."""
+    memory = facts.analysis.memory
+    if isinstance(memory, NotMeasured) or isinstance(memory.devices, NotMeasured):
+        return None
+    known = {device.id: device.memory_bytes for device in facts.context.trace.devices}
+    for each in memory.devices:
+        capacity = known.get(each.device)
+        if each.kind == "device" and each.device == facts.analysis.device and capacity:
+            return each, capacity
+    return None

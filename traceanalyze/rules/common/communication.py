@@ -1,0 +1,121 @@
+"""Collectives of the windows, one by one, for the rules about communication."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses.collective_ranges import description_rows, types
+from traceanalyze.analyses.work import argument
+from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
+from traceanalyze.model.vocabulary import DeviceClass, Mode
+from traceanalyze.rules.finding import intervals_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.intervals import Intervals
+    from traceanalyze.rules.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Communicating:
+    """Communication kernels of the headline device that begin in the windows, by start. Times int64 ns."""
+
+    event: NDArray[np.int64]
+    """Position in `Context.device`."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    exposed: NDArray[np.int64]
+    """Time of each with no compute beside it; instants with several collectives count for each."""
+    kind: NDArray[np.int64]
+    """Position in `model.collectives.TYPES`."""
+    size: NDArray[np.int64]
+    """Bytes, -1 where not recorded."""
+    ranks: NDArray[np.int64]
+    """Of the group, -1 where not recorded."""
+    track: NDArray[np.int64]
+    """Thread that asked for it, -1 where unknown."""
+    asked: NDArray[np.int64]
+    """When; 0 where unknown."""
+    free: Intervals
+    """Exposed communication in the windows."""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @property
+    def described(self) -> bool:
+        """Whether the profile tells the size of any of them."""
+        return bool((self.size >= 0).any())
+
+    @property
+    def time(self) -> NDArray[np.int64]:
+        """Duration of each."""
+        return self.end - self.start
+
+    def exposed_spans(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(n, 2) exposed time of the chosen ones."""
+        mine = intervals.merge(self.start[chosen], self.end[chosen])
+        return intervals_of(*intervals.intersect(mine, self.free))
+
+    def of_kind(self, *kinds: str) -> NDArray[np.bool_]:
+        """Collectives of these types."""
+        return np.isin(self.kind, [TYPES.index(kind) for kind in kinds])
+
+
+def communicating(facts: Facts) -> Communicating:
+    """The collectives of a rank; use with `Facts.once`."""
+    context = facts.context
+    device, work = context.device, context.work
+    chosen = (device.klass[work.event] == DeviceClass.COMM) & (device.device[work.event] == context.devices[0])
+    if facts.analysis.mode != Mode.WHOLE_TRACE:
+        chosen &= intervals.contains(facts.windows, device.start[work.event])
+    event = work.event[chosen]
+    described = description_rows(context, event)
+    kind = types(context, event, described)
+    start, end = device.start[event], device.end[event]
+    free = exposed_communication(facts)
+    linked = context.link[event] >= 0
+    asked = np.maximum(context.asked[event], 0)
+    calls = context.calls
+    none = np.zeros(len(event), np.int64)
+    return Communicating(
+        event=event,
+        start=start,
+        end=end,
+        exposed=intervals.coverage(free, start, end),
+        kind=kind,
+        size=_size(facts, kind, described),
+        ranks=np.where(described >= 0, np.maximum(argument(context, "group_size", np.maximum(described, 0)), -1), -1),
+        track=np.where(linked, calls.track[asked], -1) if len(calls) else none - 1,
+        asked=np.where(linked, calls.start[asked], 0) if len(calls) else none,
+        free=free,
+    )
+
+
+def exposed_communication(facts: Facts) -> Intervals:
+    """Time in the windows in which the headline device communicates and computes nothing."""
+    device = facts.context.device
+    mine = device.device == facts.context.devices[0]
+    comm, compute = (
+        intervals.merge(device.start[rows], device.end[rows])
+        for rows in (mine & (device.klass == DeviceClass.COMM), mine & (device.klass == DeviceClass.COMPUTE))
+    )
+    return intervals.intersect(intervals.subtract(comm, compute), facts.windows)
+
+
+def _size(facts: Facts, kind: NDArray[np.int64], described: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of each collective (definitions §12), -1 where not recorded."""
+    context, row = facts.context, np.maximum(described, 0)
+    counted = np.array([counts_output(name) for name in TYPES], np.bool_)[kind]
+    given, got, dtype = (argument(context, name, row) for name in ("in_elements", "out_elements", "dtype"))
+    elements = np.where(counted, got, given)
+    known = (described >= 0) & (elements >= 0) & (dtype >= 0)
+    size = np.full(len(kind), -1, np.int64)
+    each = context.trace.strings.lookup(dtype[known].astype(np.int32), lambda text: element_bytes(text) or 0)
+    size[known] = np.where(each > 0, elements[known] * each, -1)
+    return size

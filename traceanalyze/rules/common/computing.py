@@ -1,0 +1,161 @@
+"""Compute kernels of the windows and the operators that launched them, for the rules about kernels."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.intervals import contains
+from traceanalyze.model.device_peaks import Peaks, peaks_of
+from traceanalyze.model.vocabulary import DeviceClass, Mode
+from traceanalyze.rules.finding import intervals_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Computing:
+    """Compute kernels of the headline device that begin in the windows, by start; one row a kernel. Times int64 ns."""
+
+    event: NDArray[np.int64]
+    """Position in `Context.device`."""
+    row: NDArray[np.int64]
+    """Row in `Trace.events`."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    name: NDArray[np.int32]
+    op: NDArray[np.int64]
+    """Place of the innermost operator in `Context.op_nest`, -1 for none."""
+    op_row: NDArray[np.int64]
+    """Its event row, -1 for none."""
+    op_name: NDArray[np.int32]
+    """Code of its name; of the kernel's where there is none."""
+    group: NDArray[np.uint8]
+    """`KernelGroup`"""
+    tensor_core: NDArray[np.uint8]
+    """`TensorCore`"""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+    @property
+    def time(self) -> NDArray[np.int64]:
+        """Duration of each kernel."""
+        return self.end - self.start
+
+    def spans(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n, 2) intervals of some kernels."""
+        return intervals_of(self.start[chosen], self.end[chosen])
+
+
+def computing(facts: Facts) -> Computing:
+    """The compute kernels of a rank; use with `Facts.once`."""
+    context = facts.context
+    device, work = context.device, context.work
+    chosen = (device.klass[work.event] == DeviceClass.COMPUTE) & (device.device[work.event] == context.devices[0])
+    if facts.analysis.mode != Mode.WHOLE_TRACE:
+        chosen &= contains(facts.windows, device.start[work.event])
+    event = work.event[chosen]
+    op_row = work.op[chosen]
+    names = context.trace.events.name
+    return Computing(
+        event=event,
+        row=device.row[event],
+        start=device.start[event],
+        end=device.end[event],
+        name=device.name[event],
+        op=context.event_op[event],
+        op_row=op_row,
+        op_name=np.where(op_row >= 0, names[np.maximum(op_row, 0)], device.name[event]),
+        group=work.group[chosen],
+        tensor_core=work.tensor_core[chosen],
+    )
+
+
+def part_of_compute(facts: Facts, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> float:
+    """Time of some kernels over that of all compute kernels."""
+    work = facts.once(computing)
+    total = int(work.time.sum())
+    return int(work.time[chosen].sum()) / total if total else 0.0
+
+
+def fits(facts: Facts, codes: NDArray[np.int32], pattern: str) -> NDArray[np.bool_]:
+    """Whether texts, by their codes, match somewhere."""
+    known = re.compile(pattern)
+    return facts.context.trace.strings.lookup(codes, lambda text: known.search(text) is not None).astype(np.bool_)
+
+
+def op_text(
+    facts: Facts, field: str, row: NDArray[np.int64], value: Callable[[str], int], missing: int
+) -> NDArray[np.int64]:
+    """A number made of a text argument (`shapes`, `dtypes`) of operators, decided once a distinct text.
+
+    Args:
+        facts: Of the rank.
+        field: The argument.
+        row: Event rows, -1 for none.
+        value: From text to number.
+        missing: Where there is no row or no text.
+    """
+    code = np.where(row >= 0, argument(facts.context, field, np.maximum(row, 0)), MISSING)
+    out = np.full(len(row), missing, np.int64)
+    known = code >= 0
+    out[known] = facts.context.trace.strings.lookup(code[known].astype(np.int32), value)
+    return out
+
+
+def dtypes_of(text: str) -> list[str]:
+    """Element types of the tensors of a recorded call, in lower case and without namespace."""
+    return [name.rpartition("::")[2].lower() for name in listed(text) if isinstance(name, str) and name]
+
+
+def shapes_of(text: str) -> list[tuple[int, ...]]:
+    """Shapes of the tensors of a recorded call; lists of tensors and scalars are left out."""
+    return [
+        tuple(entry)
+        for entry in listed(text)
+        if isinstance(entry, list) and entry and all(isinstance(size, int) for size in entry)
+    ]
+
+
+def largest(text: str) -> int:
+    """Elements of the largest tensor of a recorded call, at most 2³¹ - 1."""
+    return min(max((prod(shape) for shape in shapes_of(text)), default=0), 2**31 - 1)
+
+
+def listed(text: str) -> list[object]:
+    """Entries of a recorded list, one an argument; none where the text is damaged."""
+    try:
+        parsed = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return []
+    return parsed if isinstance(parsed, list) else []
+
+
+def device_peaks(facts: Facts) -> Peaks | None:
+    """Peak rates of the headline device, None where its name is not known."""
+    context = facts.context
+    devices = context.trace.devices
+    names = {one.name for one in devices if context.devices and one.id == context.devices[0]} or {
+        one.name for one in devices
+    }
+    return peaks_of(names.pop(), context.options.peaks) if len(names) == 1 else None
+
+
+def names_of(facts: Facts, codes: NDArray[np.int32], time: NDArray[np.int64], most: int = 3) -> tuple[str, ...]:
+    """Names that take most time, costliest first."""
+    each = group(codes)
+    costly = np.argsort(-each.sum(time), kind="stable")[:most]
+    return tuple(facts.context.trace.strings.text(int(codes[each.first[at]])) for at in costly.tolist())

@@ -1,0 +1,117 @@
+"""Operators that launched kernels, as a text of one letter each in order of launch, so that patterns find chains."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.common.computing import computing
+from traceanalyze.rules.finding import intervals_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+
+_LETTERS = (
+    ("B", r"^aten::(bmm|baddbmm|_?batch_?matmul)$|^BatchMatMul"),
+    ("M", r"^aten::(mm|addmm|linear|_scaled_mm)$|^MatMul"),
+    ("S", r"^aten::_?softmax$|^Softmax(V2)?$"),
+    ("Z", r"^aten::_softmax_backward_data$|^SoftmaxGrad"),
+    (
+        "d",
+        r"^aten::(native_dropout|dropout|_fused_dropout|native_dropout_backward|bernoulli_)$|^npu::_?npu_dropout|^DropOut",
+    ),
+    ("m", r"^aten::mul_?$|^Muls?$"),
+    ("q", r"^aten::div_?$|^(Real)?Div$"),
+    ("a", r"^aten::add_?$|^Adds?(V2)?$"),
+    ("k", r"^aten::(masked_fill_?|where|tril|triu)$|^(MaskedFill|Select(V2)?|Tril|Triu)$"),
+    ("p", r"^aten::(pow|square)$|^(Pows?|Square)$"),
+    ("u", r"^aten::mean$|^ReduceMean"),
+    ("r", r"^aten::rsqrt$|^Rsqrt$"),
+    ("n", r"^aten::neg$|^Neg$"),
+    ("c", r"^aten::(cat|_cat)$|^Concat"),
+    ("i", r"^aten::silu$|^(Silu|Swish)$"),
+    ("g", r"^aten::gelu$|^Gelu$"),
+    ("N", r"^aten::native_layer_norm$|^LayerNorm(V\d)?$"),
+    ("G", r"^aten::native_group_norm$|^GroupNorm"),
+    ("t", r"^aten::(copy_|_to_copy|clone|contiguous)$|^(Cast|TensorMove|ViewCopy|Transpose)$"),
+)
+_KNOWN = tuple((ord(letter), re.compile(pattern)) for letter, pattern in _LETTERS)
+OTHER, BREAK = ".", ";"
+"""Another operator; the end of what a thread launched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """Runs of operators with kernels, by thread and launch; neighbouring kernels of one run are one letter."""
+
+    text: str
+    first: NDArray[np.int64]
+    """Row of `Computing` of the first kernel of each letter, in launch order (see `order`); -1 for a break."""
+    order: NDArray[np.int64]
+    """Rows of `Computing` in launch order."""
+    at: NDArray[np.int64]
+    """Where the kernels of each letter begin in `order`; one more than there are letters."""
+
+    def find(self, pattern: str) -> Iterator[NDArray[np.int64]]:
+        """Kernels (rows of `Computing`) of each match, without overlap."""
+        for match in re.finditer(pattern, self.text):
+            yield self.order[self.at[match.start()] : self.at[match.end()]]
+
+
+def chains(facts: Facts) -> Chains:
+    """The operators of a rank as letters, of kernels without an operator their types; use with `Facts.once`."""
+    work, context = facts.once(computing), facts.context
+    call = context.link[work.event]
+    linked = call >= 0
+    asked = np.where(linked, context.asked[work.event], -1)
+    track = np.where(linked, context.calls.track[np.maximum(asked, 0)], np.iinfo(np.int32).max)
+    launched = np.where(linked, context.calls.start[np.maximum(asked, 0)], work.start)
+    order = np.lexsort((work.start, launched, track))
+    letter = context.trace.strings.lookup(_label(facts), _letter).astype(np.uint8)[order]
+    op, track = work.op[order], track[order]
+    opens = np.ones(len(order), np.bool_)
+    opens[1:] = (op[1:] != op[:-1]) | (op[1:] < 0)
+    first = np.flatnonzero(opens)
+    new_track = np.flatnonzero(np.diff(track[first], prepend=track[:1])) if len(first) else first
+    codes = np.insert(letter[first], new_track, ord(BREAK))
+    at = np.insert(first, new_track, first[new_track])
+    return Chains(
+        codes.astype(np.uint8).tobytes().decode("latin-1"),
+        np.insert(order[first], new_track, -1),
+        order,
+        np.append(at, len(order)),
+    )
+
+
+def _label(facts: Facts) -> NDArray[np.int32]:
+    """Code of the operator's name, of the kernel's type, or of the kernel's name, whichever is known."""
+    work = facts.once(computing)
+    column = facts.context.trace.events.fields.get("op_type")
+    if column is None:
+        return work.op_name
+    kind = column.take(work.row, -1)
+    return np.where((work.op < 0) & (kind >= 0), kind, work.op_name).astype(np.int32)
+
+
+def _letter(name: str) -> int:
+    return next((letter for letter, pattern in _KNOWN if pattern.search(name)), ord(OTHER))
+
+
+def fused_away(work_time: NDArray[np.int64], rows: NDArray[np.int64]) -> int:
+    """What one kernel in place of these would save: all but the longest, which must still read and write once."""
+    time = work_time[rows]
+    return int(time.sum() - time.max()) if len(rows) else 0
+
+
+def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """(n, 2) intervals of the kernels of some chains."""
+    work = facts.once(computing)
+    rows = np.concatenate(found) if found else np.empty(0, np.int64)
+    return intervals_of(work.start[rows], work.end[rows])

@@ -1,0 +1,204 @@
+"""Sync calls with what they are under and the idle time each one caused, for the rules about sync points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.copies import DIRECTIONS, directions
+from traceanalyze.analyses.syncs import blamed
+from traceanalyze.intervals import intersect, merge, union
+from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.rules.common.ops import inside_ranges, names_under
+from traceanalyze.rules.common.without import without
+from traceanalyze.rules.finding import Evidence, Finding, Scope, intervals_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCalls:
+    """Sync calls that begin in the windows and are not the last thing the trace does; one row a call."""
+
+    call: NDArray[np.int64]
+    """Position in `Context.calls`."""
+    op: NDArray[np.int64]
+    """Place of the innermost operator in `Context.op_nest`, -1 for none."""
+    direction: NDArray[np.int64]
+    """Position in `DIRECTIONS` of the copy it starts, or that its operator has just started; -1 for none."""
+    name: tuple[str, ...]
+    piece_start: NDArray[np.int64]
+    """Idle time in the windows that a sync call caused; with `piece_of` the row here."""
+    piece_end: NDArray[np.int64]
+    piece_of: NDArray[np.int64]
+
+    def spans(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(n, 2) idle time that the chosen calls caused."""
+        mine = chosen[self.piece_of]
+        return intervals_of(self.piece_start[mine], self.piece_end[mine])
+
+
+def sync_calls(facts: Facts) -> SyncCalls:
+    """The sync calls of a rank."""
+    context = facts.context
+    calls = context.calls
+    every = np.flatnonzero(context.is_sync)
+    linked = context.link >= 0
+    last = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
+    row = np.full(len(calls), -1, np.int64)
+    chosen = every[facts.inside(calls.start[every]) & (calls.start[every] < last)]
+    row[chosen] = np.arange(len(chosen))
+    by, _ = blamed(every, calls, context.gaps, facts.pieces)
+    of = np.where(by >= 0, row[by], -1)
+    seen = of >= 0
+    return SyncCalls(
+        chosen,
+        context.call_op[chosen],
+        _direction(facts, chosen),
+        tuple(context.trace.strings.text(code) for code in calls.name[chosen].tolist()),
+        facts.pieces.start[seen],
+        facts.pieces.end[seen],
+        of[seen],
+    )
+
+
+def _direction(facts: Facts, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Direction of the copy that each call started, or that was started in the same run of an operator."""
+    context = facts.context
+    copies = np.flatnonzero((context.device.kind == EventKind.MEMCPY) & (context.link >= 0))
+    found = np.full(len(chosen), -1, np.int64)
+    if len(copies) == 0:
+        return found
+    way, call = directions(context, copies), context.link[copies]
+    by_call = np.full(len(context.calls), -1, np.int64)
+    by_call[call] = way
+    by_op = np.full(len(context.op_nest) + 1, -1, np.int64)
+    by_op[context.call_op[call]] = way
+    by_op[-1] = -1
+    own = by_call[chosen]
+    found[:] = np.where(own >= 0, own, by_op[context.call_op[chosen]])
+    return found
+
+
+class SyncUse(IntEnum):
+    """What the program wants by a sync call; the first that fits."""
+
+    SCALER = 0
+    GRAD_NORM = 1
+    COLLECTIVE_WAIT = 2
+    DYNAMIC_SHAPE = 3
+    SCALAR_READ = 4
+    HOST_TO_DEVICE = 5
+    DEVICE_TO_HOST = 6
+    EXPLICIT = 7
+    OTHER = 8
+
+
+_UNDER = {
+    SyncUse.GRAD_NORM: r"linalg_vector_norm|_foreach_norm",
+    SyncUse.COLLECTIVE_WAIT: r"^(c10d|nccl|hccl)::?.*wait|wait_tensor",
+    SyncUse.DYNAMIC_SHAPE: (
+        r"^aten::(nonzero\w*|masked_select|unique\w*|_unique\w*|repeat_interleave|index|_index_put_impl_|argwhere)$"
+    ),
+    SyncUse.SCALAR_READ: r"^aten::(item|_local_scalar_dense|is_nonzero|equal)$",
+}
+"""Operators around the call."""
+_INSIDE = {
+    SyncUse.SCALER: r"(amp/grad_scaler|GradScaler).*(step|unscale|update|_maybe_opt_step)",
+    SyncUse.GRAD_NORM: r"clip_grad_norm|get_total_norm|get_grad_norm",
+    SyncUse.COLLECTIVE_WAIT: r"(distributed|c10d|torch_npu).*: (wait|_wait\w*|synchronize)$",
+}
+"""Annotations and Python functions around the call."""
+
+
+def sync_uses(facts: Facts) -> NDArray[np.int64]:
+    """`SyncUse` of each of the sync calls."""
+    calls, context = facts.once(sync_calls), facts.context
+    track, start = context.calls.track[calls.call], context.calls.start[calls.call]
+    synchronize = np.array(["Synchronize" in name for name in calls.name], np.bool_)
+    tests = {use: np.zeros(len(calls.call), np.bool_) for use in SyncUse}
+    for use, pattern in _UNDER.items():
+        tests[use] |= names_under(facts, calls.op, pattern)
+    for use, pattern in _INSIDE.items():
+        tests[use] |= inside_ranges(facts, track, start, pattern)
+    tests[SyncUse.HOST_TO_DEVICE] = calls.direction == DIRECTIONS.index("h2d")
+    tests[SyncUse.DEVICE_TO_HOST] = calls.direction == DIRECTIONS.index("d2h")
+    tests[SyncUse.EXPLICIT] = synchronize & (calls.op < 0)
+    tests[SyncUse.OTHER][:] = True
+    first: NDArray[np.int64] = np.argmax(np.stack([tests[use] for use in SyncUse]), axis=0)
+    return first
+
+
+def used_for(facts: Facts, use: SyncUse) -> NDArray[np.bool_]:
+    """Which of the sync calls have a use."""
+    chosen: NDArray[np.bool_] = facts.once(sync_uses) == use
+    return chosen
+
+
+def places(
+    facts: Facts, calls: SyncCalls, chosen: NDArray[np.bool_]
+) -> list[tuple[str, str | None, NDArray[np.bool_]]]:
+    """Where the chosen calls are: operator (else the call), user line, and which of the calls; costliest first."""
+    context = facts.context
+    found: dict[tuple[str, str | None], list[int]] = {}
+    rows = np.flatnonzero(chosen)
+    for track in np.unique(context.calls.track[calls.call[rows]]).tolist():
+        mine = rows[context.calls.track[calls.call[rows]] == track]
+        _, ops, frames = context.locate(track, context.calls.start[calls.call[mine]])
+        for row, op, frame in zip(mine.tolist(), ops, frames, strict=True):
+            found.setdefault((op or calls.name[row], frame), []).append(row)
+    masks = []
+    for (op, frame), members in found.items():
+        mask = np.zeros(len(chosen), np.bool_)
+        mask[members] = True
+        masks.append((op, frame, mask))
+    return sorted(masks, key=lambda one: -int(np.diff(calls.spans(one[2]), axis=1).sum()))
+
+
+def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = False) -> Iterator[Finding]:
+    """One finding on the chosen calls: what they cost together, the costliest places as evidence.
+
+    `with_use`: without the calls there is no value, hence none of the Python that follows while the device waits.
+    """
+    calls = facts.once(sync_calls)
+    if not chosen.any():
+        return
+    start, end = facts.context.calls.start[calls.call], facts.context.calls.end[calls.call]
+    spans = calls.spans(chosen)
+    caused = facts.length(spans)
+    removed = merge(start[chosen], end[chosen])
+    if with_use:
+        after = facts.clip(facts.idle(Cause.UNTRACED))
+        removed = union(removed, intersect(after, merge(spans[:, 0], spans[:, 1])))
+    gone = without(facts, removed)
+    saving = max(caused, gone.saving)
+    blocked = facts.mean(int((end - start)[chosen].sum()))
+    where = places(facts, calls, chosen)
+    each = tuple(
+        Evidence(
+            "place", facts.length(calls.spans(mask)), "DURATION", int(start[mask][0]), int(end[mask][0]), frame or op
+        )
+        for op, frame, mask in where[:3]
+    )
+    yield Finding(
+        saving=saving,
+        bound=max(saving, blocked),
+        draws="idle.sync",
+        intervals=np.concatenate((spans, gone.idle)),
+        evidence=(
+            Evidence("idle", caused, "DURATION"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+            Evidence("blocked", blocked, "DURATION"),
+            *each,
+        ),
+        scope=Scope(ops=tuple(dict.fromkeys(frame or op for op, frame, _ in where[:3]))),
+        count=int(chosen.sum()),
+    )

@@ -1,0 +1,138 @@
+"""What if the host had not spent some time: how much earlier the device would have got its work.
+
+The host's program is moved forward by the time taken out of it, and every device event by as much as three things
+allow: its launch (it may have waited in the queue, too), the idle time before it, and the shift of the event before.
+Where the host still waits for the device, it goes on when the device is ready. Work of several streams that overlaps
+moves together, so that what streams wait for each other for stays as it was.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses.idle import LAUNCH_LATENCY_NS
+from traceanalyze.rules.finding import intervals_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.intervals import Intervals
+    from traceanalyze.rules.facts import Facts
+
+BETWEEN_KERNELS_NS = 1_500
+"""What stays of a gap when the next kernel is there in time; typical of current devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """What would be saved."""
+
+    saving: int
+    """ns a step."""
+    idle: NDArray[np.int64]
+    """(n, 2) the idle time that would be gone, in the windows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """Events of the headline device by start, and the gaps before them."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    launch: NDArray[np.int64]
+    slack: NDArray[np.int64]
+    """How much earlier its launch could not have come, as it waited in the queue; huge where no launch is known."""
+    free: NDArray[np.int64]
+    """Idle time before each event that an earlier launch would remove."""
+
+
+def queue(facts: Facts) -> _Queue:
+    """The work of the headline device as it was launched."""
+    context = facts.context
+    device, gaps = context.device, context.gaps
+    mine = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
+    start, launch = device.start[mine], context.launch_start[mine]
+    linked = (context.link[mine] >= 0) & (launch <= start)
+    late = (gaps.call >= 0) & (gaps.launch_end > gaps.start)
+    latency = (gaps.end - gaps.launch_start)[late & (gaps.launch_start >= gaps.start)]
+    usual = min(int(np.median(latency)), LAUNCH_LATENCY_NS) if len(latency) else LAUNCH_LATENCY_NS
+    slack = np.where(linked, np.maximum(start - launch - usual, 0), np.iinfo(np.int64).max // 4)
+    free = np.zeros(len(mine), np.int64)
+    at = np.searchsorted(start, gaps.end[late], "left")
+    known = at < len(mine)
+    # What is left of a gap long after the launch has something else to wait for, and stays.
+    reached = np.minimum(gaps.end, np.where(late, gaps.launch_end, gaps.start) + LAUNCH_LATENCY_NS)
+    free[at[known]] = np.maximum(reached - gaps.start - BETWEEN_KERNELS_NS, 0)[late][known]
+    return _Queue(start, device.end[mine], launch, slack, free)
+
+
+def without(facts: Facts, removed: Intervals) -> Without:
+    """What the steps would gain without some host time (a set); sync calls inside it go too, all others stay."""
+    work, _context = facts.once(queue), facts.context
+    start, end = _waits(facts, removed)
+    loss = np.zeros(len(start) + 1, np.int64)
+    """How much less the host is ahead than the time taken out before, after so many waits."""
+    gained, shift, before = np.cumsum(work.free), np.zeros(len(work.start), np.int64), 0
+    edges = [0, *np.searchsorted(work.start, end, "left").tolist(), len(work.start)]
+    ended = np.searchsorted(end, work.launch, "right")
+    ahead = _until(removed, work.launch) + work.slack
+    last = np.searchsorted(np.maximum.accumulate(work.end), end, "left") if len(work.end) else np.zeros(0, np.int64)
+    reach = np.maximum.accumulate(work.end)
+    for wait, (low, high) in enumerate(itertools.pairwise(edges)):
+        if high > low:
+            # An event moves by what the one before did and the gap between them, and no further than its launch.
+            own = ahead[low:high] - loss[ended[low:high]] - gained[low:high]
+            start_at = before - (int(gained[low - 1]) if low else 0)
+            shift[low:high] = np.minimum(np.minimum.accumulate(own), start_at) + gained[low:high]
+            before = int(shift[high - 1])
+        if wait < len(start):
+            done = int(last[wait]) - 1
+            finish = int(reach[done]) if done >= 0 else int(start[wait])
+            host = int(_until(removed, end[wait : wait + 1])[0])
+            own_shift = host - int(loss[wait]) + max(0, finish - int(start[wait]))
+            device_shift = (int(shift[done]) if done >= 0 else 0) + max(0, int(start[wait]) - finish)
+            loss[wait + 1] = host - min(own_shift, device_shift)
+    gone = np.diff(shift, prepend=0)
+    gone[work.free == 0] = 0
+    spans = intervals_of(work.start - np.maximum(gone, 0), work.start)[gone > 0]
+    return Without(_saved(facts, work, shift, removed, end, loss), intervals_of(*facts.clip(spans)))
+
+
+def _waits(facts: Facts, removed: Intervals) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sync calls that stay, by their end."""
+    context = facts.context
+    sync = np.flatnonzero(context.is_sync)
+    start, end = context.calls.start[sync], context.calls.end[sync]
+    stays = ~intervals.contains(removed, start)
+    order = np.argsort(end[stays], kind="stable")
+    return start[stays][order], end[stays][order]
+
+
+def _until(removed: Intervals, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Time taken out before each instant."""
+    return intervals.coverage(removed, np.full(len(t), np.iinfo(np.int64).min // 4), t)
+
+
+def _saved(
+    facts: Facts,
+    work: _Queue,
+    shift: NDArray[np.int64],
+    removed: Intervals,
+    waits: NDArray[np.int64],
+    loss: NDArray[np.int64],
+) -> int:
+    """How much shorter the windows would be, ns a step: each ends when host and device have ended."""
+    steps = facts.context.all_steps
+    reach = np.maximum.accumulate(work.end)
+    at = np.searchsorted(reach, steps.end, "right") - 1
+    device = np.where(at >= 0, reach[at] - shift[at], np.iinfo(np.int64).min)
+    host = steps.host_end - (_until(removed, steps.host_end) - loss[np.searchsorted(waits, steps.host_end, "right")])
+    moved = steps.end - np.minimum(np.maximum(device, host), steps.end)
+    gained = np.diff(moved, prepend=0)
+    counted = np.isin(steps.start, facts.analysis.steps.start[list(facts.window.rows)])
+    return facts.mean(max(0, int(gained[counted].sum())))

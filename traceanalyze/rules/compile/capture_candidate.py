@@ -1,0 +1,95 @@
+"""CGR104: every step launches the same kernels, one by one, and the host is too slow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.rules.common.launching import launching
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "CGR104",
+    "capture-candidate",
+    confidence=Confidence.MEDIUM,
+    needs="DLO",
+    advice=("capture_graph",),
+    options={
+        "share": (0.10, "as HST101"),
+        "late": (0.20, "as HST101"),
+        "least": (100.0, "own: kernels a step, below which there is little to capture"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Every step launches the same kernels, one by one, and the host is too slow.
+
+    What it finds
+        At least three steps with the same kernels in the same order, hardly any wait of the host for the device within
+        them, while the host cannot keep the queue filled.
+    Why it costs time
+        The host pays for every launch again although nothing changes. A graph that was captured once is launched by a
+        single call.
+    How it is measured
+        Names of the kernels of each complete step in order of launch; as HST101 otherwise, which tells what the idle
+        time costs.
+    What to do
+        `torch.compile(mode="reduce-overhead")`, or `torch.cuda.make_graphed_callables`; on Ascend graph mode (torchair,
+        aclgraph). Shapes must not change; what communicates may have to stay outside.
+
+    References
+        CUDA semantics, CUDA graphs; torch_npu environment variables.
+    """
+    if not facts.marked or facts.window.count < 3:
+        return
+    host = facts.once(launching)
+    if not host.bound(options.number("share"), options.number("late")):
+        return
+    number = _same_kernels(facts)
+    if number is None or number < options.number("least"):
+        return
+    if _waits(facts) > facts.window.count:
+        return  # More than the one wait a step that the training loop may make at its end.
+    yield Finding(
+        evidence=(
+            Evidence("idle", facts.length(host.spans), "DURATION"),
+            Evidence("kernels", number, "COUNT"),
+            Evidence("steps", facts.window.count, "COUNT"),
+        ),
+        count=facts.window.count,
+        severity=Severity.LOW,
+    )
+
+
+def _same_kernels(facts: Facts) -> int | None:
+    """Kernels of each of the steps, None where the steps differ."""
+    context, device = facts.context, facts.context.device
+    mine = np.flatnonzero(
+        (device.kind == EventKind.KERNEL)
+        & (device.klass == DeviceClass.COMPUTE)
+        & (device.device == context.devices[0])
+        & (context.link >= 0)
+    )
+    mine = mine[np.argsort(context.launch_start[mine], kind="stable")]
+    t, name = context.launch_start[mine], device.name[mine]
+    steps = facts.analysis.steps
+    parts = [
+        name[np.searchsorted(t, steps.host_start[row]) : np.searchsorted(t, steps.host_end[row])]
+        for row in facts.window.rows
+    ]
+    return len(parts[0]) if all(np.array_equal(parts[0], part) for part in parts[1:]) else None
+
+
+def _waits(facts: Facts) -> int:
+    """Sync calls of the steps."""
+    calls = facts.context.calls
+    return int((facts.context.is_sync & facts.inside(calls.start)).sum())

@@ -1,0 +1,75 @@
+"""CGR103: compiled code launches its kernels one by one, and the host is too slow."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze import intervals
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.launching import launching
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_COMPILED = re.compile(r"^Torch-Compiled Region|^CompiledFunction(Backward)?$|^## Call CompiledFxGraph")
+_GRAPH = re.compile(r"^(cuda|hip)GraphLaunch")
+
+
+@rule(
+    "CGR103",
+    "compiled-launch-bound",
+    confidence=Confidence.MEDIUM,
+    needs="DLO",
+    advice=("reduce_overhead",),
+    options={
+        "share": (0.10, "as HST101"),
+        "late": (0.20, "as HST101"),
+        "graphs": (0.05, "own: launches of graphs over calls of compiled code, above which graphs are on"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Compiled code launches its kernels one by one, and the host is too slow.
+
+    What it finds
+        Programs whose host cannot keep the queue filled although they are compiled, and that launch no CUDA graphs.
+    Why it costs time
+        Compiled kernels are fewer, but each still costs a launch; a graph launches all of them at once.
+    How it is measured
+        As HST101, but only idle time while the host was in compiled regions.
+    What to do
+        `torch.compile(mode="reduce-overhead")` or `"max-autotune"`; inputs of constant shape and address, no inputs on
+        the CPU, no mutated inputs; graphs take memory of their own.
+
+    References
+        torch.compiler documentation; PyTorch Performance Tuning Guide.
+    """
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _COMPILED)
+    if len(rows) == 0:
+        return
+    host = facts.once(launching)
+    if not host.bound(options.number("share"), options.number("late")):
+        return
+    replays = facts.rows(EventKind.API, _GRAPH)
+    if len(replays) > options.number("graphs") * len(rows):
+        return
+    spans = facts.spans(rows)
+    region = intervals.merge(spans[:, 0], spans[:, 1])
+    idle = intervals.merge(host.spans[:, 0], host.spans[:, 1])
+    mine = intervals_of(*intervals.intersect(idle, region))
+    saving = facts.length(mine)
+    yield Finding(
+        saving=saving,
+        bound=facts.length(host.spans),
+        draws="idle",
+        intervals=mine,
+        evidence=(Evidence("idle", saving, "DURATION"), Evidence("regions", len(rows), "COUNT")),
+        scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:3].tolist()))),
+        count=len(rows),
+    )

@@ -1,0 +1,74 @@
+"""CGR105: gradients are reduced only after the whole compiled backward."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_BACKWARD = re.compile(r"^CompiledFunctionBackward$")
+_DDP = re.compile(r"^DistributedDataParallel\.forward$")
+
+
+@rule(
+    "CGR105",
+    "ddp-compile-order",
+    confidence=Confidence.MEDIUM,
+    needs="DLO",
+    advice=("compile_after_ddp",),
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Gradients are reduced only after the whole compiled backward.
+
+    What it finds
+        DistributedDataParallel with a backward that is compiled as one graph, and all-reduces that are asked for only
+        when it is over.
+    Why it costs time
+        Gradients come out of one graph all at once, so that no reduction overlaps with the backward.
+    How it is measured
+        One `CompiledFunctionBackward` a step, and no all-reduce launched before its end. The saving is the exposed time
+        of the all-reduces.
+    What to do
+        Wrap the module in DistributedDataParallel first and compile the wrapped module: then the graph is split where
+        buckets are full (`torch._dynamo.config.optimize_ddp`).
+
+    References
+        DistributedDataParallel; torch.compiler documentation.
+    """
+    kinds = (EventKind.HOST_OP, EventKind.ANNOTATION)
+    backward, ddp = facts.rows(kinds, _BACKWARD), facts.rows(kinds, _DDP)
+    work = facts.once(communicating)
+    reduces = work.of_kind("all_reduce") & (work.asked > 0)
+    if not len(backward) or not len(ddp) or len(backward) > facts.window.count or int(reduces.sum()) < 2:
+        return
+    spans = facts.spans(backward)
+    at = np.searchsorted(spans[:, 0], work.asked[reduces], "right") - 1
+    if (at < 0).any() or (work.asked[reduces] < spans[at, 1]).any():
+        return
+    exposed = work.exposed_spans(reduces)
+    yield Finding(
+        saving=facts.length(exposed),
+        bound=facts.length(exposed),
+        draws="comm_exposed",
+        intervals=exposed,
+        evidence=(
+            Evidence("exposed", facts.length(exposed), "DURATION"),
+            Evidence("count", int(reduces.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=("CompiledFunctionBackward",)),
+        count=int(reduces.sum()),
+    )

@@ -1,0 +1,109 @@
+"""CGR101: compiled code is broken into several graphs with eager operators between them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.computing import computing
+from traceanalyze.rules.common.ops import inside_ranges
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_OPTIMIZER = r"^Optimizer\.step#"
+"""Optimizers compile their parts one by one, which is no break."""
+REGION = re.compile(r"^Torch-Compiled Region: (\d+)/\d+")
+
+
+@rule(
+    "CGR101",
+    "graph-break",
+    confidence=Confidence.HIGH,
+    needs="DLO",
+    advice=("find_graph_breaks",),
+    options={
+        "frames": (2.0, "rules specification: more than one graph"),
+        "between": (5.0, "own: eager kernels a step between two graphs, fewer come from the training loop itself"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Compiled code is broken into several graphs with eager operators between them.
+
+    What it finds
+        Several `Torch-Compiled Region`s of different functions in a step, with operators between them that launch
+        kernels by themselves.
+    Why it costs time
+        At each break Python takes over again, nothing is fused across it, and what lies between runs eagerly.
+    How it is measured
+        Regions by the number of their function (the first one of `0/0`); kernels launched by the same thread after one
+        region and before the next of another function. The saving is the device's idle time while the host was between
+        such regions; what fusion across the breaks would save cannot be told.
+    What to do
+        `TORCH_LOGS=graph_breaks` names the places, `fullgraph=True` makes them errors; take prints, data-dependent
+        branches and unsupported calls out of the compiled function. Regions that are compiled one by one on purpose are
+        no breaks.
+
+    References
+        torch.compiler documentation.
+    """
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), REGION)
+    if len(rows) == 0:
+        return
+    events, calls = facts.context.trace.events, facts.context.calls
+    track = int(np.bincount(events.track[rows]).argmax())
+    rows = rows[events.track[rows] == track]
+    rows = rows[~inside_ranges(facts, events.track[rows], events.ts[rows], _OPTIMIZER)]
+    if len(rows) == 0:
+        return
+    frame = facts.context.trace.strings.lookup(events.name[rows], _number)
+    frames = len(distinct(frame))
+    end = np.maximum.accumulate(events.ts[rows] + events.dur[rows])
+    start = events.ts[rows]
+    between = intervals.merge(end[:-1], np.where(frame[1:] != frame[:-1], start[1:], end[:-1]))
+    work = facts.once(computing)
+    asked = facts.context.asked[work.event]
+    launched = (asked >= 0) & (calls.track[np.maximum(asked, 0)] == track)
+    eager = launched & intervals.contains(between, calls.start[np.maximum(asked, 0)])
+    within = _within_steps(facts, between)
+    if frames < options.number("frames") or int(eager.sum()) < options.number("between") * facts.window.count:
+        return
+    idle = facts.idle()
+    spans = intervals_of(*intervals.intersect(intervals.merge(idle[:, 0], idle[:, 1]), within))
+    yield Finding(
+        saving=facts.length(spans),
+        bound=facts.mean(intervals.total(within)),
+        draws="idle",
+        intervals=spans,
+        evidence=(
+            Evidence("graphs", frames, "COUNT"),
+            Evidence("regions", len(rows) / max(facts.window.count, 1), "NUMBER"),
+            Evidence("eager", int(eager.sum()) / max(facts.window.count, 1), "NUMBER"),
+        ),
+        scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:3].tolist()))),
+        count=len(rows),
+    )
+
+
+def _number(name: str) -> int:
+    found = REGION.match(name)
+    return int(found[1]) if found else -1
+
+
+def _within_steps(facts: Facts, between: intervals.Intervals) -> intervals.Intervals:
+    """Host time between regions of one step: what reaches over the end of a step is the training loop."""
+    steps = facts.context.all_steps
+    first, last = (np.searchsorted(steps.host_start, edge, "right") for edge in (between.start, between.end))
+    inside = first == last
+    return intervals.Intervals(between.start[inside], between.end[inside])

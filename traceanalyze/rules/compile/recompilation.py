@@ -1,0 +1,74 @@
+"""CGR102: functions are compiled again in the midst of training."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze import intervals
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_COMPILING = re.compile(
+    r"\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): (_compile|compile_inner)"
+    r"|CachingAutotuner\.benchmark_all_configs"
+    r"|^(compile_fx|async_compile\.wait|GraphLowering)|_inductor/compile_fx\.py\(\d+\): compile_fx"
+)
+
+
+@rule(
+    "CGR102",
+    "recompilation",
+    confidence=Confidence.HIGH,
+    needs="O",
+    advice=("find_recompiles",),
+    rare=True,
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Functions are compiled again in the midst of training.
+
+    What it finds
+        Work of the compiler (Dynamo, Inductor, autotuning) inside the analysed steps.
+    Why it costs time
+        The host stands still for the time of a compilation, often seconds, and nothing is launched. After 8
+        compilations of one function Dynamo gives up, and it runs eagerly.
+    How it is measured
+        Idle time of the device during ranges and Python functions of the compiler; on the host alone, their time. The
+        first steps compile by right: record after them.
+    What to do
+        `TORCH_LOGS=recompiles` tells which guard failed; `dynamic=True` or `mark_dynamic` for sizes that change;
+        learning rates and counters as tensors.
+
+    References
+        torch.compiler documentation.
+    """
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP, EventKind.PYTHON), _COMPILING)
+    if len(rows) == 0:
+        return
+    spans = facts.spans(rows)
+    host = intervals.merge(spans[:, 0], spans[:, 1])
+    time = facts.mean(intervals.total(host))
+    idle = facts.idle() if facts.missing("D") is None else intervals_of(*host)
+    mine = intervals_of(*intervals.intersect(intervals.merge(idle[:, 0], idle[:, 1]), host))
+    yield Finding(
+        saving=facts.length(mine),
+        bound=time,
+        draws="idle",
+        intervals=mine,
+        evidence=(
+            Evidence("idle", facts.length(mine), "DURATION"),
+            Evidence("host", time, "DURATION"),
+            Evidence("count", len(host.start), "COUNT"),
+        ),
+        scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:3].tolist()))),
+        count=len(host.start),
+    )

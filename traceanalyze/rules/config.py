@@ -1,0 +1,88 @@
+"""Which rules run, and with which options; from tables of a configuration file, as a pure function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from traceanalyze.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from traceanalyze.rules.rule import Options, Rule, Value
+
+
+@dataclass(frozen=True, slots=True)
+class RuleConfig:
+    """The user's choices; names as in `registry.chosen`."""
+
+    select: tuple[str, ...] = ()
+    """Only these; all where empty."""
+    ignore: tuple[str, ...] = ()
+    options: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    """Id or slug of a rule → name of an option → value."""
+
+
+def rule_config(table: Mapping[str, object], where: str) -> RuleConfig:
+    """Read the table `rules`: `select`, `ignore`, and a table of options for a rule.
+
+    Args:
+        table: the table.
+        where: name of the file, for messages.
+
+    Raises:
+        UsageError: It holds something else.
+    """
+    options: dict[str, Mapping[str, Value]] = {}
+    for name, value in table.items():
+        if name in {"select", "ignore"}:
+            continue
+        if not isinstance(value, dict):
+            raise UsageError(f"{where}: rules.{name} is neither select, ignore, nor a table of a rule's options")
+        options[name] = value
+    return RuleConfig(_names(table, "select", where), _names(table, "ignore", where), options)
+
+
+def _names(table: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{where}: rules.{key} is not a list of names")
+    return tuple(cast("list[str]", value))
+
+
+def options_of(each: Rule, config: RuleConfig) -> Options:
+    """Options of a rule: its defaults, and what the user changed.
+
+    Raises:
+        UsageError: It has no such option, or the value is of another type.
+    """
+    values = each.defaults()
+    for key in (each.slug, each.id):
+        for name, value in config.options.get(key, {}).items():
+            if name not in values:
+                known = ", ".join(values) or "none"
+                raise UsageError(f"rules.{key}: no option {name}; {each.id} has: {known}")
+            if not _like(value, values[name]):
+                raise UsageError(f"rules.{key}.{name}: {value!r} is not of the type of {values[name]!r}")
+            values[name] = value
+    return values
+
+
+def _like(value: object, default: Value) -> bool:
+    """Whether a value can stand for a default; whole numbers may stand for any number."""
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    return isinstance(value, int | float) if isinstance(default, int | float) else isinstance(value, str)
+
+
+def known_options(rules: Sequence[Rule], config: RuleConfig) -> None:
+    """Refuse options of rules that there are not.
+
+    Raises:
+        UsageError: A table names no rule.
+    """
+    names = {name for each in rules for name in (each.id, each.slug)}
+    for name in config.options:
+        if name not in names:
+            raise UsageError(f"rules.{name}: no rule is called so; `traceanalyze rule --all` lists them")

@@ -1,0 +1,56 @@
+"""DAT105: the loader becomes slower in the course of the recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.rules.common.loader import LOADER
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "DAT105",
+    "loader-slowdown",
+    confidence=Confidence.LOW,
+    needs="DO",
+    advice=("plain_arrays",),
+    options={"ratio": (2.0, "rules specification, own: last third over first third"), "share": (0.01, "as all rules")},
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The loader becomes slower in the course of the recording.
+
+    What it finds
+        Waits for batches whose median in the last third is twice that of the first third or more.
+    Why it costs time
+        Reading Python objects in worker processes writes their reference counts, so that their pages are copied one by
+        one; or memory runs out. What it costs is counted by DAT101.
+    How it is measured
+        Durations of the loader's ranges, nine or more of them, while data loading leaves the device idle.
+    What to do
+        Keep samples in numpy or arrow arrays instead of lists of Python objects.
+
+    References
+        torch.utils.data.
+    """
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
+    if len(rows) < 9 or facts.share(facts.idle_mean(Cause.DATA_LOADING)) < options.number("share"):
+        return
+    time, third = facts.context.trace.events.dur[rows], len(rows) // 3
+    first, last = float(np.median(time[:third])), float(np.median(time[-third:]))
+    if last >= options.number("ratio") * max(first, 1.0):
+        yield Finding(
+            evidence=(Evidence("first", round(first), "DURATION"), Evidence("last", round(last), "DURATION")),
+            count=len(rows),
+            severity=Severity.INFO,
+        )

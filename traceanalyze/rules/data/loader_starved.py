@@ -1,0 +1,58 @@
+"""DAT104: the loader's workers cannot keep up evenly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.rules.common.loader import LOADER, single_process
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "DAT104",
+    "loader-starved",
+    confidence=Confidence.LOW,
+    needs="DO",
+    advice=("worker_cores", "local_data"),
+    options={
+        "share": (0.05, "as DAT101"),
+        "variation": (1.0, "rules specification, own: standard deviation of the waits over their mean"),
+    },
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The device waits for a loader with workers, and its waits vary a lot.
+
+    What it finds
+        Waiting for data although the loader has workers, with waits of very different length.
+    Why it costs time
+        The workers share too few cores, or a slow or shared storage. What it costs is counted by DAT101.
+    How it is measured
+        As DAT101, with a loader of several processes whose `__next__` has a coefficient of variation above 1. The cause
+        is not in one recording: compare runs with other numbers of workers.
+    What to do
+        Check the binding of the workers to cores and `OMP_NUM_THREADS`; keep data on a local disk; pre-process offline.
+
+    References
+        PyTorch Performance Tuning Guide; msprof-analyze advisor.
+    """
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
+    if len(rows) < 4 or single_process(facts, rows):
+        return
+    if facts.share(facts.idle_mean(Cause.DATA_LOADING)) < options.number("share"):
+        return
+    time = facts.context.trace.events.dur[rows]
+    variation = float(np.std(time) / max(float(np.mean(time)), 1.0))
+    if variation > options.number("variation"):
+        evidence = (Evidence("variation", variation, "NUMBER"),)
+        yield Finding(evidence=evidence, count=len(rows), severity=Severity.INFO)

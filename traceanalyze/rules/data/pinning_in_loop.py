@@ -1,0 +1,67 @@
+"""DAT103: memory is pinned on the training thread."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.intervals import merge
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.without import without
+from traceanalyze.rules.finding import Confidence, Evidence, Finding
+from traceanalyze.rules.rule import rule
+
+_PIN = re.compile(r"^aten::_?pin_memory$")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "DAT103",
+    "pinning-in-loop",
+    confidence=Confidence.HIGH,
+    needs="DLO",
+    advice=("pin_in_loader",),
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Batches are pinned in the training loop.
+
+    What it finds
+        `pin_memory` operators on the thread of the steps, in half of them or more. The loader's own pinning thread is
+        fine.
+    Why it costs time
+        Pinning copies the batch on the host and may lock pages, all before the copy to the device starts: often twice
+        as slow as a plain `.to(device)`.
+    How it is measured
+        Time of these operators; the saving is what a replay of the launches without them gains.
+    What to do
+        `pin_memory=True` in the DataLoader (batches of your own types need a method `pin_memory()`).
+
+    References
+        pin_memory and non_blocking tutorial; torch.utils.data.
+    """
+    rows = facts.rows(EventKind.HOST_OP, _PIN)
+    rows = rows[facts.context.trace.events.track[rows] == facts.context.step_track]
+    if 2 * len(rows) < facts.window.count or not len(rows):
+        return
+    spans = facts.spans(rows)
+    removed = merge(spans[:, 0], spans[:, 1])
+    gone = without(facts, removed)
+    yield Finding(
+        saving=gone.saving,
+        bound=facts.mean(int(np.sum(removed.end - removed.start))),
+        draws="idle",
+        intervals=gone.idle,
+        evidence=(
+            Evidence("count", len(rows), "COUNT"),
+            Evidence("time", facts.mean(int(np.sum(removed.end - removed.start))), "DURATION"),
+        ),
+        count=len(rows),
+    )

@@ -1,0 +1,67 @@
+"""DAT107: batches are of very different size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "DAT107",
+    "ragged-batches",
+    confidence=Confidence.MEDIUM,
+    needs="DH",
+    advice=("bucket_lengths",),
+    options={
+        "variation": (0.15, "rules specification, own: of the steps' compute time"),
+        "steps": (4.0, "own: fewer tell nothing"),
+    },
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Batches are of very different size.
+
+    What it finds
+        Steps whose compute time varies by more than 15 % while the shapes of operators differ between them.
+    Why it costs time
+        With several ranks all wait for the largest batch; and memory is taken from the device again and again.
+    How it is measured
+        Coefficient of variation of the compute time of the complete steps, and the sets of input shapes of each step.
+        Gradient accumulation and evaluation steps look the same.
+    What to do
+        Bucket samples by length, keep the tokens of a batch constant, or pad to few sizes.
+
+    References
+        PyTorch Performance Tuning Guide.
+    """
+    compute = facts.analysis.partitions[0].compute[list(facts.window.rows)]
+    if len(compute) < options.number("steps") or not compute.mean():
+        return
+    variation = float(compute.std() / compute.mean())
+    if variation <= options.number("variation") or len(set(_shapes(facts))) < 2:
+        return
+    yield Finding(evidence=(Evidence("variation", variation, "SHARE"),), count=len(compute), severity=Severity.INFO)
+
+
+def _shapes(facts: Facts) -> list[tuple[int, ...]]:
+    """The distinct input shapes of operators in each step."""
+    context = facts.context
+    rows = np.flatnonzero(context.kind == EventKind.HOST_OP)
+    said, start = context.trace.events.fields["shapes"].take(rows, -1), context.trace.events.ts[rows]
+    steps = facts.analysis.steps
+    found = []
+    for row in facts.window.rows:
+        mine = (start >= steps.host_start[row]) & (start < steps.host_end[row])
+        found.append(tuple(np.unique(said[mine]).tolist()))
+    return found

@@ -1,0 +1,71 @@
+"""DAT102: the loader's workers are started again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.intervals import merge
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.loader import LOADER, single_process
+from traceanalyze.rules.common.without import without
+from traceanalyze.rules.finding import Confidence, Evidence, Finding
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "DAT102",
+    "worker-restart",
+    confidence=Confidence.MEDIUM,
+    needs="DO",
+    advice=("persistent_workers",),
+    options={"ratio": (10.0, "rules specification, own: the longest wait over the median")},
+    rare=True,
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The loader's workers are created again for every epoch.
+
+    What it finds
+        Waits for a batch that are more than ten times the median and come more than once, neither of them the first.
+    Why it costs time
+        New worker processes must be started and must fill their queues while the device waits.
+    How it is measured
+        Durations of the loader's ranges; the saving is what a replay of the launches without the excess gains.
+    What to do
+        `persistent_workers=True`; longer epochs.
+
+    References
+        torch.utils.data.
+    """
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
+    if len(rows) < 6 or single_process(facts, rows):
+        return
+    spans = facts.spans(rows)
+    time = spans[:, 1] - spans[:, 0]
+    usual = int(np.median(time))
+    long = np.flatnonzero(time > options.number("ratio") * max(usual, 1))
+    long = long[long > 0]
+    if len(long) < 2:
+        return
+    excess = merge(spans[long, 0], spans[long, 1] - usual)
+    gone = without(facts, excess)
+    yield Finding(
+        saving=gone.saving,
+        bound=facts.mean(int((time[long] - usual).sum())),
+        draws="idle",
+        intervals=gone.idle,
+        evidence=(
+            Evidence("count", len(long), "COUNT"),
+            Evidence("longest", int(time[long].max()), "DURATION", *spans[long[np.argmax(time[long])]].tolist()),
+            Evidence("median", usual, "DURATION"),
+        ),
+        count=len(long),
+    )

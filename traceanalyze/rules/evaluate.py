@@ -1,0 +1,84 @@
+"""Run rules on the facts of one rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.config import RuleConfig, known_options, options_of
+from traceanalyze.rules.finding import Finding, NotApplicable, Scope
+from traceanalyze.rules.ranking import confidence_of, ranked
+from traceanalyze.rules.registry import chosen, every_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Rules to run, each with its options."""
+
+    rules: tuple[tuple[Rule, Options], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the rules say about one rank."""
+
+    findings: tuple[Finding, ...] = ()
+    """Most saving first."""
+    not_applicable: tuple[NotApplicable, ...] = ()
+    """Rules that could not be judged, by id."""
+
+
+def plan(config: RuleConfig | None = None, rules: Sequence[Rule] | None = None) -> Plan:
+    """The rules that the user wants; all with their defaults when nothing is said.
+
+    Raises:
+        UsageError: The configuration names a rule or an option that there is not.
+    """
+    config, known = config or RuleConfig(), every_rule() if rules is None else tuple(rules)
+    known_options(known, config)
+    return Plan(tuple((each, options_of(each, config)) for each in chosen(known, config.select, config.ignore)))
+
+
+def evaluate(facts: Facts, wanted: Plan) -> Outcome:
+    """Findings of one rank, ranked, and the rules that could not be judged."""
+    found: list[Finding] = []
+    unjudged: list[NotApplicable] = []
+    for rule, options in wanted.rules:
+        for each in _said(facts, rule, options):
+            if isinstance(each, NotApplicable):
+                unjudged.append(replace(each, rule=rule.id, slug=rule.slug))
+            else:
+                found.append(
+                    replace(
+                        each,
+                        rule=rule.id,
+                        slug=rule.slug,
+                        confidence=confidence_of(each, rule),
+                        advice=each.advice or rule.advice,
+                        scope=_scope(each, facts),
+                    )
+                )
+    return Outcome(ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules}), tuple(unjudged))
+
+
+def _scope(each: Finding, facts: Facts) -> Scope:
+    """Where it holds, with the rank that was judged."""
+    rank = facts.context.trace.origin.rank
+    return each.scope if each.scope.ranks or rank is None else replace(each.scope, ranks=(rank,))
+
+
+def _said(facts: Facts, rule: Rule, options: Options) -> Iterator[Finding | NotApplicable]:
+    """What one rule says; nothing on platforms it is not about."""
+    if facts.platform not in rule.platforms:
+        return
+    reason = facts.missing(rule.needs)
+    if reason is not None:
+        yield NotApplicable(reason)
+    else:
+        yield from rule(facts, options)

@@ -1,0 +1,229 @@
+"""What rules see of one rank: its analyses, the derived tables behind them, and means over the steps that count."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses import idle
+from traceanalyze.analyses.results import IdleCauses, NotMeasured
+from traceanalyze.analyses.window import Window, window_of
+from traceanalyze.model.vocabulary import Cause, Mode
+from traceanalyze.rules.finding import intervals_of
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.allocator.results import AllocatorAnalysis
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.idle import Pieces
+    from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.intervals import Intervals
+    from traceanalyze.model.vocabulary import EventKind
+
+Made = TypeVar("Made")
+DISPATCH = (
+    Cause.DISPATCH_LAUNCH,
+    Cause.DISPATCH_COPY,
+    Cause.DISPATCH_ALLOC,
+    Cause.DISPATCH_OTHER,
+    Cause.DISPATCH_LATENCY,
+)
+CLASSES: dict[str, tuple[Cause, ...]] = {
+    "idle.data_loading": (Cause.DATA_LOADING,),
+    "idle.peer_wait": (Cause.PEER_WAIT,),
+    "idle.dispatch": DISPATCH,
+    "idle.host_op": (Cause.HOST_OP,),
+    "idle.untraced": (Cause.UNTRACED,),
+    "idle.device_side": (Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY),
+}
+"""Classes of idle time that savings draw from, and their causes. What a sync point causes is idle of several causes, so
+`idle.sync`, like `idle`, is all idle time."""
+
+
+class Facts:
+    """One rank's analyses and context; everything else is derived when first asked for. Times int64 ns.
+
+    "The windows" are the complete steps (all where none is complete; without markers the whole trace): the same as in
+    the report.
+    """
+
+    def __init__(self, analysis: RankAnalysis, context: Context, allocator: AllocatorAnalysis | None = None) -> None:
+        self.analysis = analysis
+        self.context = context
+        self.allocator = allocator
+        """What a snapshot of the same rank tells about the headline device, where there is one."""
+        self._made: dict[Callable[[Facts], object], object] = {}
+
+    def once(self, make: Callable[[Facts], Made]) -> Made:
+        """What several rules derive from these facts, made when first asked for and dropped with the facts."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast("Made", self._made[make])
+
+    @cached_property
+    def window(self) -> Window:
+        """The steps that count: their number, means and shares."""
+        return window_of(self.analysis.steps)
+
+    @cached_property
+    def step_time(self) -> int:
+        """Mean time of a step."""
+        return self.window.mean(self.window.total)
+
+    @property
+    def marked(self) -> bool:
+        """Whether the windows are steps, not the whole trace."""
+        return self.analysis.mode == Mode.STEPS or (
+            self.analysis.mode == Mode.HOST_ONLY and self.context.markers is not None
+        )
+
+    @property
+    def platform(self) -> str:
+        """`ascend` or `cuda` (which stands for all others)."""
+        return "ascend" if self.context.trace.origin.format == "ascend" else "cuda"
+
+    @cached_property
+    def windows(self) -> Intervals:
+        """The windows as a set; steps that touch are one member."""
+        rows = np.array(self.window.rows, np.int64)
+        steps = self.analysis.steps
+        return intervals.merge(steps.start[rows], steps.end[rows])
+
+    def mean(self, amount: int) -> int:
+        """A sum over the windows as ns a step."""
+        return self.window.mean(amount)
+
+    def share(self, amount: int) -> float:
+        """Ns a step as a fraction of the mean step."""
+        return amount / self.step_time if self.step_time else 0.0
+
+    def missing(self, needs: str) -> str | None:
+        """Reason why a rule with these needs cannot be judged, None if it can. Codes as in `Rule.needs`."""
+        return next((reason for code, reason in _REASONS.items() if code in needs and not self._has(code)), None)
+
+    def _has(self, code: str) -> bool:
+        context, memory, fields = self.context, self.analysis.memory, self.context.trace.events.fields
+        known = {
+            "D": lambda: self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
+            "L": lambda: len(context.calls) > 0,
+            "O": lambda: len(context.host_rows) > 0,
+            "P": lambda: context.frames.recorded,
+            "H": lambda: "shapes" in fields,
+            "N": lambda: self.allocator is not None,
+            "M": lambda: not isinstance(memory, NotMeasured) and not isinstance(memory.devices, NotMeasured),
+            "C": lambda: "collective" in fields,
+            "K": lambda: "grid" in fields or self._has_kernel_table,
+            "E": lambda: self.context.trace.environment is not None,
+        }
+        return code in known and known[code]()
+
+    @cached_property
+    def _has_kernel_table(self) -> bool:
+        work = self.analysis.device_work
+        return not isinstance(work, NotMeasured) and not isinstance(work.types, NotMeasured)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """Idle time of the headline device in the windows, cut by cause."""
+        rows = np.array(self.window.rows, np.int64)
+        steps = self.analysis.steps
+        return idle.clipped(self.context.pieces, steps.start[rows], steps.end[rows])[0]
+
+    def idle(self, *causes: Cause) -> NDArray[np.int64]:
+        """(n, 2) idle time of these causes in the windows, in time order; of all causes where none is named."""
+        chosen = np.isin(self.pieces.cause, causes) if causes else np.ones(len(self.pieces.start), np.bool_)
+        return intervals_of(self.pieces.start[chosen], self.pieces.end[chosen])
+
+    def idle_mean(self, *causes: Cause) -> int:
+        """Idle time of these causes, ns a step; 0 where it cannot be told, so ask `missing` first."""
+        found = self.analysis.idle
+        if not isinstance(found, IdleCauses):
+            return 0
+        return self.mean(self.window.sum(found.by_step[:, list(causes)].sum(axis=1)))
+
+    def length(self, spans: NDArray[np.int64]) -> int:
+        """Length of an (n, 2) set inside the windows, ns a step."""
+        return self.mean(intervals.total(self.clip(spans)))
+
+    def clip(self, spans: NDArray[np.int64]) -> Intervals:
+        """(n, 2) intervals, any order, as a set inside the windows."""
+        return intervals.intersect(intervals.merge(spans[:, 0], spans[:, 1]), self.windows)
+
+    def overlap(self, times: Intervals) -> NDArray[np.int64]:
+        """(n, 2) idle time in the windows inside a set."""
+        return intervals_of(*intervals.intersect(self.clip(self.idle()), times))
+
+    def by_step(self, spans: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Length of (n, 2) intervals in each of the windows."""
+        rows = np.array(self.window.rows, np.int64)
+        steps = self.analysis.steps
+        return intervals.coverage(intervals.merge(spans[:, 0], spans[:, 1]), steps.start[rows], steps.end[rows])
+
+    def recurs(self, by_step: NDArray[np.int64], at_least: float) -> bool:
+        """Whether a number of each window (`by_step`) reaches a limit in half of them."""
+        return bool(len(by_step)) and 2 * int((by_step >= at_least).sum()) >= len(by_step)
+
+    def inside(self, start: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether each instant lies in the windows; on the host of a trace without steps, anywhere."""
+        if self.analysis.mode == Mode.WHOLE_TRACE:
+            return np.ones(len(start), np.bool_)
+        return intervals.contains(self.windows, start)
+
+    def rows(
+        self, kinds: EventKind | Sequence[EventKind], test: re.Pattern[str] | Callable[[str], bool]
+    ) -> NDArray[np.int64]:
+        """Event rows of these kinds whose name fits (`search` of a pattern) and that begin in the windows, by time."""
+        trace, wanted = self.context.trace, [kinds] if isinstance(kinds, int) else list(kinds)
+        rows = np.flatnonzero(np.isin(self.context.kind, wanted))
+        fits = test if callable(test) else lambda text: test.search(text) is not None
+        rows = rows[trace.strings.lookup(trace.events.name[rows], fits).astype(np.bool_)]
+        rows = rows[self.inside(trace.events.ts[rows])]
+        return rows[np.argsort(trace.events.ts[rows], kind="stable")]
+
+    def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n, 2) start and end of event rows."""
+        start = self.context.trace.events.ts[rows]
+        return intervals_of(start, start + self.context.trace.events.dur[rows])
+
+    def name(self, row: int) -> str:
+        """Name of an event."""
+        return self.context.trace.strings.text(int(self.context.trace.events.name[row]))
+
+    def amount_of(self, draws: str) -> int | None:
+        """Time of a class that savings draw from, ns a step; None for a class that has none."""
+        if not self.analysis.partitions:
+            return None
+        parts = self.analysis.partitions[0]
+        if draws in CLASSES:
+            return self.idle_mean(*CLASSES[draws])
+        known = {"compute": parts.compute, "comm_exposed": parts.comm_exposed, "mem_exposed": parts.mem_exposed}
+        known |= {"idle": parts.idle, "idle.sync": parts.idle}
+        return self.mean(self.window.sum(known[draws])) if draws in known else None
+
+
+_REASONS = {
+    "D": "no_device_events",
+    "L": "no_api",
+    "O": "no_host_ops",
+    "P": "no_python",
+    "H": "no_shapes",
+    "M": "no_memory_records",
+    "N": "no_snapshot",
+    "C": "no_collective_metadata",
+    "E": "no_environment",
+    "K": "no_launch_configuration",
+    "R": "no_other_ranks",
+}
+
+
+def half_or_more(flags: Iterable[bool]) -> bool:
+    """Whether at least half are true, and there are any."""
+    known = list(flags)
+    return bool(known) and 2 * sum(known) >= len(known)

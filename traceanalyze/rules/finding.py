@@ -1,0 +1,106 @@
+"""What a rule says: a finding with its proof and its price, or why it could not be judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Severity(IntEnum):
+    """How much a finding matters."""
+
+    INFO = 0
+    LOW = 1
+    MEDIUM = 2
+    HIGH = 3
+
+
+class Confidence(IntEnum):
+    """How safely the data alone prove a finding."""
+
+    LOW = 0
+    MEDIUM = 1
+    HIGH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One measured value behind a finding."""
+
+    label: str
+    """Key; also the name of the value in the finding's sentence."""
+    value: int | float | str
+    kind: str
+    """Name of a `report.model.Kind`: DURATION (ns), SHARE (fraction), COUNT, NUMBER, RATIO, BYTES, MEMORY, NAME, TEXT
+    or TERM."""
+    start: int | None = None
+    """Where to look in the trace, ns; with `end`."""
+    end: int | None = None
+    line: str | None = None
+    """Source line, `file.py(12): function`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a finding holds; empty means everywhere."""
+
+    ranks: tuple[int, ...] = ()
+    steps: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    """Operators, kernels, calls or lines; the first one is named in the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that costs time or memory.
+
+    A rule fills in what it measured; `rule`, `slug`, `confidence` and `severity` are completed by the engine where they
+    are left open.
+    """
+
+    saving: int | None = None
+    """Estimate, ns a step; None where time is not what it costs, or the profile cannot tell."""
+    bound: int | None = None
+    """What it can save at most, ns a step."""
+    draws: str = ""
+    """Class of time that the saving comes from: idle.data_loading, idle.sync, idle.dispatch, idle.host_op,
+    idle.untraced, idle.device_side, idle, compute, comm_exposed, mem_exposed. Savings of one class never add to more
+    than the class has. Empty: none."""
+    intervals: NDArray[np.int64] | None = None
+    """(n, 2) ns: the idle or exposed time behind it. Findings are made disjoint by them."""
+    sentence: str = ""
+    """Which sentence tells it, where a rule has several: key `finding_<rule>_<sentence>`."""
+    evidence: tuple[Evidence, ...] = ()
+    advice: tuple[str, ...] = ()
+    """Keys; those of the rule where empty."""
+    scope: Scope = field(default_factory=Scope)
+    count: int = 1
+    """Instances behind it, over the analysed steps."""
+    severity: Severity | None = None
+    """None: by its share of the step."""
+    confidence: Confidence | None = None
+    text: str = ""
+    """What it says in plain words, for rules of other packages, whose sentences no locale of the tool has."""
+    rule: str = ""
+    slug: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """A rule that could not be judged, and why."""
+
+    reason: str
+    """Key of `Texts.reasons`."""
+    rule: str = ""
+    slug: str = ""
+
+
+def intervals_of(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Starts and ends as the (n, 2) array that a finding holds."""
+    return np.stack((start, end), axis=1) if len(start) else np.empty((0, 2), np.int64)

@@ -1,0 +1,55 @@
+"""HST105: debugging tools run inside the steps."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+_DEBUG = re.compile(
+    r"anomaly_mode\.py|detect_anomaly|emit_nvtx|emit_itt|gradcheck|gradgradcheck|set_sync_debug_mode|warn_on_synchronize"
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "HST105",
+    "debug-api",
+    confidence=Confidence.HIGH,
+    needs="OP",
+    advice=("no_debugging",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Debugging tools run inside the steps.
+
+    What it finds
+        Python functions and ranges of `detect_anomaly`, `emit_nvtx`, `gradcheck` and `set_sync_debug_mode`.
+    Why it costs time
+        They check or mark every operator, and some wait for the device.
+    How it is measured
+        By name, in the analysed steps. What they cost cannot be told from the recording.
+    What to do
+        Switch them off outside of debugging.
+
+    References
+        PyTorch Performance Tuning Guide.
+    """
+    rows = facts.rows((EventKind.PYTHON, EventKind.ANNOTATION, EventKind.HOST_OP), _DEBUG)
+    if not len(rows):
+        return
+    names = tuple(dict.fromkeys(facts.name(row) for row in rows.tolist()))
+    yield Finding(
+        evidence=(Evidence("what", names[0], "NAME"), Evidence("count", len(rows), "COUNT")),
+        scope=Scope(ops=names[:3]),
+        count=len(rows),
+        severity=Severity.MEDIUM,
+    )

@@ -1,0 +1,62 @@
+"""HST108: launch calls take very different times, as on a far CPU core."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import ApiClass
+from traceanalyze.rules.common.launching import launching
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "HST108",
+    "far-cpu",
+    confidence=Confidence.LOW,
+    needs="DLO",
+    advice=("bind_cores",),
+    options={
+        "ratio": (4.0, "own: 90th percentile of launch calls over their median"),
+        "share": (0.10, "as HST101"),
+        "late": (0.20, "as HST101"),
+    },
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Launch calls take very different times.
+
+    What it finds
+        Programs whose host cannot keep up and whose launch calls are now fast, now slow.
+    Why it costs time
+        On a machine with several sockets a process that runs on the far one, or moves between cores, launches more
+        slowly.
+    How it is measured
+        As HST101, and the 90th percentile of the launch calls is 4 times their median or more. Whether cores are bound
+        is not in the recording, so this is a hint only.
+    What to do
+        Bind each process to the socket of its device.
+
+    References
+        torch elastic NUMA binding; PyTorch Performance Tuning Guide.
+    """
+    calls = facts.context.calls
+    rows = np.flatnonzero((calls.klass == ApiClass.LAUNCH) & calls.outermost & facts.inside(calls.start))
+    if len(rows) < 100 or not facts.once(launching).bound(options.number("share"), options.number("late")):
+        return
+    middle, slow = (int(value) for value in np.percentile((calls.end - calls.start)[rows], (50, 90)))
+    if slow < options.number("ratio") * max(middle, 1):
+        return
+    yield Finding(
+        evidence=(Evidence("median", middle, "DURATION"), Evidence("slow", slow, "DURATION")),
+        count=len(rows),
+        severity=Severity.INFO,
+    )

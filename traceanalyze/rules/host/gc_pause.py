@@ -1,0 +1,82 @@
+"""HST104: Python collects garbage while the device waits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.intervals import merge
+from traceanalyze.rules.common.without import without
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "HST104",
+    "gc-pause",
+    confidence=Confidence.MEDIUM,
+    needs="DO",
+    advice=("freeze_gc", "collect_together"),
+    options={
+        "high_ms": (200.0, "msprof-analyze advisor: a pause this long is severe"),
+        "least": (2.0, "rules specification: suspected pauses recur"),
+    },
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Python's garbage collector stops the program.
+
+    What it finds
+        Recorded collections of 1 ms or more; where the collector is not recorded, two or more stretches of 10 ms or
+        more in which every launching thread stands still and the device is idle for no reason that the trace shows.
+    Why it costs time
+        A collection holds the interpreter, so nothing is launched. With several ranks each collects at another time,
+        and all wait for the slowest one in every collective.
+    How it is measured
+        Idle time of the device inside the pauses, and until the host is ahead again. Writing a checkpoint or an
+        evaluation outside of operators looks like a suspected pause.
+    What to do
+        `gc.freeze()` after the set-up, higher thresholds; or disable the automatic collection and collect every N
+        steps, on all ranks together.
+
+    References
+        Python `gc`; msprof-analyze advisor.
+    """
+    more = facts.analysis.host_more
+    if isinstance(more, NotMeasured) or isinstance(more.gc, NotMeasured):
+        return
+    pauses = [one for one in more.gc.pauses if one.idle and facts.inside(np.array([one.start]))[0]]
+    recorded = more.gc.source == "events"
+    # What happens once may be a checkpoint, or the end of the set-up.
+    if not pauses or (not recorded and (len(pauses) < options.number("least") or not facts.marked)):
+        return
+    start = np.array([one.start for one in pauses], np.int64)
+    stop = start + np.array([one.length for one in pauses], np.int64)
+    pause = merge(start, stop)
+    gone = without(facts, pause)
+    idle = facts.mean(sum(one.idle or 0 for one in pauses))
+    longest = max(pauses, key=lambda one: one.length)
+    found = Finding(
+        saving=max(idle, gone.saving),
+        bound=max(idle, gone.saving, facts.mean(int((stop - start).sum()))),
+        draws="idle",
+        intervals=np.concatenate((facts.overlap(pause), gone.idle)),
+        sentence="" if recorded else "suspected",
+        evidence=(
+            Evidence("count", len(pauses), "COUNT"),
+            Evidence("longest", longest.length, "DURATION", longest.start, longest.start + longest.length),
+            Evidence("idle", idle, "DURATION"),
+        ),
+        count=len(pauses),
+        confidence=Confidence.HIGH if recorded else Confidence.MEDIUM,
+    )
+    yield replace(found, severity=Severity.HIGH) if longest.length >= options.number("high_ms") * 1e6 else found

@@ -1,0 +1,66 @@
+"""HST106: every launch waits for its kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.intervals import merge
+from traceanalyze.model.vocabulary import ApiClass, SyncKind
+from traceanalyze.rules.common.without import without
+from traceanalyze.rules.finding import Confidence, Evidence, Finding
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "HST106",
+    "launch-blocking",
+    confidence=Confidence.HIGH,
+    needs="DL",
+    advice=("unset_launch_blocking",),
+    options={
+        "share": (0.5, "msprof-analyze advisor: launches that a sync follows"),
+        "least": (20.0, "own: launches a step; a loop over a single kernel is no pattern"),
+    },
+    order=-2,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Every launch waits for its kernel.
+
+    What it finds
+        Programs in which a stream is waited for after most launches, as under `CUDA_LAUNCH_BLOCKING=1`.
+    Why it costs time
+        Host and device take turns instead of working at the same time. On Ascend the task queue is off as well.
+    How it is measured
+        Launch calls that a sync call follows directly on the same thread, from half of all launches on. The saving is
+        what a replay of the launches without these sync calls gains.
+    What to do
+        Unset the variable; it is for debugging.
+
+    References
+        CUDA semantics; torch_npu environment variables; msprof-analyze advisor.
+    """
+    calls = facts.context.calls
+    outer = np.flatnonzero(calls.outermost & facts.inside(calls.start))
+    first, second = outer[:-1], outer[1:]
+    launch = calls.klass[first] == ApiClass.LAUNCH
+    followed = launch & (calls.track[first] == calls.track[second]) & (calls.sync[second] == SyncKind.EXPLICIT)
+    count, blocked = int(launch.sum()), second[followed]
+    if count < options.number("least") * facts.window.count or len(blocked) < options.number("share") * count:
+        return
+    gone = without(facts, merge(calls.start[blocked], calls.end[blocked]))
+    yield Finding(
+        saving=gone.saving,
+        bound=facts.mean(int((calls.end - calls.start)[blocked].sum())),
+        draws="idle",
+        intervals=gone.idle,
+        evidence=(Evidence("share", len(blocked) / count, "SHARE"), Evidence("count", count, "COUNT")),
+        count=len(blocked),
+    )

@@ -1,0 +1,66 @@
+"""HST101: the host cannot keep the device's queue filled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.vocabulary import Cause
+from traceanalyze.rules.common.launching import launching
+from traceanalyze.rules.facts import DISPATCH
+from traceanalyze.rules.finding import Confidence, Evidence, Finding
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "HST101",
+    "launch-bound",
+    confidence=Confidence.HIGH,
+    needs="DLO",
+    advice=("fewer_kernels", "graphs", "larger_batch", "host_light_run"),
+    options={
+        "share": (0.10, "rules specification, own: dispatch and host operators from 10 % of the step on"),
+        "late": (0.20, "HTA: a fifth of the gaps end with work that was launched too late"),
+    },
+    order=1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The device is idle because the host launches too slowly.
+
+    What it finds
+        Steps in which the queue runs empty: the next kernel is launched only after the device has become idle.
+    Why it costs time
+        Each operator costs the host some microseconds in Python, in torch and in the runtime. Where kernels are shorter
+        than that, the device waits for the host, and a faster device would not help.
+    How it is measured
+        Idle time of the device in dispatch and host operators (definitions §5) from 10 % of the step on, while a fifth
+        of the gaps end with work launched during them, or the median queue depth is 1 or less. The saving is that idle
+        time with the Python between operators (stretches below 1 ms), less what other findings explain.
+    What to do
+        Fewer and larger kernels: fusion, `torch.compile`, a fused optimizer; CUDA graphs; a larger batch; less Python
+        in the loop. Python stacks and shapes make the host slower while recording: confirm with a light recording.
+
+    References
+        PyTorch Performance Tuning Guide; Holistic Trace Analysis; MindStudio general performance issues.
+    """
+    host = facts.once(launching)
+    if not host.bound(options.number("share"), options.number("late")):
+        return
+    saving = facts.length(host.spans)
+    yield Finding(
+        saving=saving,
+        bound=facts.idle_mean(*DISPATCH, Cause.HOST_OP, Cause.UNTRACED),
+        draws="idle",
+        intervals=host.spans,
+        evidence=(
+            Evidence("idle", saving, "DURATION"),
+            Evidence("late", host.late, "SHARE"),
+            *(() if host.depth is None else (Evidence("depth", host.depth, "NUMBER"),)),
+        ),
+        count=len(host.spans),
+    )

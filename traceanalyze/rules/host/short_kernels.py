@@ -1,0 +1,79 @@
+"""HST102: kernels are shorter than the calls that launch them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import ApiClass, EventKind
+from traceanalyze.rules.common.launching import launching
+from traceanalyze.rules.finding import Confidence, Evidence, Finding
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "HST102",
+    "short-kernels",
+    confidence=Confidence.HIGH,
+    needs="DLO",
+    advice=("fewer_kernels", "graphs", "larger_batch"),
+    options={
+        "share": (0.30, "HTA: kernels shorter than their launch, of all launches"),
+        "idle": (0.05, "rules specification: share of the step idle right after them"),
+    },
+    order=2,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Kernels are shorter than the calls that launch them.
+
+    What it finds
+        Programs of which many kernels do so little that launching them takes longer.
+    Why it costs time
+        However fast the device is, it cannot do more kernels than the host launches.
+    How it is measured
+        Linked kernels with a launch call of their own that is longer than the kernel, from 30 % of the launches on, and
+        idle time of the host's making that begins where such a kernel ends, from 5 % of the step on. Kernels of graphs
+        share one launch and do not count.
+    What to do
+        Fuse them, do several small tensors in one (`_foreach_*`), replay CUDA graphs, enlarge the batch.
+
+    References
+        Holistic Trace Analysis; PyTorch Performance Tuning Guide.
+    """
+    context = facts.context
+    device, calls = context.device, context.calls
+    kernel = (device.kind == EventKind.KERNEL) & (context.link >= 0) & facts.inside(device.start)
+    rows = np.flatnonzero(kernel)
+    call = context.link[rows]
+    alone = np.bincount(call, minlength=len(calls))[call] == 1
+    rows, call = rows[alone], call[alone]
+    rows, call = rows[calls.klass[call] == ApiClass.LAUNCH], call[calls.klass[call] == ApiClass.LAUNCH]
+    short = device.end[rows] - device.start[rows] < calls.end[call] - calls.start[call]
+    share = float(short.mean()) if len(rows) else 0.0
+    gaps = context.gaps
+    late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
+    after = late & np.isin(gaps.start, device.end[rows[short]])
+    host = facts.once(launching)
+    spans = host.spans[after[host.gap]]
+    saving = facts.length(spans)
+    if share < options.number("share") or facts.share(saving) < options.number("idle"):
+        return
+    yield Finding(
+        saving=saving,
+        bound=saving,
+        draws="idle",
+        intervals=spans,
+        evidence=(
+            Evidence("share", share, "SHARE"),
+            Evidence("count", int(short.sum()), "COUNT"),
+            Evidence("idle", saving, "DURATION"),
+        ),
+        count=int(short.sum()),
+    )

@@ -1,0 +1,80 @@
+"""HST109: many small copies between host and device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses.copies import DIRECTIONS, directions
+from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "HST109",
+    "small-copies",
+    confidence=Confidence.MEDIUM,
+    needs="DL",
+    advice=("pack_copies", "create_on_device"),
+    options={
+        "count": (10.0, "TraceLens: copies a step"),
+        "bytes": (65536.0, "TraceLens: the median copy is smaller than 64 KiB"),
+    },
+    order=1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Many small copies go between host and device.
+
+    What it finds
+        More than 10 copies a step from or to the host, the median below 64 KiB.
+    Why it costs time
+        Each copy costs a call and a transfer whose time hardly depends on its size.
+    How it is measured
+        Time in which nothing but such copies runs, and idle time in their calls; of it all but the part of one copy is
+        saved by packing them.
+    What to do
+        Pack tensors into one pinned buffer and copy it once; create tensors on the device.
+
+    References
+        pin_memory and non_blocking tutorial; TraceLens.
+    """
+    context = facts.context
+    device = context.device
+    rows = np.flatnonzero((device.kind == EventKind.MEMCPY) & facts.inside(device.start))
+    rows = (
+        rows[np.isin(directions(context, rows), [DIRECTIONS.index(way) for way in ("h2d", "d2h")])]
+        if len(rows)
+        else rows
+    )
+    size = argument(context, "bytes", device.row[rows])
+    each = len(rows) / max(facts.window.count, 1)
+    if each <= options.number("count") or (size == MISSING).any() or np.median(size) >= options.number("bytes"):
+        return
+    other = device.klass != DeviceClass.MEM
+    alone = intervals.subtract(
+        intervals.merge(device.start[rows], device.end[rows]), intervals.merge(device.start[other], device.end[other])
+    )
+    spans = np.concatenate((intervals_of(*intervals.intersect(alone, facts.windows)), facts.idle(Cause.DISPATCH_COPY)))
+    whole = facts.length(spans)
+    yield Finding(
+        saving=round(whole * (1 - 1 / each)),
+        bound=whole,
+        draws="",
+        intervals=spans,
+        evidence=(
+            Evidence("each", each, "NUMBER"),
+            Evidence("bytes", int(np.median(size)), "MEMORY"),
+            Evidence("time", whole, "DURATION"),
+        ),
+        count=len(rows),
+    )

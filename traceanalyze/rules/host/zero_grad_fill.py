@@ -1,0 +1,63 @@
+"""HST112: gradients are filled with zeros instead of dropped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.rules.common.ops import inside_ranges
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
+from traceanalyze.rules.rule import rule
+
+_ZERO_GRAD = r"^Optimizer\.zero_grad#|optim.*: zero_grad|module\.py.*: zero_grad"
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "HST112",
+    "zero-grad-fill",
+    confidence=Confidence.HIGH,
+    needs="DLO",
+    advice=("set_to_none",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Gradients are filled with zeros instead of dropped.
+
+    What it finds
+        Fills launched inside `zero_grad`.
+    Why it costs time
+        Each gradient is written once more, and the next backward pass adds to it instead of storing it.
+    How it is measured
+        Device time of the fills launched inside `Optimizer.zero_grad` ranges in which nothing else runs.
+    What to do
+        `zero_grad(set_to_none=True)`, the default since torch 2.0.
+
+    References
+        PyTorch Performance Tuning Guide.
+    """
+    context = facts.context
+    device, calls = context.device, context.calls
+    rows = np.flatnonzero((context.link >= 0) & facts.inside(device.start) & (device.end > device.start))
+    call = context.link[rows]
+    rows = rows[inside_ranges(facts, calls.track[call], calls.start[call], _ZERO_GRAD)]
+    fills = rows[device.kind[rows] != EventKind.MEMCPY]
+    if len(fills) < facts.window.count:
+        return
+    spans = intervals_of(*facts.clip(intervals_of(device.start[fills], device.end[fills])))
+    time = facts.length(spans)
+    memset = bool((device.klass[fills] == DeviceClass.MEM).mean() > 0.5)
+    yield Finding(
+        saving=time,
+        bound=time,
+        draws="mem_exposed" if memset else "compute",
+        intervals=spans,
+        evidence=(Evidence("count", len(fills), "COUNT"), Evidence("time", time, "DURATION")),
+        count=len(fills),
+    )

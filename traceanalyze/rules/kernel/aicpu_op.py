@@ -1,0 +1,67 @@
+"""KRN116: operators run on the AI CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "KRN116",
+    "aicpu-op",
+    confidence=Confidence.HIGH,
+    needs="DK",
+    advice=("off_aicpu",),
+    options={"longest_us": (20.0, "msprof-analyze advisor: from 20 µs on")},
+    platforms=("ascend",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Operators run on the AI CPU.
+
+    What it finds
+        Kernels that the device executes on its scalar processors, as no AI Core implementation exists for the operator
+        or its element type.
+    Why it costs time
+        The AI CPU is many times slower than the AI Core, and the AI Core waits for it.
+    How it is measured
+        Device time of the kernels whose core is `AI_CPU`, if the longest takes 20 µs or more.
+    What to do
+        Other element types (int64 or float64 to int32 or float32); another operator in place of `index*`, `nonzero`,
+        `argmin` and the like.
+
+    References
+        msprof-analyze advisor.
+    """
+    work = facts.once(computing)
+    core = facts.context.trace.events.fields.get("core")
+    if core is None:
+        return
+    code = core.take(work.row, -1)
+    chosen = code >= 0
+    chosen[chosen] = fits(facts, code[chosen], r"^AI_?CPU")
+    if not chosen.any() or int(work.time[chosen].max()) < options.number("longest_us") * 1000:
+        return
+    time = facts.mean(int(work.time[chosen].sum()))
+    yield Finding(
+        saving=time,
+        bound=time,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            Evidence("longest", int(work.time[chosen].max()), "DURATION"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
+        count=int(chosen.sum()),
+    )

@@ -1,0 +1,72 @@
+"""KRN109: a convolution adds a bias that batch normalisation takes away again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.common.computing import computing, fits, listed, op_text
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "KRN109",
+    "conv-bias-bn",
+    confidence=Confidence.LOW,
+    needs="DOH",
+    advice=("no_conv_bias",),
+    options={"least": (1.0, "PyTorch pattern matcher: convolutions a step")},
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """A convolution adds a bias that batch normalisation takes away again.
+
+    What it finds
+        `aten::conv2d` with a bias, directly followed by `aten::batch_norm`.
+    Why it costs time
+        The bias is added by a kernel of its own, and its gradient is summed up in the backward; batch norm subtracts
+        the mean, and the bias with it.
+    How it is measured
+        Device time of the additions inside these convolutions. The gradient of the bias costs about as much, so that
+        twice the time is the most. With the running statistics of evaluation the bias matters, but can be folded.
+    What to do
+        `bias=False` in convolutions before batch norm.
+
+    References
+        PyTorch Performance Tuning Guide; PyTorch profiler pattern matcher.
+    """
+    nest, names = facts.context.op_nest, facts.context.trace.events.name
+    of_op = names[nest.row]
+    conv = np.flatnonzero(fits(facts, of_op, r"^aten::conv[123]d$"))
+    conv = conv[facts.inside(nest.start[conv]) & (nest.stop[conv] < len(nest))]
+    conv = conv[fits(facts, of_op[nest.stop[conv]], r"^aten::batch_norm$")]
+    conv = conv[nest.parent[conv] == nest.parent[nest.stop[conv]]]
+    conv = conv[op_text(facts, "shapes", nest.row[conv], _has_bias, 0) == 1]
+    if len(conv) < options.number("least") * facts.window.count:
+        return
+    work = facts.once(computing)
+    at = np.searchsorted(conv, work.op, "right") - 1
+    inside = (at >= 0) & (work.op < nest.stop[conv[np.maximum(at, 0)]])
+    chosen = inside & (work.op >= 0) & fits(facts, work.op_name, r"^aten::add_$")
+    time = facts.mean(int(work.time[chosen].sum()))
+    yield Finding(
+        saving=time,
+        bound=2 * time,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(Evidence("time", time, "DURATION"), Evidence("count", len(conv), "COUNT")),
+        scope=Scope(ops=("aten::conv2d",)),
+        count=len(conv),
+    )
+
+
+def _has_bias(text: str) -> int:
+    shapes = listed(text)
+    return int(len(shapes) > 2 and isinstance(shapes[2], list) and len(shapes[2]) == 1)

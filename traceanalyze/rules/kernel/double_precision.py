@@ -1,0 +1,86 @@
+"""KRN117: kernels compute in float64."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.rules.common.computing import computing, listed, names_of, part_of_compute
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+_FLOATING = re.compile(r"(^|::)(double|float|half|bfloat16)$")
+
+
+@rule(
+    "KRN117",
+    "double-precision",
+    confidence=Confidence.MEDIUM,
+    needs="DOH",
+    advice=("float32_inputs",),
+    options={"share": (0.01, "rules specification: of compute")},
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Kernels compute in float64.
+
+    What it finds
+        Operators whose first tensor is float64, often by accident: numpy makes float64 by default.
+    Why it costs time
+        Twice the memory traffic of float32, and on most devices a small part of its arithmetic.
+    How it is measured
+        Device time of kernels of such operators from 1 % of compute on. Half of it is taken as saving, for twice the
+        bytes; of products and convolutions more can be saved, up to 31/32 on devices with few float64 units.
+    What to do
+        Cast inputs to float32 where they come into the program. Scientific code may need float64.
+
+    References
+        NVIDIA Deep Learning Performance Guide.
+    """
+    work = facts.once(computing)
+    chosen = _in_double(facts)
+    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+        return
+    product = chosen & ((work.group == KernelGroup.MATMUL) | (work.group == KernelGroup.CONVOLUTION))
+    time, products = (facts.mean(int(work.time[rows].sum())) for rows in (chosen, product))
+    yield Finding(
+        saving=time // 2,
+        bound=(time - products) // 2 + products * 31 // 32,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
+        count=int(chosen.sum()),
+    )
+
+
+def _in_double(facts: Facts) -> NDArray[np.bool_]:
+    """Kernels of operators whose first tensor of a floating type is float64; plain numbers of Python are so, too."""
+    row = facts.once(computing).op_row
+    dtypes, shapes = (
+        np.where(row >= 0, argument(facts.context, name, np.maximum(row, 0)), MISSING) for name in ("dtypes", "shapes")
+    )
+    each, text = group(dtypes, shapes), facts.context.trace.strings.text
+    found = np.zeros(len(each), np.bool_)
+    for at, first in enumerate(each.first.tolist()):
+        if dtypes[first] >= 0 and shapes[first] >= 0:
+            pairs = zip(listed(text(int(dtypes[first]))), listed(text(int(shapes[first]))), strict=False)
+            floating = (str(name).lower() for name, shape in pairs if shape and _FLOATING.search(str(name).lower()))
+            found[at] = next(floating, "") == "double"
+    return np.asarray(found[each.of])

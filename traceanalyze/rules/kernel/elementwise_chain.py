@@ -1,0 +1,84 @@
+"""KRN106: kernels that only read and write memory follow each other on tensors of one size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.rules.common.computing import computing, largest, names_of, op_text, part_of_compute
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+_POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
+
+
+@rule(
+    "KRN106",
+    "elementwise-chain",
+    confidence=Confidence.HIGH,
+    needs="DOH",
+    advice=("compile_region",),
+    options={
+        "length": (4.0, "rules specification, own: kernels in a row"),
+        "share": (0.05, "rules specification, own: of compute"),
+    },
+    order=1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Kernels that only read and write memory follow each other on tensors of one size.
+
+    What it finds
+        Four or more element-wise operators or reductions in a row on one stream whose largest tensor is equally large.
+    Why it costs time
+        Each kernel reads its inputs from memory and writes its result there, although the next one needs it at once. A
+        fused kernel reads and writes once.
+    How it is measured
+        Consecutive compute kernels of a stream, grouped by what they compute (definitions §13) and by the recorded
+        shapes of their operators; kernels of compiled code are not counted. The saving of a chain is its time but that
+        of the longest kernel.
+    What to do
+        `torch.compile` on the function around them; fused operators; in-place variants do not help, as they read and
+        write as much.
+
+    References
+        PyTorch Performance Tuning Guide; torch.compiler.
+    """
+    work = facts.once(computing)
+    if len(work) == 0:
+        return
+    stream = facts.context.device.stream[work.event]
+    order = np.lexsort((work.start, stream))
+    size = op_text(facts, "shapes", work.op_row, largest, 0)
+    fit = (np.isin(work.group, _POINTWISE) & (size > 1))[order]
+    same = (stream[order][1:] == stream[order][:-1]) & (size[order][1:] == size[order][:-1])
+    first = np.flatnonzero(np.concatenate(([True], ~(same & fit[1:] & fit[:-1]))))
+    length = np.diff(first, append=len(order))
+    long = (length >= options.number("length")) & fit[first]
+    chosen = order[np.repeat(long, length)]
+    if part_of_compute(facts, chosen) < options.number("share"):
+        return
+    time = work.time[order]
+    saved = (np.add.reduceat(time, first) - np.maximum.reduceat(time, first))[long]
+    total = facts.mean(int(work.time[chosen].sum()))
+    yield Finding(
+        saving=facts.mean(int(saved.sum())),
+        bound=total,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("time", total, "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            Evidence("chains", int(long.sum()), "COUNT"),
+            Evidence("count", len(chosen), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
+        count=int(long.sum()),
+    )

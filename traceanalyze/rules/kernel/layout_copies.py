@@ -1,0 +1,72 @@
+"""KRN107: tensors are brought into another layout again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
+from traceanalyze.rules.common.ops import names_under
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+_KERNELS = r"nchwTo|nhwcTo|nchwAddPadding|TransData|(?i:transpose|permute)(?!d?_?gemm)"
+_NOT = r"(?i)conv_?transpose|conv.*Transpose|gemm|matmul"
+_COPY = r"direct_copy_kernel|copy_kernel_cuda|elementwise_kernel.*copy"
+_OPS = r"^aten::(contiguous|clone)$"
+
+
+@rule(
+    "KRN107",
+    "layout-copies",
+    confidence=Confidence.MEDIUM,
+    needs="D",
+    advice=("one_layout",),
+    options={"share": (0.05, "rules specification, own: of compute")},
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Tensors are brought into another layout again and again.
+
+    What it finds
+        Kernels that only move elements: transpositions, changes between NCHW and NHWC, `.contiguous()`, `TransData`.
+    Why it costs time
+        They read and write whole tensors and compute nothing; convolutions on tensor cores want channels last and get
+        it by such kernels each time.
+    How it is measured
+        Device time of kernels with such names, and of copy kernels under `aten::contiguous` and `aten::clone`, from 5 %
+        of compute on. Half of it is taken as saving, all as the most.
+    What to do
+        `channels_last` for model and input together with mixed precision; drop `.contiguous()` where a view will do; on
+        Ascend keep one format (`allow_internal_format`).
+
+    References
+        PyTorch Performance Tuning Guide; msprof-analyze advisor.
+    """
+    work = facts.once(computing)
+    by_name = fits(facts, work.name, _KERNELS) & ~fits(facts, work.name, _NOT)
+    copies = np.flatnonzero(fits(facts, work.name, _COPY) & (work.op >= 0))
+    chosen = by_name.copy()
+    chosen[copies] |= names_under(facts, work.op[copies], _OPS)
+    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+        return
+    time = facts.mean(int(work.time[chosen].sum()))
+    yield Finding(
+        saving=time // 2,
+        bound=time,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, work.name[chosen], work.time[chosen])),
+        count=int(chosen.sum()),
+    )

@@ -1,0 +1,78 @@
+"""KRN115: a loop in Python works on one slice of a tensor after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.common.computing import computing, fits
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "KRN115",
+    "loop-indexing",
+    confidence=Confidence.MEDIUM,
+    needs="DO",
+    advice=("vectorise",),
+    options={"repeats": (10.0, "PyTorch pattern matcher: slices in a row")},
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """A loop in Python works on one slice of a tensor after the other.
+
+    What it finds
+        `aten::select` followed by the same operator ten times or more in a row, under one parent.
+    Why it costs time
+        Each slice costs its own operators and kernels, which are too small to fill the device.
+    How it is measured
+        Device time of the kernels from the first to the last operator of such a run. A single operator on the whole
+        tensor takes at least as long as one of them: the rest is the saving. Recurrent networks loop by design.
+    What to do
+        One operator on the whole tensor, batched operators (`bmm`), `torch.vmap`.
+
+    References
+        PyTorch profiler pattern matcher; PyTorch Performance Tuning Guide.
+    """
+    nest = facts.context.op_nest
+    name = facts.context.trace.events.name[nest.row]
+    place = np.flatnonzero(fits(facts, name, r"^aten::(select|slice)$"))
+    partner = nest.stop[place]
+    known = partner < len(nest)
+    place, partner = place[known], partner[known]
+    fit = (nest.parent[place] == nest.parent[partner]) & ~np.isin(partner, place)
+    place, partner = place[fit & facts.inside(nest.start[place])], partner[fit & facts.inside(nest.start[place])]
+    follows = (nest.stop[partner[:-1]] == place[1:]) & (name[partner[:-1]] == name[partner[1:]])
+    follows &= nest.parent[place[:-1]] == nest.parent[place[1:]]
+    edges = np.flatnonzero(np.concatenate(([True], ~follows, [True]))) if len(place) else np.zeros(0, np.int64)
+    long = np.flatnonzero(np.diff(edges) >= options.number("repeats"))
+    if len(long) == 0:
+        return
+    first, last = place[edges[long]], nest.stop[partner[edges[long + 1] - 1]]
+    work = facts.once(computing)
+    at = np.searchsorted(first, work.op, "right") - 1
+    chosen = (at >= 0) & (work.op < last[np.maximum(at, 0)])
+    time = work.time[chosen]
+    longest = np.zeros(len(long), np.int64)
+    np.maximum.at(longest, at[chosen], time)
+    total = facts.mean(int(time.sum()))
+    yield Finding(
+        saving=facts.mean(int(time.sum() - longest.sum())),
+        bound=total,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("time", total, "DURATION"),
+            Evidence("repeats", int(np.diff(edges)[long].max()), "COUNT"),
+            Evidence("count", len(long), "COUNT"),
+        ),
+        scope=Scope(ops=(facts.name(int(nest.row[partner[edges[long[0]]]])),)),
+        count=len(long),
+    )

@@ -1,0 +1,102 @@
+"""KRN119: an operator takes more than twice what the device needs at best."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.computing import computing, fits, op_text, part_of_compute, shapes_of
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "KRN119",
+    "low-roofline",
+    confidence=Confidence.MEDIUM,
+    needs="DOH",
+    advice=("better_shapes",),
+    options={
+        "reached": (0.5, "rules specification, own: of the roofline"),
+        "share": (0.05, "rules specification, own: of compute"),
+        "least_us": (20.0, "own: shorter calls are limited by their launch"),
+        "most": (3.0, "own: findings, costliest first"),
+    },
+    order=2,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """An operator takes more than twice what the device needs at best.
+
+    What it finds
+        Operators with certain shapes that take 5 % of compute or more and reach less than half of their roofline.
+    Why it costs time
+        The device could compute as much, or move as many bytes, in less than half of the time: the kernel or the shape
+        does not fit it.
+    How it is measured
+        Floating-point operations and bytes by formula (table of operators with a formula) over the peak rates of the
+        device; calls shorter than 20 µs are left out. The estimate brings the operator to half of its roofline; at
+        most, all the way.
+    What to do
+        Other layouts and sizes, a newer library, a fused or specialised kernel.
+
+    References
+        NVIDIA Deep Learning Performance Guide; msprof-analyze advisor.
+    """
+    device = facts.analysis.device_work
+    table = device if isinstance(device, NotMeasured) else device.ops
+    if isinstance(table, NotMeasured):
+        yield NotApplicable(table.reason)
+        return
+    work = facts.once(computing)
+    total = int(work.time.sum())
+    least = options.number("least_us") * 1000
+    found = 0
+    for one in table:
+        share = one.roofline_share
+        if isinstance(share, NotMeasured) or one.time < options.number("share") * total:
+            continue
+        if share >= options.number("reached") or one.time < least * one.calls or found >= options.number("most"):
+            continue
+        found += 1
+        rows = _kernels(facts, one.op, one.shapes)
+        time = facts.mean(int(work.time[rows].sum()))
+        yield Finding(
+            saving=round(time * (1 - share / options.number("reached"))),
+            bound=round(time * (1 - share)),
+            draws="compute",
+            intervals=work.spans(rows),
+            evidence=(
+                Evidence("op", one.op, "NAME"),
+                Evidence("shape", one.shapes, "TEXT"),
+                Evidence("time", time, "DURATION"),
+                Evidence("part", part_of_compute(facts, rows), "SHARE"),
+                Evidence("reached", share, "SHARE"),
+                Evidence("count", one.calls, "COUNT"),
+            ),
+            scope=Scope(ops=(f"{one.op} {one.shapes}",)),
+            count=one.calls,
+        )
+
+
+def _kernels(facts: Facts, op: str, shapes: str) -> NDArray[np.int64]:
+    """Kernels (rows of `Computing`) that an operator with these shapes launched."""
+    work = facts.once(computing)
+    rows = np.flatnonzero((work.op_row >= 0) & fits(facts, work.op_name, f"^{re.escape(op)}$"))
+    mine = op_text(facts, "shapes", work.op_row[rows], lambda text: int(_label(text) == shapes), 0) == 1
+    return np.asarray(rows[mine])
+
+
+def _label(text: str) -> str:
+    """Shapes as the table of operators writes them."""
+    return ", ".join("×".join(map(str, shape)) for shape in shapes_of(text))

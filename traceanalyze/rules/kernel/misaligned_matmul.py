@@ -1,0 +1,114 @@
+"""KRN102: dimensions of matrix products do not fit the matrix units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.tensor_cores import TensorCore
+from traceanalyze.rules.common.computing import computing, dtypes_of, fits, names_of, part_of_compute, shapes_of
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.common.computing import Computing
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+_PRODUCTS = r"^aten::(mm|addmm|bmm|baddbmm|_int_mm)$"
+_STEP = {"half": 8, "bfloat16": 8, "char": 16, "signed char": 16, "double": 2}
+"""Elements of 16 bytes (NVIDIA deep learning performance guide)."""
+_TF32 = 4
+_INNER_NPU = 256
+"""Elements of the inner axis on Ascend (msprof-analyze advisor)."""
+
+
+@rule(
+    "KRN102",
+    "misaligned-matmul",
+    confidence=Confidence.HIGH,
+    needs="DOH",
+    advice=("pad_sizes",),
+    options={
+        "least_us": (20.0, "own: shorter products wait for other things than alignment"),
+        "gain": (0.3, "own: nanoGPT's vocabulary padded from 50257 to 50304 made its products about a third shorter"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Dimensions of matrix products do not fit the matrix units.
+
+    What it finds
+        Matrix products with a dimension that is not a multiple of 8 (float16, bfloat16), 16 (int8), 4 (TF32) or 2
+        (float64); on Ascend an inner axis that is not a multiple of 256.
+    Why it costs time
+        Rows that do not begin at a multiple of 16 bytes are loaded in smaller pieces, or the product runs on slower
+        units; the last tiles are filled up with nothing.
+    How it is measured
+        Device time of `mm`, `addmm`, `bmm` and `baddbmm` with such a dimension whose kernels take 20 µs or more; shapes
+        as recorded. What is saved depends on the library: the estimate is 0.3 of it, at most 0.5.
+    What to do
+        Pad vocabulary, hidden size or batch to the next multiple of 64 (of 8 at least).
+
+    References
+        NVIDIA Deep Learning Performance Guide; PyTorch Performance Tuning Guide; msprof-analyze advisor.
+    """
+    work = facts.once(computing)
+    chosen = (work.group == KernelGroup.MATMUL) & (work.time >= options.number("least_us") * 1000)
+    chosen &= (work.op >= 0) & fits(facts, work.op_name, _PRODUCTS)
+    bad, shape = _misaligned(facts, work, np.flatnonzero(chosen))
+    if len(bad) == 0:
+        return
+    time = facts.mean(int(work.time[bad].sum()))
+    yield Finding(
+        saving=round(time * options.number("gain")),
+        bound=time // 2,
+        draws="compute",
+        intervals=work.spans(bad),
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("part", part_of_compute(facts, bad), "SHARE"),
+            Evidence("shape", shape, "TEXT"),
+            Evidence("count", len(bad), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, work.op_name[bad], work.time[bad])),
+        count=len(bad),
+        confidence=Confidence.LOW if facts.platform == "ascend" else None,
+    )
+
+
+def _misaligned(facts: Facts, work: Computing, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], str]:
+    """Kernels of products with a bad dimension, and the costliest shapes as text."""
+    codes = [argument(facts.context, field, work.op_row[rows]) for field in ("shapes", "dtypes")]
+    known = (codes[0] != MISSING) & (codes[1] != MISSING)
+    rows, codes = rows[known], [code[known] for code in codes]
+    if len(rows) == 0:
+        return rows, ""
+    matrix = work.tensor_core[rows] == TensorCore.YES
+    each = group(*codes, matrix)
+    text = facts.context.trace.strings.text
+    bad = np.zeros(len(each), np.bool_)
+    for at, first in enumerate(each.first.tolist()):
+        shapes, dtypes = shapes_of(text(int(codes[0][first]))), dtypes_of(text(int(codes[1][first])))
+        bad[at] = _is_bad(shapes[-2:], dtypes, bool(matrix[first]), facts.platform)
+    cost = np.where(bad, each.sum(work.time[rows]), 0)
+    worst = shapes_of(text(int(codes[0][each.first[int(cost.argmax())]])))[-2:]
+    return rows[bad[each.of]], " · ".join("×".join(map(str, shape)) for shape in worst)
+
+
+def _is_bad(shapes: list[tuple[int, ...]], dtypes: list[str], matrix: bool, platform: str) -> bool:
+    if len(shapes) != 2 or min(len(shape) for shape in shapes) < 2 or not dtypes:
+        return False
+    if 1 in (*shapes[0][-2:], *shapes[1][-2:]):
+        return False  # A matrix times a vector reads memory, whatever its alignment.
+    if platform == "ascend":
+        return len(shapes[0]) == 2 and any(shape[-1] % _INNER_NPU for shape in shapes)
+    step = _STEP.get(dtypes[-1], _TF32 if matrix and dtypes[-1] == "float" else 1)
+    return any(size % step for shape in shapes for size in shape[-2:])

@@ -1,0 +1,97 @@
+"""KRN101: float32 matrix products run without tensor cores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.tensor_cores import TensorCore
+from traceanalyze.rules.common.computing import computing, device_peaks, dtypes_of, names_of, op_text, part_of_compute
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+_TYPICAL = 8.0
+"""Tensor cores over float32 units of V100, A100 and H100, by their data sheets."""
+
+
+@rule(
+    "KRN101",
+    "no-tensor-cores",
+    confidence=Confidence.HIGH,
+    needs="DOH",
+    advice=("autocast", "tf32"),
+    options={
+        "share": (0.10, "TensorBoard plugin and PyTorch pattern matcher, rounded: products from a tenth of compute on"),
+        "reached": (0.4, "own: part of the data sheets' speed-up that real products gain"),
+    },
+    platforms=("cuda",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Float32 matrix products and convolutions run without tensor cores.
+
+    What it finds
+        Operators that multiply float32 matrices with kernels that do not use tensor cores, on devices that have them.
+    Why it costs time
+        Tensor cores multiply several times as fast as the float32 units, in TF32 and still more in bfloat16.
+    How it is measured
+        Device time of matrix products and convolutions whose first tensor is float32 and whose kernel is known not to
+        use matrix units (definitions §13); a kernel that the name does not tell is never counted. The saving takes 0.4
+        of the data sheet's speed-up (2 at least), the upper bound all of it.
+    What to do
+        Mixed precision (`torch.autocast` with bfloat16); or TF32: `torch.set_float32_matmul_precision("high")` and
+        `torch.backends.cudnn.allow_tf32 = True`.
+
+    References
+        PyTorch Performance Tuning Guide; torch.amp; TensorBoard profiler plugin.
+    """
+    newest = _generation(facts)
+    if newest is not None and newest < 7:
+        return
+    work = facts.once(computing)
+    product = (work.group == KernelGroup.MATMUL) | (work.group == KernelGroup.CONVOLUTION)
+    chosen = product & (work.tensor_core == TensorCore.NO)
+    chosen[chosen] = op_text(facts, "dtypes", work.op_row[chosen], _is_float, 0) == 1
+    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+        return
+    time = facts.mean(int(work.time[chosen].sum()))
+    faster = _faster(facts)
+    yield Finding(
+        saving=round(time * (1 - 1 / max(2.0, options.number("reached") * faster))),
+        bound=round(time * (1 - 1 / faster)),
+        draws="compute",
+        intervals=work.spans(chosen),
+        sentence="volta" if newest == 7 else "",
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        advice=("autocast",) if newest == 7 else (),
+        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
+        count=int(chosen.sum()),
+    )
+
+
+def _is_float(text: str) -> int:
+    return int(dtypes_of(text)[:1] == ["float"])
+
+
+def _generation(facts: Facts) -> int | None:
+    """First figure of the compute capability, None where it is not stated."""
+    stated = [one.capability for one in facts.context.trace.devices if one.capability]
+    major = stated[0].partition(".")[0] if stated else ""
+    return int(major) if major.isdigit() else None
+
+
+def _faster(facts: Facts) -> float:
+    """How many times as fast tensor cores are, by the data sheet."""
+    peaks = device_peaks(facts)
+    rates = {} if peaks is None else peaks.tflops
+    slow, fast = rates.get("fp32"), rates.get("tf32", rates.get("fp16"))
+    return _TYPICAL if not slow or not fast else max(2.0, fast / slow)

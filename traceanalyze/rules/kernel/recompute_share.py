@@ -1,0 +1,83 @@
+"""KRN114: much is computed twice although memory is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Phase
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "KRN114",
+    "recompute-share",
+    confidence=Confidence.MEDIUM,
+    needs="DOM",
+    advice=("less_checkpointing",),
+    options={
+        "share": (0.15, "rules specification, own: of the step"),
+        "left": (0.20, "rules specification, own: of the device's memory"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Much is computed twice although memory is left.
+
+    What it finds
+        Activation checkpointing that takes 15 % of the step or more while 20 % of the device's memory is never used.
+    Why it costs time
+        Checkpointing trades time for memory: the forward of each block runs again in the backward.
+    How it is measured
+        Device time of recomputation (definitions §10); reserved memory at its highest, against the device's. Half of
+        the recomputation is the estimate, as part of the blocks can do without; at most, all of it.
+    What to do
+        Checkpoint fewer blocks, or only what is cheap to compute again (attention, activation functions), by a
+        selective policy.
+
+    References
+        PyTorch Performance Tuning Guide; Ascend foundation-model tuning guide.
+    """
+    work = facts.analysis.host_work
+    phases = work if isinstance(work, NotMeasured) else work.phases
+    if isinstance(phases, NotMeasured):
+        yield NotApplicable(phases.reason)
+        return
+    again = sum(facts.mean(facts.window.sum(one.device)) for one in phases if one.phase == Phase.RECOMPUTE)
+    if facts.share(again) < options.number("share"):
+        return
+    left = _left(facts)
+    if left is None:
+        yield NotApplicable("unknown_capacity")
+        return
+    if left < options.number("left"):
+        return
+    yield Finding(
+        saving=again // 2,
+        bound=again,
+        draws="compute",
+        evidence=(
+            Evidence("time", again, "DURATION"),
+            Evidence("share", facts.share(again), "SHARE"),
+            Evidence("left", left, "SHARE"),
+        ),
+        count=facts.window.count,
+    )
+
+
+def _left(facts: Facts) -> float | None:
+    """Part of the headline device's memory that was never reserved, None where unknown."""
+    memory = facts.analysis.memory
+    devices = memory if isinstance(memory, NotMeasured) else memory.devices
+    sizes = [one.memory_bytes for one in facts.context.trace.devices if one.memory_bytes]
+    if isinstance(devices, NotMeasured) or not sizes:
+        return None
+    peaks = [one.peak_reserved for one in devices if one.kind == "device"]
+    known = [peak for peak in peaks if not isinstance(peak, NotMeasured)]
+    return 1 - max(known) / min(sizes) if known else None

@@ -1,0 +1,86 @@
+"""KRN111: kernels have fewer blocks than the device has multiprocessors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.work import MISSING, argument, ratio_argument
+from traceanalyze.rules.common.computing import computing, names_of, part_of_compute
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "KRN111",
+    "underfilled-grid",
+    confidence=Confidence.MEDIUM,
+    needs="DK",
+    advice=("more_parallelism",),
+    options={
+        "share": (0.10, "msprof-analyze advisor: of compute"),
+        "least_us": (10.0, "own: shorter kernels wait for their launch, not for room"),
+    },
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Kernels have fewer blocks than the device has multiprocessors.
+
+    What it finds
+        Kernels of 10 µs or more that cannot use the whole device, as they consist of too few blocks.
+    Why it costs time
+        Multiprocessors without a block do nothing while the others work.
+    How it is measured
+        Blocks per multiprocessor below 1 as recorded; on Ascend a block dimension below the number of cores. Their time
+        times the part of the device without a block is the most that can be saved; half of that is the estimate.
+    What to do
+        Larger shapes or batches, batched instead of single operators, split-K products; work for a second stream.
+
+    References
+        NVIDIA Deep Learning Performance Guide; msprof-analyze advisor.
+    """
+    work = facts.once(computing)
+    filled = _filled(facts, work.row)
+    if filled is None:
+        yield NotApplicable("no_launch_configuration")
+        return
+    chosen = np.nan_to_num(filled, nan=1.0) < 1
+    chosen &= work.time >= options.number("least_us") * 1000
+    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+        return
+    time = facts.mean(int(work.time[chosen].sum()))
+    empty = facts.mean(int((work.time[chosen] * (1 - filled[chosen])).sum()))
+    yield Finding(
+        saving=empty // 2,
+        bound=empty,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            Evidence("filled", float(np.average(filled[chosen], weights=work.time[chosen])), "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, work.name[chosen], work.time[chosen])),
+        count=int(chosen.sum()),
+    )
+
+
+def _filled(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Part of the device that each kernel has blocks for, NaN where unknown; None where nothing tells."""
+    fields = facts.context.trace.events.fields
+    if "blocks_per_sm" in fields:
+        return ratio_argument(facts.context, "blocks_per_sm", row)
+    units = {one.compute_units for one in facts.context.trace.devices if one.compute_units}
+    if "block_dim" not in fields or len(units) != 1:
+        return None
+    blocks = argument(facts.context, "block_dim", row)
+    return np.where(blocks == MISSING, np.nan, blocks / units.pop())

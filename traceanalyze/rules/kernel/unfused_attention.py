@@ -1,0 +1,83 @@
+"""KRN104: attention is computed operator by operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.columns import distinct
+from traceanalyze.rules.common.computing import computing, part_of_compute
+from traceanalyze.rules.common.op_chains import chains, joined
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+FORWARD = r"B[mqaktu.]{0,5}S[dmtkq]{0,4}B"
+"""Scores, scaling and mask, softmax, dropout, values."""
+BACKWARD = r"[dmtk]{0,4}Z[mqakt]{0,4}"
+
+
+@rule(
+    "KRN104",
+    "unfused-attention",
+    confidence=Confidence.HIGH,
+    needs="DO",
+    advice=("fused_attention",),
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Attention is computed operator by operator.
+
+    What it finds
+        A batched product, scaling and mask, softmax, dropout, and a second batched product one after the other.
+    Why it costs time
+        The matrix of scores, sequence times sequence for every head, is written to memory and read again by each of
+        them. Fused attention keeps it on the chip.
+    How it is measured
+        Sequences of operators by launch. The saving is the device time of everything in them but the two products, and
+        of the softmax's backward with its neighbours; at most the time of the whole sequences.
+    What to do
+        `torch.nn.functional.scaled_dot_product_attention`, or FlashAttention; on Ascend `npu_fusion_attention`. Masks
+        that are neither causal nor padding may keep the fastest kernels from being chosen.
+
+    References
+        scaled_dot_product_attention; msprof-analyze advisor.
+    """
+    found = facts.once(chains)
+    work = facts.once(computing)
+    forward = list(found.find(FORWARD))
+    if not forward:
+        return
+    pointwise = [_pointwise(work.op, rows) for rows in forward] + list(found.find(BACKWARD))
+    rows = np.concatenate(pointwise)
+    time = facts.mean(int(work.time[rows].sum()))
+    whole = np.concatenate((*forward, rows))
+    yield Finding(
+        saving=time,
+        bound=facts.length(joined(facts, [whole])),
+        draws="compute",
+        intervals=joined(facts, pointwise),
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("part", part_of_compute(facts, distinct(whole)), "SHARE"),
+            Evidence("count", len(forward), "COUNT"),
+        ),
+        scope=Scope(ops=("aten::_softmax",)),
+        count=len(forward),
+    )
+
+
+def _pointwise(op: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Kernels of a sequence but those of its first and its last operator."""
+    ends = np.zeros(len(rows), np.bool_)
+    ends[[0, -1]] = True
+    ends |= (op[rows] >= 0) & ((op[rows] == op[rows[0]]) | (op[rows] == op[rows[-1]]))
+    return rows[~ends]

@@ -1,0 +1,83 @@
+"""KRN105: operators that have a fused kernel run one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.common.computing import computing, part_of_compute
+from traceanalyze.rules.common.op_chains import chains, fused_away, joined
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+PATTERNS = {
+    "pow, mean, rsqrt, mul": r"t?[pm]ua?r[mt]{1,3}",
+    "neg, cat, mul, add": r"nc[mt]{0,2}m?a|m?nc[mt]{1,2}a",
+    "silu, mul": r"im",
+    "gelu, mul": r"gm",
+    "group_norm, silu": r"Gt?i",
+    "add, layer_norm": r"at?N",
+}
+"""Operators in order of launch, see `op_chains`; what frees no kernel (views, slices) launches none."""
+
+
+@rule(
+    "KRN105",
+    "unfused-pattern",
+    confidence=Confidence.HIGH,
+    needs="DO",
+    advice=("fused_operators",),
+    options={
+        "least": (2.0, "own: occurrences a step; a single one is no pattern of a model"),
+        "share": (0.02, "own: saving over the step; a model has some such operators in any case"),
+    },
+    order=-1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Operators that have a fused kernel run one by one.
+
+    What it finds
+        Well-known sequences written out in Python: RMS norm (pow, mean, rsqrt, mul), rotary embedding (neg, cat, mul,
+        add), SwiGLU (silu, mul), GeGLU (gelu, mul), group norm with SiLU, add with layer norm.
+    Why it costs time
+        Each operator reads its input from memory and writes its result back; one kernel would do that once.
+    How it is measured
+        Sequences of operators by launch on one thread, with nothing else between them that launches a kernel. The
+        saving of each is the time of its kernels but the longest; at most, all of them.
+    What to do
+        `torch.compile` on the module, or fused norm, activation and rotary kernels; on Ascend `npu_rms_norm`,
+        `npu_rotary_mul`, `npu_swiglu`, `npu_geglu`, `npu_group_norm_silu`, `npu_add_layer_norm`.
+
+    References
+        msprof-analyze advisor; Ascend foundation-model tuning guide; torch.compiler.
+    """
+    found, work = facts.once(chains), facts.once(computing)
+    for name, pattern in PATTERNS.items():
+        runs = list(found.find(pattern))
+        if len(runs) < options.number("least") * facts.window.count:
+            continue
+        rows = np.concatenate(runs)
+        saving = facts.mean(sum(fused_away(work.time, each) for each in runs))
+        if facts.share(saving) < options.number("share"):
+            continue
+        yield Finding(
+            saving=saving,
+            bound=facts.mean(int(work.time[rows].sum())),
+            draws="compute",
+            intervals=joined(facts, runs),
+            evidence=(
+                Evidence("pattern", name, "TEXT"),
+                Evidence("time", facts.mean(int(work.time[rows].sum())), "DURATION"),
+                Evidence("part", part_of_compute(facts, rows), "SHARE"),
+                Evidence("count", len(runs), "COUNT"),
+            ),
+            scope=Scope(ops=(name,)),
+            count=len(runs),
+        )

@@ -1,0 +1,77 @@
+"""KRN103: the last wave of blocks fills little of the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.work import ratio_argument
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.rules.common.computing import computing, names_of, part_of_compute
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+_PRODUCTS = (KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
+
+
+@rule(
+    "KRN103",
+    "wave-tail",
+    confidence=Confidence.LOW,
+    needs="DK",
+    advice=("fill_waves",),
+    options={
+        "fraction": (0.2, "rules specification: of a wave, NVIDIA deep learning performance guide"),
+        "share": (0.10, "rules specification: of compute"),
+    },
+    platforms=("cuda",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """The last wave of blocks fills little of the device.
+
+    What it finds
+        Matrix products and convolutions whose blocks per multiprocessor are just above a whole number.
+    Why it costs time
+        All multiprocessors work in waves; the last one has few blocks, and takes as long as a full one.
+    How it is measured
+        Blocks per multiprocessor as recorded, above 1 and with a fraction below 0.2, on a tenth of compute or more. The
+        saving is what the last wave lacks in blocks; several blocks may run on a multiprocessor at once, and kernels
+        may share blocks out by themselves, so this is a hint.
+    What to do
+        Batch and hidden sizes that fill whole waves, other tile sizes.
+
+    References
+        NVIDIA Deep Learning Performance Guide.
+    """
+    work = facts.once(computing)
+    if "blocks_per_sm" not in facts.context.trace.events.fields:
+        yield NotApplicable("no_launch_configuration")
+        return
+    waves = np.nan_to_num(ratio_argument(facts.context, "blocks_per_sm", work.row))
+    tail = waves % 1
+    chosen = np.isin(work.group, _PRODUCTS) & (waves > 1) & (tail > 0) & (tail < options.number("fraction"))
+    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+        return
+    time = facts.mean(int(work.time[chosen].sum()))
+    saved = facts.mean(int((work.time[chosen] * (1 - waves[chosen] / np.ceil(waves[chosen]))).sum()))
+    yield Finding(
+        saving=saved // 2,
+        bound=saved,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, work.name[chosen], work.time[chosen])),
+        count=int(chosen.sum()),
+        severity=Severity.INFO,
+    )

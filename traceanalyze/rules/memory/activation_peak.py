@@ -1,0 +1,53 @@
+"""MEM107: activations are most of the memory at its peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM107",
+    "activation-peak",
+    confidence=Confidence.MEDIUM,
+    needs="N",
+    advice=("checkpointing",),
+    options={"share": (0.5, "rules specification, own: of the peak")},
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Activations are most of the memory at its peak.
+
+    What it finds
+        Half or more of the peak in activations, in programs that run into the limit.
+    Why it costs time
+        The batch cannot grow, or requests fail.
+    How it is measured
+        Categories of the blocks at the peak (memory-snapshot specification), with retries, a failed request or little
+        room left.
+    What to do
+        Activation checkpointing of blocks that are cheap to compute again; offloading.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    allocator = facts.allocator
+    peak = allocator.moments[0]
+    held = sum(one.allocated for one in peak.holders if one.category == "activations")
+    share = held / peak.allocated if peak.allocated else 0.0
+    pressed = allocator.ooms or allocator.near_limit or any("retry" in run.kind for run in allocator.runs)
+    if share >= options.number("share") and pressed:
+        line = next(one.line for one in peak.holders if one.category == "activations")
+        evidence = Evidence("share", share, "SHARE"), Evidence("amount", held, "MEMORY")
+        yield memory_finding(Severity.MEDIUM, line, 1, *evidence)

@@ -1,0 +1,46 @@
+"""MEM101: memory is taken from the device and given back in every step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
+from traceanalyze.rules.finding import Confidence, Finding
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM101",
+    "allocator-churn",
+    confidence=Confidence.HIGH,
+    needs="DL",
+    advice=("expandable_segments", "reuse_buffers"),
+    options={"steps": (2.0, "rules specification, own: steps after the first with such calls")},
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Memory is taken from the device and given back in every step.
+
+    What it finds
+        Device allocation and free calls (`cudaMalloc`, `cudaFree`, `cuMemMap` …) in two or more steps after the first.
+    Why it costs time
+        The caching allocator is there so that steps need none of them. Each takes up to milliseconds, and freeing waits
+        for the device.
+    How it is measured
+        The host's part of the idle gaps that such calls fill for the most part, or what a replay of the launches
+        without them gains, whichever is more. The first step may allocate.
+    What to do
+        `expandable_segments:True`; keep sizes alike, reuse buffers, and stay away from the limit.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics; torch_npu allocator settings.
+    """
+    calls = facts.once(allocator_calls)
+    if steady(facts, ~calls.pinned) >= options.number("steps"):
+        yield allocator_finding(facts, ~calls.pinned)

@@ -1,0 +1,51 @@
+"""MEM119: settings of the allocator have no effect, or exclude each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+_SETTINGS = {
+    "expandable_with_max_split": "max_split_size_mb with expandable_segments",
+    "gc_threshold_without_fraction": "garbage_collection_threshold without a memory fraction",
+}
+
+
+@rule(
+    "MEM119",
+    "allocator-config",
+    confidence=Confidence.HIGH,
+    needs="N",
+    advice=("settings_together",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Settings of the allocator have no effect, or exclude each other.
+
+    What it finds
+        `max_split_size_mb` with expandable segments; `garbage_collection_threshold` without a memory fraction.
+    Why it costs time
+        What they were set for does not happen.
+    How it is measured
+        Settings stored in the snapshot (memory-snapshot specification, D11).
+    What to do
+        As named by the finding.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    for key in facts.allocator.settings:
+        if key in _SETTINGS:
+            evidence = Evidence("setting", _SETTINGS[key], "NAME")
+            yield memory_finding(Severity.LOW, _SETTINGS[key], 1, evidence)

@@ -1,0 +1,54 @@
+"""MEM111: every tensor is allocated by the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
+from traceanalyze.rules.finding import Confidence, Finding
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM111",
+    "cache-disabled",
+    confidence=Confidence.HIGH,
+    needs="DL",
+    advice=("enable_cache",),
+    options={
+        "share": (0.3, "own: device allocations over kernels"),
+        "least": (50.0, "own: device allocations a step"),
+    },
+    order=-2,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Every tensor is allocated by the device.
+
+    What it finds
+        As good as one device allocation an operator, in all steps.
+    Why it costs time
+        Without the cache each request is a call of the device's allocator, and each free waits for the device.
+    How it is measured
+        Device allocation calls, 50 a step or more and 30 % of the kernels or more; the cost as in MEM101.
+    What to do
+        Unset `PYTORCH_NO_CUDA_MEMORY_CACHING` (Ascend: `PYTORCH_NO_NPU_MEMORY_CACHING`); it is for debugging.
+
+    References
+        CUDA semantics; torch_npu environment variables.
+    """
+    calls, device = facts.once(allocator_calls), facts.context.device
+    taken = ~calls.pinned & ~calls.frees
+    kernels = int(np.sum((device.kind == EventKind.KERNEL) & facts.inside(device.start)))
+    often = taken.sum() >= max(options.number("least") * facts.window.count, options.number("share") * kernels)
+    if often and 2 * steady(facts, taken) >= facts.window.count - 1:
+        yield allocator_finding(facts, ~calls.pinned)

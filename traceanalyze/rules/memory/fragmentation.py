@@ -1,0 +1,58 @@
+"""MEM104: the reserve grows although enough memory is free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM104",
+    "fragmentation",
+    confidence=Confidence.MEDIUM,
+    needs="N",
+    advice=("expandable_segments", "allocate_first"),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """The reserve grows although enough memory is free.
+
+    What it finds
+        Growth of the reserve for requests smaller than what was free, in pieces too small for them.
+    Why it costs time
+        The device's memory fills up early; at its limit the allocator waits for the device and tries again.
+    How it is measured
+        Replay of the snapshot's history at every growth (memory-snapshot specification, D4); never at the dump, where
+        most is free in healthy programs.
+    What to do
+        `expandable_segments:True`; allocate long-lived tensors first.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    found = facts.allocator.fragmentation
+    if isinstance(found, NotMeasured):
+        yield NotApplicable(found.reason)
+    elif found.level != "none":
+        pinner = found.pinners[0].line if found.pinners else found.line
+        yield memory_finding(
+            {"info": Severity.INFO, "warn": Severity.MEDIUM}.get(found.level, Severity.HIGH),
+            pinner,
+            found.growths,
+            Evidence("request", found.request, "MEMORY"),
+            Evidence("free", found.free, "MEMORY"),
+            Evidence("hole", found.largest_hole, "MEMORY"),
+            Evidence("amount", found.avoidable, "MEMORY"),
+        )

@@ -1,0 +1,50 @@
+"""MEM117: gradients live through the next forward pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM117",
+    "gradients-alive",
+    confidence=Confidence.MEDIUM,
+    needs="N",
+    advice=("set_to_none",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Gradients live through the next forward pass.
+
+    What it finds
+        Bytes of gradients that are alive while the next forward pass reaches its peak.
+    Why it costs time
+        They add to the activations, so the peak is higher than it must be.
+    How it is measured
+        Blocks allocated in the accumulation of gradients that are alive at the next peak (memory-snapshot
+        specification, D12).
+    What to do
+        `zero_grad(set_to_none=True)` right after `step()`; not while gradients are accumulated.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    held = facts.allocator.gradients
+    if isinstance(held, NotMeasured):
+        yield NotApplicable(held.reason)
+    elif held.flagged:
+        evidence = Evidence("share", held.share, "SHARE"), Evidence("amount", held.bytes, "MEMORY")
+        yield memory_finding(Severity.LOW, "", 1, *evidence)

@@ -1,0 +1,48 @@
+"""MEM110: memory of collectives is released late."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+_QUERY = re.compile(r"EventQuery")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM110",
+    "late-release",
+    confidence=Confidence.MEDIUM,
+    needs="DL",
+    advice=("record_streams",),
+    options={"queries": (500.0, "rules specification, own: event queries a step")},
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Memory used by other streams is released late.
+
+    What it finds
+        More than 500 queries of events a step.
+    Why it costs time
+        The allocator keeps blocks that another stream used until an event tells that it is done, and asks at each
+        request: memory stays reserved longer. The watchdog of collectives asks, too.
+    How it is measured
+        Calls `*EventQuery` a step.
+    What to do
+        torch before 2.8: `TORCH_NCCL_AVOID_RECORD_STREAMS=1`; Ascend: `MULTI_STREAM_MEMORY_REUSE=1`.
+
+    References
+        torch.distributed; torch_npu environment variables.
+    """
+    each = len(facts.rows(EventKind.API, _QUERY)) / max(facts.window.count, 1)
+    if facts.marked and each > options.number("queries"):
+        yield Finding(evidence=(Evidence("queries", round(each), "COUNT"),), count=round(each), severity=Severity.INFO)

@@ -1,0 +1,60 @@
+"""MEM108: every step leaves memory behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM108",
+    "leak",
+    confidence=Confidence.HIGH,
+    needs="N",
+    advice=("drop_references",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Every step leaves memory behind.
+
+    What it finds
+        Blocks of one line that survive every step.
+    Why it costs time
+        Memory fills up until a request fails.
+    How it is measured
+        Survivors of all complete steps by their stack, constant and equal to the rise of what is in use between steps
+        (memory-snapshot specification, D6).
+    What to do
+        Keep `.item()` or `.detach()` instead of tensors with their graph; drop references at the end of the step.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    leaks = facts.allocator.leaks
+    if isinstance(leaks, NotMeasured):
+        yield NotApplicable(leaks.reason)
+        return
+    for leak in leaks:
+        sure = leak.confidence == "likely"
+        found = memory_finding(
+            Severity.HIGH if sure else Severity.LOW,
+            leak.line,
+            leak.steps,
+            Evidence("amount", leak.per_step, "MEMORY", line=leak.line),
+            Evidence("steps", leak.steps, "COUNT"),
+            Evidence("line", leak.line, "NAME", line=leak.line),
+        )
+        yield replace(found, confidence=Confidence.HIGH if sure else Confidence.MEDIUM)

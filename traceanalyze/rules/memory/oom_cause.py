@@ -1,0 +1,53 @@
+"""MEM112: a request for memory failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM112",
+    "oom-cause",
+    confidence=Confidence.HIGH,
+    needs="N",
+    advice=("less_memory", "expandable_segments"),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """A request for memory failed.
+
+    What it finds
+        Failed requests, and what was free at that moment.
+    Why it costs time
+        The program ends, or tries again with less.
+    How it is measured
+        State of the replayed history at the failed request (memory-snapshot specification, D5): free in pieces, in
+        another stream or pool, on the device, or not at all.
+    What to do
+        As the kind of failure says: expandable segments, one stream for large tensors, or less memory.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    for one in facts.allocator.ooms:
+        yield memory_finding(
+            Severity.HIGH,
+            one.line,
+            1,
+            Evidence("request", one.request, "MEMORY"),
+            Evidence("free", one.free, "MEMORY"),
+            Evidence("hole", one.largest_hole, "MEMORY"),
+            Evidence("kind", one.kind, "NAME"),
+        )

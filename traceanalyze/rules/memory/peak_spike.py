@@ -1,0 +1,50 @@
+"""MEM114: short-lived blocks make the peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM114",
+    "peak-spike",
+    confidence=Confidence.MEDIUM,
+    needs="N",
+    advice=("smaller_temporaries",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Short-lived blocks make the peak.
+
+    What it finds
+        A fifth or more of the peak in blocks that are freed again at once.
+    Why it costs time
+        The peak decides how large a batch can be; temporaries of softmax, cat, one-hot or casts raise it for an
+        instant.
+    How it is measured
+        Blocks at the peak that are freed within the next allocations (memory-snapshot specification, D7).
+    What to do
+        Compute in pieces, in place, or with a fused operator.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    spike = facts.allocator.spike
+    if isinstance(spike, NotMeasured):
+        yield NotApplicable(spike.reason)
+    elif spike.flagged:
+        evidence = Evidence("share", spike.share, "SHARE"), Evidence("amount", spike.bytes, "MEMORY")
+        yield memory_finding(Severity.MEDIUM, spike.line, 1, *evidence)

@@ -1,0 +1,43 @@
+"""MEM113: pinned memory is allocated in the steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
+from traceanalyze.rules.finding import Confidence, Finding
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM113",
+    "pinned-alloc",
+    confidence=Confidence.LOW,
+    needs="DL",
+    advice=("pinned_pool",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Pinned memory is allocated in the steps.
+
+    What it finds
+        `cudaHostAlloc` and the like in steps after the first.
+    Why it costs time
+        Pinning locks pages one by one, and holds a lock of the driver that launches need.
+    How it is measured
+        As MEM101, for calls that allocate or free pinned memory.
+    What to do
+        Keep pinned buffers and use them again; the allocator's settings for pinning in the background.
+
+    References
+        CUDA semantics.
+    """
+    calls = facts.once(allocator_calls)
+    if steady(facts, calls.pinned):
+        yield allocator_finding(facts, calls.pinned)

@@ -1,0 +1,47 @@
+"""MEM120: blocks are notably larger than what was asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM120",
+    "rounding-waste",
+    confidence=Confidence.LOW,
+    needs="N",
+    advice=("contiguous_buffer",),
+    options={"share": (0.05, "own; real snapshots have at most 2.95 %")},
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Blocks are notably larger than what was asked for.
+
+    What it finds
+        Many tensors of sizes just above a step of the allocator's rounding.
+    Why it costs time
+        Memory that nobody can use.
+    How it is measured
+        Block bytes over requested bytes at the dump (memory-snapshot specification, D10), 5 % or more; real programs
+        rarely exceed 3 %.
+    What to do
+        One buffer with views in place of many tiny tensors; lower `roundup_power2_divisions`.
+
+    References
+        Understanding CUDA memory usage; CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    waste = facts.allocator.rounding_waste
+    if waste >= options.number("share"):
+        yield memory_finding(Severity.INFO, "", 1, Evidence("share", waste, "SHARE"))

@@ -1,0 +1,56 @@
+"""MEM116: much of the device's memory is unused while the device is, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.allocations import device_memory
+from traceanalyze.rules.common.launching import underused
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM116",
+    "unused-headroom",
+    confidence=Confidence.MEDIUM,
+    needs="DM",
+    advice=("use_memory",),
+    options={
+        "share": (0.60, "rules specification, own: peak of reserved memory over the capacity"),
+        "busy": (0.50, "as HST110"),
+        "other": (0.50, "as HST110"),
+    },
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Much of the device's memory is unused while the device is idle half of the time.
+
+    What it finds
+        A highest reserve of 60 % of the device's memory or less, in steps of too little work (HST110).
+    Why it costs time
+        A larger batch would share what each step costs besides.
+    How it is measured
+        Highest recorded reserve over the device's memory; busy time over the step. Other processes on the device are
+        not seen.
+    What to do
+        A larger batch, less checkpointing, larger buckets and more prefetching.
+
+    References
+        PyTorch Performance Tuning Guide.
+    """
+    known, busy = device_memory(facts), underused(facts, options.number("busy"), options.number("other"))
+    if known is None or busy is None or isinstance(known[0].peak_reserved, NotMeasured):
+        return
+    share = known[0].peak_reserved / known[1]
+    if share <= options.number("share"):
+        yield Finding(
+            evidence=(Evidence("share", share, "SHARE"), Evidence("busy", busy, "SHARE")), severity=Severity.INFO
+        )

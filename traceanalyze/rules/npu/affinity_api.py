@@ -1,0 +1,71 @@
+"""NPU107: the optimizer of torch is used where torch_npu has a fused one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.computing import computing
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_OPTIMIZER = re.compile(r"^Optimizer\.step#(SGD|Adam|AdamW|AdamP|Adadelta|Lamb|RMSprop|RMSpropTF|BertAdam)\.step$")
+
+
+@rule(
+    "NPU107",
+    "affinity-api",
+    confidence=Confidence.HIGH,
+    needs="DO",
+    advice=("npu_fused_optimizer",),
+    options={"least": (100.0, "as HST111: kernels a step")},
+    platforms=("ascend",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The optimizer of torch is used where torch_npu has a fused one.
+
+    What it finds
+        `Optimizer.step` of an optimizer that torch_npu also has as `NpuFused…`, with many kernels.
+    Why it costs time
+        The plain optimizer launches several kernels for every parameter; the fused one keeps all parameters in one
+        buffer.
+    How it is measured
+        Kernels launched inside `Optimizer.step#…` ranges of such optimizers, 100 and more a step, and their device
+        time. Fused attention and norms are told by KRN104 and KRN105.
+    What to do
+        `torch_npu.optim.NpuFusedAdamW` and the like (SGD, Adam, AdamP, Adadelta, Lamb, RMSprop, RMSpropTF, BertAdam).
+
+    References
+        torch_npu.optim; msprof-analyze advisor.
+    """
+    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _OPTIMIZER)
+    if len(rows) == 0:
+        return
+    spans = facts.spans(rows)
+    work, context = facts.once(computing), facts.context
+    linked = context.event_op[work.event] >= 0
+    started = np.where(linked, context.op_nest.start[np.maximum(context.event_op[work.event], 0)], -1)
+    chosen = linked & intervals.contains(intervals.merge(spans[:, 0], spans[:, 1]), started)
+    if int(chosen.sum()) < options.number("least") * facts.window.count:
+        return
+    yield Finding(
+        evidence=(
+            Evidence("optimizer", facts.name(int(rows[0])).partition("#")[2].partition(".")[0], "NAME"),
+            Evidence("kernels", int(chosen.sum()) / facts.window.count, "NUMBER"),
+            Evidence("time", facts.mean(int(work.time[chosen].sum())), "DURATION"),
+        ),
+        scope=Scope(ops=(facts.name(int(rows[0])),)),
+        count=len(rows),
+        severity=Severity.LOW,
+    )

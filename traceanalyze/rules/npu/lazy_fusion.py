@@ -1,0 +1,63 @@
+"""NPU106: chains of element-wise operators run without lazy fusion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.rules.common.computing import computing, part_of_compute
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "NPU106",
+    "lazy-fusion",
+    confidence=Confidence.LOW,
+    needs="D",
+    advice=("lazy_fusion",),
+    options={
+        "share": (0.10, "own: of compute"),
+        "least": (20.0, "own: element-wise kernels a step"),
+    },
+    platforms=("ascend",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Chains of element-wise operators run without lazy fusion.
+
+    What it finds
+        Element-wise operators that take a tenth of compute or more on Ascend, without `TORCH_NPU_LAZY_FUSION`.
+    Why it costs time
+        Each of them reads and writes its tensors in memory, which a fused kernel would do once.
+    How it is measured
+        Device time of element-wise kernels; the variable as the profile states it. KRN106 prices the chains themselves.
+    What to do
+        Try `TORCH_NPU_LAZY_FUSION=True`, which is experimental and needs the task queue.
+
+    References
+        torch_npu environment variables.
+    """
+    stated = facts.context.trace.environment or {}
+    if stated.get("TORCH_NPU_LAZY_FUSION", "").lower() in {"1", "true"}:
+        return
+    work = facts.once(computing)
+    chosen = work.group == KernelGroup.ELEMENTWISE
+    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
+        return
+    if int(chosen.sum()) < options.number("least") * facts.window.count:
+        return
+    yield Finding(
+        evidence=(
+            Evidence("time", facts.mean(int(work.time[chosen].sum())), "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=("TORCH_NPU_LAZY_FUSION",)),
+        severity=Severity.INFO,
+    )

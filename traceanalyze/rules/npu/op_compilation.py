@@ -1,0 +1,69 @@
+"""NPU101: operators are compiled in the midst of training."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze import intervals
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_COMPILING = re.compile(r"OpCompile|aclopCompileAndExecute")
+
+
+@rule(
+    "NPU101",
+    "op-compilation",
+    confidence=Confidence.HIGH,
+    needs="D",
+    advice=("no_jit_compile",),
+    options={"least": (20.0, "msprof-analyze advisor: compilations in the recording")},
+    platforms=("ascend",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Operators are compiled in the midst of training.
+
+    What it finds
+        20 or more calls that compile operators in the analysed steps.
+    Why it costs time
+        With just-in-time compilation each new shape is compiled when it first appears; the device waits.
+    How it is measured
+        Idle time of the device during `aclopCompileAndExecute` and `OpCompile`; at most, the host time of these calls.
+        In the first steps they are normal.
+    What to do
+        `torch_npu.npu.set_compile_mode(jit_compile=False)`, `torch_npu.npu.config.allow_internal_format = False`,
+        `ACL_OP_COMPILER_CACHE_MODE=enable`.
+
+    References
+        msprof-analyze advisor; torch_npu environment variables.
+    """
+    rows = facts.rows((EventKind.API, EventKind.HOST_OP, EventKind.ANNOTATION), _COMPILING)
+    if len(rows) < options.number("least"):
+        return
+    spans = facts.spans(rows)
+    host = intervals.merge(spans[:, 0], spans[:, 1])
+    idle = facts.idle()
+    mine = intervals_of(*intervals.intersect(intervals.merge(idle[:, 0], idle[:, 1]), host))
+    yield Finding(
+        saving=facts.length(mine),
+        bound=facts.mean(intervals.total(host)),
+        draws="idle",
+        intervals=mine,
+        evidence=(
+            Evidence("idle", facts.length(mine), "DURATION"),
+            Evidence("host", facts.mean(intervals.total(host)), "DURATION"),
+            Evidence("count", len(rows), "COUNT"),
+        ),
+        scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:3].tolist()))),
+        count=len(rows),
+    )

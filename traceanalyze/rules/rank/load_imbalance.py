@@ -1,0 +1,60 @@
+"""RNK102: ranks have unequal work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.cluster.results import Cluster
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "RNK102",
+    "load-imbalance",
+    confidence=Confidence.MEDIUM,
+    needs="R",
+    advice=("balance_batches",),
+    options={"imbalance": (0.10, "own; msprof-analyze advisor: 0.05")},
+)
+def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Ranks have unequal work.
+
+    What it finds
+        Compute, or compute with data loading and host work, of which the busiest rank has 10 % more than the mean.
+    Why it costs time
+        The others wait for it in the next collective.
+    How it is measured
+        (max - mean) / mean over the ranks, in every step, then the mean over steps. No saving is given: RNK101 says
+        what waiting costs. Stages of a pipeline differ by design and are left out.
+    What to do
+        The same number of tokens for every rank: bucket or sort by length, sample anew; mixtures of experts: a balance
+        loss and a capacity.
+
+    References
+        PyTorch Performance Tuning Guide.
+    """
+    if isinstance(ranks.imbalance, NotMeasured):
+        yield NotApplicable(ranks.imbalance.reason)
+        return
+    if any(one.point_to_point for one in ranks.waits) and any(group.role == "pipeline" for group in ranks.groups):
+        return
+    uneven = [one for one in ranks.imbalance if one.mean >= options.number("imbalance")]
+    for one in uneven[:1]:
+        yield Finding(
+            sentence="" if one.what == "compute" else one.what,
+            evidence=(
+                Evidence("imbalance", one.mean, "SHARE"),
+                Evidence("rank", one.highest, "TEXT"),
+                Evidence("most", one.high, "DURATION"),
+                Evidence("least", one.low, "DURATION"),
+            ),
+            scope=Scope(ops=(f"rank {one.highest}",)),
+            count=one.steps,
+        )

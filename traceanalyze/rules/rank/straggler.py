@@ -1,0 +1,71 @@
+"""RNK101: one rank makes the others wait, again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.cluster.results import Cluster
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "RNK101",
+    "straggler",
+    confidence=Confidence.HIGH,
+    needs="R",
+    advice=("diff_ranks",),
+    options={"share": (0.05, "msprof-analyze: advisor, slow rank")},
+)
+def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+    """One rank makes the others wait, again and again.
+
+    What it finds
+        A rank of a process group that comes last to at least half of the collectives, in at least 60 % of at least
+        three steps, while the others wait for 5 % of their step or more.
+    Why it costs time
+        A collective is over for all when the last rank has come.
+    How it is measured
+        Wait is the duration of a collective beyond its shortest on any rank; no common clock is needed. The saving is
+        the part of the mean wait of the other ranks that no compute hides; at most all of it. What makes the rank late
+        is the part of the step by which it exceeds the mean of the others most.
+    What to do
+        `traceanalyze compare` that rank with another one; what has grown is to be mended there. Look at its clock
+        rates and at what else runs on its host.
+
+    References
+        Holistic Trace Analysis, straggler detection; msprof-analyze advisor.
+    """
+    if isinstance(ranks.stragglers, NotMeasured):
+        yield NotApplicable(ranks.stragglers.reason)
+        return
+    for one in ranks.stragglers:
+        if one.share < options.number("share"):
+            continue
+        number = ranks.ranks[one.position].rank
+        cause = (
+            (Evidence("phase", f"late_{one.phase}", "TERM"), Evidence("excess", one.excess, "DURATION"))
+            if one.phase
+            else ()
+        )
+        yield Finding(
+            saving=one.exposed,
+            bound=one.wait,
+            draws="comm_exposed",
+            sentence="phase" if one.phase else "",
+            evidence=(
+                Evidence("rank", one.label, "TEXT"),
+                Evidence("wait", one.wait, "DURATION"),
+                Evidence("share", one.share, "SHARE"),
+                Evidence("last_share", one.last, "SHARE"),
+                *cause,
+            ),
+            scope=Scope(ranks=() if number is None else (number,), ops=(f"rank {one.label}",)),
+            count=one.steps_last,
+        )

@@ -1,0 +1,62 @@
+"""RNK104: pauses of the garbage collector come at different steps on different ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.cluster.results import Cluster
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "RNK104",
+    "unaligned-pauses",
+    confidence=Confidence.MEDIUM,
+    needs="R",
+    advice=("align_pauses",),
+    options={"pause": (0.01, "own: share of the step that a pause must take")},
+)
+def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Pauses of the garbage collector come at different steps on different ranks.
+
+    What it finds
+        Recorded garbage collection that leaves the device idle, on different ranks in different steps.
+    Why it costs time
+        Every pause of one rank stalls all of them: pauses that could lie in one step lie in many.
+    How it is measured
+        Idle time in recorded pauses, by rank and step. The saving is the sum over steps of the longest pause of any
+        rank, without the largest sum that one rank has alone: what is left if all pause at the same steps.
+    What to do
+        `gc.disable()` and `gc.collect()` every N steps on all ranks; checkpoints and evaluation likewise.
+
+    References
+        PyTorch distributed training guides.
+    """
+    pauses = ranks.part("gc")
+    if pauses is None or not pauses.size:
+        yield NotApplicable("no_recorded_pauses")
+        return
+    long = pauses >= options.number("pause") * ranks.step_time
+    seen = pauses * long
+    if int((long.any(axis=1)).sum()) < 2:
+        return
+    count = seen.shape[1]
+    saving = (int(seen.max(axis=0).sum()) - int(seen.sum(axis=1).max())) // count
+    if saving > 0:
+        yield Finding(
+            saving=saving,
+            bound=int(seen.max(axis=0).sum()) // count,
+            draws="idle",
+            evidence=(
+                Evidence("ranks", int(long.any(axis=1).sum()), "COUNT"),
+                Evidence("steps", int(long.any(axis=0).sum()), "COUNT"),
+                Evidence("time", saving, "DURATION"),
+            ),
+            count=int(long.sum()),
+        )

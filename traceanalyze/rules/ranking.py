@@ -1,0 +1,129 @@
+"""From what rules say to a ranked list: savings made disjoint, capped, judged by their share of the step.
+
+Savings of different findings come from different time, so they never add to more than the step: where two findings are
+about the same interval, that of the more particular rule keeps it, then the one of higher confidence, then the one
+that saves more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Rule
+
+LEAST_SHARE = 0.01
+"""Of the step: below it a finding is not worth a row (rules specification, common rules)."""
+LEAST_NS = 100_000
+HIGH, MEDIUM = 0.20, 0.05
+"""Shares of the step from which on a finding is severe."""
+LEFT = 0.5
+"""A finding most of whose time others have explained is told by them."""
+PRESENT = 0.25
+"""A finding holds in a step where it takes at least this part of its own mean."""
+
+
+def ranked(found: Iterable[Finding], facts: Facts, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
+    """Findings worth telling, most saving first; those that save no time after them, by severity."""
+    ordered = sorted(_merged(found), key=lambda one: _claim(one, rules[one.rule]))
+    kept = [one for one in _disjoint(ordered, facts) if _worth(one, facts, rules[one.rule])]
+    judged = [one if one.severity is not None else replace(one, severity=_severity(one, facts)) for one in kept]
+    return tuple(sorted(judged, key=_rank))
+
+
+def _claim(one: Finding, rule: Rule) -> tuple[int, int, int, str]:
+    """Who comes first to time that several findings are about."""
+    return rule.order, -(one.confidence or 0), -(one.saving or 0), one.rule
+
+
+def _rank(one: Finding) -> tuple[bool, int, int, int, str]:
+    return one.saving is None, -(one.saving or 0), -(one.severity or 0), -(one.confidence or 0), one.rule
+
+
+def _merged(found: Iterable[Finding]) -> list[Finding]:
+    """Findings of one rule about one place as one."""
+    places: dict[tuple[str, str, tuple[str, ...]], Finding] = {}
+    for one in found:
+        key = one.rule, one.sentence, one.scope.ops
+        places[key] = _joined(places[key], one) if key in places else one
+    return list(places.values())
+
+
+def _joined(first: Finding, second: Finding) -> Finding:
+    times = [one.intervals for one in (first, second) if one.intervals is not None]
+    return replace(
+        first,
+        saving=_sum(first.saving, second.saving),
+        bound=_sum(first.bound, second.bound),
+        count=first.count + second.count,
+        intervals=np.concatenate(times) if times else None,
+    )
+
+
+def _sum(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first if second is None else first + second
+
+
+def _disjoint(ordered: list[Finding], facts: Facts) -> list[Finding]:
+    """Each finding keeps the time that none before it claimed, and what its class still has to give."""
+    claimed, left, kept = intervals.EMPTY, {}, []
+    for one in ordered:
+        part, mine = 1.0, one
+        if one.intervals is not None:
+            span = facts.clip(one.intervals)
+            free = intervals.subtract(span, claimed)
+            part = intervals.total(free) / max(intervals.total(span), 1)
+            if part < LEFT and one.saving:
+                continue
+            claimed = intervals.union(claimed, free)
+            mine = replace(one, intervals=intervals_of(free.start, free.end))
+        if one.saving is None:
+            kept.append(mine)
+            continue
+        if one.draws not in left:
+            left[one.draws] = facts.amount_of(one.draws)
+        room = left[one.draws]
+        saving = round(one.saving * part) if room is None else min(round(one.saving * part), room)
+        bound = None if one.bound is None else max(saving, round(one.bound * part))
+        if room is not None:
+            left[one.draws] = room - saving
+        kept.append(replace(mine, saving=saving, bound=bound))
+    return kept
+
+
+def _worth(one: Finding, facts: Facts, rule: Rule) -> bool:
+    """Whether it saves enough, and is a pattern."""
+    if one.saving is None:
+        return True
+    if rule.threshold and (one.saving < LEAST_NS or facts.share(one.saving) < LEAST_SHARE):
+        return False
+    if rule.rare or one.intervals is None:
+        return True
+    by_step = facts.by_step(one.intervals)
+    return facts.recurs(by_step, max(1.0, PRESENT * float(by_step.mean())))
+
+
+def _severity(one: Finding, facts: Facts) -> Severity:
+    if one.saving is None:
+        return Severity.INFO
+    share = facts.share(one.saving)
+    return Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW
+
+
+def total_saving(found: Iterable[Finding]) -> int:
+    """What all findings save together, ns a step."""
+    return sum(one.saving or 0 for one in found)
+
+
+def confidence_of(one: Finding, rule: Rule) -> Confidence:
+    """Of the finding, else of its rule."""
+    return rule.confidence if one.confidence is None else one.confidence

@@ -1,0 +1,131 @@
+"""What a rule is: metadata, and a pure generator over facts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from inspect import getdoc
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Confidence, Finding, NotApplicable
+
+HEADINGS = ("What it finds", "Why it costs time", "How it is measured", "What to do", "References")
+"""Of every rule's docstring, in this order."""
+FAMILIES = {
+    "DAT": "data",
+    "HST": "host",
+    "SYN": "sync",
+    "MEM": "memory",
+    "KRN": "kernel",
+    "CGR": "compile",
+    "COM": "comm",
+    "RNK": "rank",
+    "CAP": "capture",
+    "NPU": "npu",
+}
+"""Prefix of the ids → folder."""
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A threshold, and where its value comes from."""
+
+    default: Value
+    source: str
+
+
+class Options(dict[str, Value]):
+    """Values of a rule's options by name."""
+
+    def number(self, name: str) -> float:
+        """A threshold as a number."""
+        return float(self[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule and everything said about it. Call it with facts and options to get its findings."""
+
+    id: str
+    slug: str
+    """Noun for the failing state; the file has the same name."""
+    confidence: Confidence
+    find: Callable[[Any, Options], Iterator[Finding | NotApplicable]]
+    """Of `Facts`; rules about ranks (needs R) take the facts of all ranks."""
+    needs: str
+    """Codes of what the profile must have: D device events, L runtime calls, O host operators, P Python functions,
+    H shapes, M memory records, N allocator snapshot, R all ranks, C collective metadata, E environment, K kernel
+    arguments. A rule that can do with less asks for less and looks itself."""
+    advice: tuple[str, ...]
+    """Keys of `advice_<key>`; `advice_<key>.cuda` and `.ascend` where the vendors differ."""
+    options: Mapping[str, Option] = field(default_factory=dict)
+    platforms: tuple[str, ...] = ("cuda", "ascend")
+    since: str = "0.1.0"
+    rare: bool = False
+    """About rare events: need not hold in half of the steps."""
+    threshold: bool = True
+    """Left out below 1 % of the step or 0.1 ms."""
+    order: int = 0
+    """Of two findings about the same time, that of the rule with the lower order keeps it; general rules, which explain
+    what particular ones leave, have a positive one."""
+    doc: str = ""
+
+    @property
+    def family(self) -> str:
+        """Prefix of the id."""
+        return self.id[:3]
+
+    def __call__(self, facts: Facts, options: Options | None = None) -> Iterator[Finding | NotApplicable]:
+        """Findings on these facts; with default options where none are given."""
+        return self.find(facts, options if options is not None else self.defaults())
+
+    def defaults(self) -> Options:
+        """Default values of the options."""
+        return Options({name: option.default for name, option in self.options.items()})
+
+
+_ID = re.compile(r"[A-Z]{3}\d{3}")
+
+
+def rule(
+    code: str,
+    slug: str,
+    *,
+    confidence: Confidence,
+    needs: str,
+    advice: tuple[str, ...],
+    options: Mapping[str, tuple[Value, str]] | None = None,
+    platforms: tuple[str, ...] = ("cuda", "ascend"),
+    since: str = "0.1.0",
+    rare: bool = False,
+    threshold: bool = True,
+    order: int = 0,
+) -> Callable[[Callable[[Any, Options], Iterator[Finding | NotApplicable]]], Rule]:
+    """Make a rule of a generator; `options` are name → (default, where the default comes from)."""
+    if not _ID.fullmatch(code):
+        raise ValueError(f"{code}: an id is three capital letters and three digits")
+
+    def decorated(find: Callable[[Any, Options], Iterator[Finding | NotApplicable]]) -> Rule:
+        return Rule(
+            id=code,
+            slug=slug,
+            confidence=confidence,
+            find=find,
+            needs=needs,
+            advice=advice,
+            options={name: Option(default, source) for name, (default, source) in (options or {}).items()},
+            platforms=platforms,
+            since=since,
+            rare=rare,
+            threshold=threshold,
+            order=order,
+            doc=getdoc(find) or "",
+        )
+
+    return decorated

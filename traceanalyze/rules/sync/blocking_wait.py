@@ -1,0 +1,35 @@
+"""SYN108: the host waits for collectives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
+from traceanalyze.rules.finding import Confidence
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule("SYN108", "blocking-wait", confidence=Confidence.MEDIUM, needs="DL", advice=("unset_blocking_wait",))
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The host waits for collectives.
+
+    What it finds
+        Sync calls in the waits of `torch.distributed`.
+    Why it costs time
+        The host launches nothing while it waits; streams can wait for each other without it.
+    How it is measured
+        Idle time of the device that these calls caused (definitions §7).
+    What to do
+        Unset `TORCH_NCCL_BLOCKING_WAIT` or `TORCH_HCCL_BLOCKING_WAIT`; remove barriers.
+
+    References
+        torch.distributed; torch_npu environment variables.
+    """
+    yield from sync_findings(facts, used_for(facts, SyncUse.COLLECTIVE_WAIT))

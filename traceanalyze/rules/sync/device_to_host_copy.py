@@ -1,0 +1,36 @@
+"""SYN104: tensors are copied to the host in the middle of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
+from traceanalyze.rules.finding import Confidence
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule("SYN104", "device-to-host-copy", confidence=Confidence.HIGH, needs="DLO", advice=("keep_on_device", "read_late"))
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Tensors are copied to the host in the middle of the step.
+
+    What it finds
+        `.cpu()`, `.numpy()`, `.tolist()` and other copies from device to host that wait for the device.
+    Why it costs time
+        The host waits until the copy is done; meanwhile nothing new is launched.
+    How it is measured
+        Idle time of the device caused by sync calls that belong to copies from device to host (definitions §7).
+    What to do
+        Keep the computation on the device; gather what is to be read and copy it once, into pinned memory with
+        `non_blocking=True` and an event.
+
+    References
+        pin_memory and non_blocking tutorial; PyTorch Performance Tuning Guide.
+    """
+    yield from sync_findings(facts, used_for(facts, SyncUse.DEVICE_TO_HOST))

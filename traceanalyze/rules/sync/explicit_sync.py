@@ -1,0 +1,36 @@
+"""SYN103: the program waits for the whole device or a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
+from traceanalyze.rules.finding import Confidence
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule("SYN103", "explicit-sync", confidence=Confidence.HIGH, needs="DL", advice=("device_events",))
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The program waits for the whole device or a stream.
+
+    What it finds
+        Calls such as `torch.cuda.synchronize()` outside of operators, in half of the steps or more.
+    Why it costs time
+        The device runs dry, and waits until the host has launched new work.
+    How it is measured
+        Idle time of the device that the calls caused (definitions §7). The last one of a trace, mostly the profiler"s
+        own, is left out.
+    What to do
+        Remove them; take times with events of the device.
+
+    References
+        CUDA semantics.
+    """
+    yield from sync_findings(facts, used_for(facts, SyncUse.EXPLICIT))

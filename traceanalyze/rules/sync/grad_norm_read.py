@@ -1,0 +1,36 @@
+"""SYN106: the norm of the gradients is read on the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
+from traceanalyze.rules.finding import Confidence
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule("SYN106", "grad-norm-read", confidence=Confidence.MEDIUM, needs="DLO", advice=("norm_on_device",))
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The norm of the gradients is read on the host.
+
+    What it finds
+        Sync calls in `clip_grad_norm_` or under operators of norms.
+    Why it costs time
+        Between backward pass and optimizer the device waits until the host has read the norm and launched the
+        optimizer.
+    How it is measured
+        Idle time of the device that these calls caused (definitions §7).
+    What to do
+        Keep the norm on the device: `error_if_nonfinite=False`, log it rarely.
+
+    References
+        PyTorch Performance Tuning Guide.
+    """
+    yield from sync_findings(facts, used_for(facts, SyncUse.GRAD_NORM))

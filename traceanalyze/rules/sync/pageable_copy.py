@@ -1,0 +1,111 @@
+"""SYN105: batches are copied from pageable memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze import intervals
+from traceanalyze.analyses.copies import copy_direction, copy_memory
+from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "SYN105",
+    "pageable-copy",
+    confidence=Confidence.HIGH,
+    needs="DL",
+    advice=("pin_memory", "prefetch_copy"),
+    options={"pinned_gbs": (12.0, "reached by pinned copies over PCIe 3.0 x16; newer links are faster")},
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Tensors are copied to the device from pageable memory, or the copy holds the host up.
+
+    What it finds
+        Copies from host to device that the profile calls pageable, and those whose call blocks in effect.
+    Why it costs time
+        The driver copies pageable memory to a staging buffer first, at a fraction of the link's speed, and the call
+        returns only when that is done: the host launches nothing meanwhile.
+    How it is measured
+        Idle time of the device that the blocking calls caused (definitions §7), and of the exposed time of pageable
+        copies what a pinned copy of as many bytes would not take. At most: all of their exposed time, as a copy on
+        another stream can be hidden.
+    What to do
+        `pin_memory=True` in the DataLoader *and* `.to(device, non_blocking=True)`; copy the next batch ahead, on a side
+        stream.
+
+    References
+        pin_memory and non_blocking tutorial; torch.utils.data; CUDA semantics.
+    """
+    blocking = used_for(facts, SyncUse.HOST_TO_DEVICE)
+    waits = next(sync_findings(facts, blocking), None)
+    event = _pageable(facts)
+    exposed = _exposed(facts, event)
+    span = intervals.total(exposed)
+    slow = _share_saved(facts, event, options.number("pinned_gbs"))
+    if waits is None and not len(event):
+        return
+    waits = waits or Finding()
+    times = [one for one in (waits.intervals, intervals_of(*exposed)) if one is not None]
+    idle = waits.saving or 0
+    saving, bound = idle + facts.mean(round(span * slow)), idle + facts.mean(span)
+    yield replace(
+        waits,
+        saving=saving,
+        bound=bound,
+        draws="idle.sync" if idle > saving - idle else "mem_exposed",
+        intervals=np.concatenate(times),
+        evidence=(
+            Evidence("idle", idle, "DURATION"),
+            Evidence("exposed", facts.mean(span), "DURATION"),
+            Evidence("count", max(len(event), int(blocking.sum())), "COUNT"),
+        ),
+        scope=waits.scope if waits.scope.ops else Scope(),
+        count=max(len(event), int(blocking.sum())),
+    )
+
+
+def _pageable(facts: Facts) -> NDArray[np.int64]:
+    """Copies from pageable host memory in the windows, on the headline device."""
+    context = facts.context
+    device = context.device
+    rows = np.flatnonzero((device.kind == EventKind.MEMCPY) & (device.device == context.devices[0]))
+    rows = rows[intervals.contains(facts.windows, device.start[rows])]
+
+    def pageable(text: str) -> bool:
+        return copy_direction(text) == "h2d" and copy_memory(text, "h2d") == "pageable"
+
+    return rows[context.trace.strings.lookup(device.name[rows], pageable).astype(np.bool_)]
+
+
+def _exposed(facts: Facts, event: NDArray[np.int64]) -> intervals.Intervals:
+    """Time of these copies in which nothing else runs."""
+    device = facts.context.device
+    other = (device.klass != DeviceClass.MEM) & (device.device == facts.context.devices[0])
+    mine = intervals.merge(device.start[event], device.end[event])
+    free = intervals.subtract(mine, intervals.merge(device.start[other], device.end[other]))
+    return intervals.intersect(free, facts.windows)
+
+
+def _share_saved(facts: Facts, event: NDArray[np.int64], rate: float) -> float:
+    """Part of the copies' time that pinned memory would save; 0 where sizes were not recorded."""
+    device = facts.context.device
+    size = argument(facts.context, "bytes", device.row[event])
+    time = int((device.end - device.start)[event].sum())
+    if not time or (size == MISSING).any():
+        return 0.0
+    return max(0.0, 1 - float(size.sum()) / rate / time)

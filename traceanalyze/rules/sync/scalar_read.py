@@ -1,0 +1,39 @@
+"""SYN101: a value is read from the device, and the device runs dry meanwhile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
+from traceanalyze.rules.finding import Confidence
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule("SYN101", "scalar-read", confidence=Confidence.HIGH, needs="DLO", advice=("read_rarely", "sync_debug_mode"))
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """A value is read from the device, and the device runs dry meanwhile.
+
+    What it finds
+        Places such as `loss.item()`, `print(loss)` or `if tensor:` that read one number from the device.
+    Why it costs time
+        The host waits until everything launched so far has run; when it has the value, nothing is queued, and the
+        device waits until the host has launched new work.
+    How it is measured
+        Idle time of the device that sync calls under `aten::item`, `_local_scalar_dense`, `is_nonzero` or `equal`
+        caused (definitions §7), never the time the host was blocked. What such a read costs nothing is no finding.
+    What to do
+        Read values every N steps only; sum them on the device and read the sum.
+        `torch.cuda.set_sync_debug_mode("warn")` names the places (not distributed and sparse operators, nor pageable
+        copies).
+
+    References
+        PyTorch Performance Tuning Guide; CUDA semantics.
+    """
+    yield from sync_findings(facts, used_for(facts, SyncUse.SCALAR_READ), with_use=True)

@@ -1,0 +1,35 @@
+"""SYN107: the gradient scaler reads from the device whether gradients are finite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
+from traceanalyze.rules.finding import Confidence
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule("SYN107", "scaler-sync", confidence=Confidence.MEDIUM, needs="DLP", advice=("bf16_no_scaler", "fused_scaler"))
+def find(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The gradient scaler reads from the device whether gradients are finite.
+
+    What it finds
+        Sync calls in `GradScaler.step`, `unscale_` or `update`.
+    Why it costs time
+        Each step the device waits until the host has read the flag and launched the optimizer.
+    How it is measured
+        Idle time of the device that these calls caused (definitions §7).
+    What to do
+        bfloat16 needs no scaler; fused optimizers take the flag on the device.
+
+    References
+        Automatic mixed precision package.
+    """
+    yield from sync_findings(facts, used_for(facts, SyncUse.SCALER))
