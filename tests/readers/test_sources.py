@@ -292,3 +292,10 @@ def test_an_error_in_the_thread_comes_after_the_blocks_before_it():
         list(blocks)
     blocks.close()
     assert list(blocks) == []
+
+
+def test_what_this_tool_left_beside_recordings_is_no_remark(tmp_path):
+    (tmp_path / "trace.json").write_text('{"traceEvents": [{"ph": "X"}]}')
+    (tmp_path / "run.json").write_text('{"options": {}}')
+    (tmp_path / "other.json").write_text('{"options": {}}')
+    assert [name for name in expand([str(tmp_path)]).ignored if name.endswith(")")] == ["other.json (json)"]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STDIN", "Selection", "Source", "expand"]
 
+_OWN_FILES = frozenset({"run.json", "report.json", "tables.json"})
+"""What this tool itself leaves beside recordings."""
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
@@ -99,7 +101,8 @@ def _why_not(source: Source) -> str | None:
     """Why a file found by searching is passed over (empty if its name says it); None for a trace."""
     if source.folder:
         return None
-    if not (source.member or source.path).lower().endswith(TRACE_SUFFIXES):
+    name = source.member or source.path
+    if not name.lower().endswith(TRACE_SUFFIXES) or Path(name).name in _OWN_FILES:
         return ""
     try:
         kind = sniff(read_head(source), source.name)
