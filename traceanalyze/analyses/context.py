@@ -28,6 +28,7 @@ from traceanalyze.model.classify import ClassifyOptions, event_kind, is_annotati
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
 
     from numpy.typing import NDArray
@@ -35,6 +36,18 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
     from traceanalyze.model.device_peaks import Peaks
     from traceanalyze.model.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which part of a recording to analyse; None keeps everything."""
+
+    streams: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None
+    """Of device events, by the number of their stream."""
+    name: re.Pattern[str] | None = None
+    """Of device events, by name."""
+    time: tuple[int, int] | None = None
+    """ns since the first event of the recording: events that overlap this range, whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,8 @@ class Options:
     """Rows kept in the gap table, longest first."""
     peaks: tuple[Peaks, ...] = ()
     """Peak rates of devices, looked at before those that the tool knows."""
+    keep: Filter | None = None
+    """Part of the recording to analyse, see `filtering.py`."""
 
 
 class Context:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.context import Filter, Options
 from traceanalyze.api.device_peaks import read_peaks
 from traceanalyze.api.rule_config import configured_rules
 from traceanalyze.errors import UsageError
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
-from traceanalyze.report.build.selection import step_chooser
+from traceanalyze.report.build.selection import step_chooser, stream_chooser
 from traceanalyze.rules.evaluate import plan
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ class Choices:
     ignore: tuple[str, ...] = ()
     """Rules not to run, beside those of the configuration file."""
 
+    streams: str | None = None
+    """Streams whose device work to analyse, written like steps; the rest counts as not recorded."""
+    name_regex: str | None = None
+    """Of device work to analyse, by name."""
+    time: str | None = None
+    """Time to analyse since the first event: `10ms-1.5s`, `2s-`."""
+
     def rules(self) -> Plan:
         """Rules to run and their options, with what `traceanalyze.toml` says.
 
@@ -70,7 +78,36 @@ class Choices:
             classify=classify,
             steps=step_chooser(self.steps) if self.steps else None,
             peaks=read_peaks(self.device_peaks) if self.device_peaks is not None else (),
+            keep=self._filter(),
         )
+
+    def _filter(self) -> Filter | None:
+        if self.streams is None and self.name_regex is None and self.time is None:
+            return None
+        return Filter(
+            streams=None if self.streams is None else stream_chooser(self.streams),
+            name=_pattern("--name-regex", self.name_regex),
+            time=None if self.time is None else _time(self.time),
+        )
+
+
+_SPAN = re.compile(
+    r"(?:(?P<from>\d+(?:\.\d+)?)(?P<unit>s|ms|us|µs|ns))?-(?:(?P<to>\d+(?:\.\d+)?)(?P<end>s|ms|us|µs|ns))?"
+)
+_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
+_EVER = 2**62
+
+
+def _time(text: str) -> tuple[int, int]:
+    """Nanoseconds of `10ms-1.5s`; either end may be left out."""
+    found = _SPAN.fullmatch(text.replace(" ", ""))
+    if not found or (found["from"] is None and found["to"] is None):
+        raise UsageError(f"--time {text}: write two times since the first event, such as 10ms-1.5s, or 2s-")
+    first = round(Decimal(found["from"]) * _NS[found["unit"]]) if found["from"] else 0
+    last = round(Decimal(found["to"]) * _NS[found["end"]]) if found["to"] else _EVER
+    if last <= first:
+        raise UsageError(f"--time {text}: this is no time at all")
+    return first, last
 
 
 def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.filtering import context_of
 from traceanalyze.api.gather import gathered, sampled, told
 from traceanalyze.cluster.run import map_ranks, workers_for
 from traceanalyze.cluster.summary import summarize
@@ -49,7 +49,7 @@ class Judged:
 
 def judged(trace: Trace, options: Options, rules: Plan) -> Judged:
     """A rank's analyses, and what is derived while the tables behind them are still there."""
-    context = Context(trace, options)
+    context = context_of(trace, options)
     analysis = analyze_context(context)
     return Judged(analysis, evaluate(Facts(analysis, context), rules), summarize(context, analysis))
 

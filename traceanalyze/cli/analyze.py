@@ -62,6 +62,16 @@ def analyze(
     lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All tables, notes and steps.")] = False,
+    streams: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded."),
+    ] = None,
+    name_regex: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Device work of these names only, the rest as if unrecorded.")
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="FROM-TO", help="This time only, since the first event: 10ms-1.5s, 2s-.")
+    ] = None,
     step_marker: Annotated[
         str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")
     ] = None,
@@ -104,6 +114,9 @@ def analyze(
         not_comm_regex=not_comm_regex,
         categories=tuple(category or ()),
         device_peaks=device_peaks,
+        streams=streams,
+        name_regex=name_regex,
+        time=time,
         select=_listed(select),
         ignore=_listed(ignore),
     )

@@ -77,6 +77,20 @@ def listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, ordered)) or "none"
 
 
+def stream_chooser(text: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
+    """Mask of the device events on the streams a user chose."""
+    numbers = parse_numbers(text, "--streams", "stream")
+
+    def choose(streams: NDArray[np.int64]) -> NDArray[np.bool_]:
+        import numpy as np
+
+        known = np.unique(streams)
+        wanted = known[np.array(numbers.chosen(known.tolist()), np.bool_)] if len(known) else known
+        return np.isin(streams, wanted)
+
+    return choose
+
+
 def step_chooser(text: str, option: str = "--steps") -> Callable[[Steps], NDArray[np.bool_]]:
     """Mask of the steps a user chose, by the number each goes by."""
     numbers = parse_numbers(text, option, "step")
