@@ -37,7 +37,7 @@ class Kind(Enum):
         "this is an SQLite database (Nsight Systems?), not supported; give the JSON trace the PyTorch profiler wrote"
     )
     GZIP = "this was compressed with gzip more than once; unpack it with gunzip first"
-    ZSTD = "this is compressed with zstd, not supported in this version yet; unpack it with `zstd -d` first"
+    ZSTD = "this was compressed with zstd more than once; unpack it with `zstd -d` first"
     XZ = "this is compressed with xz, not supported; unpack it with `xz -d` first"
     BZIP2 = "this is compressed with bzip2, not supported; unpack it with `bzip2 -d` first"
     TAR = "this is a tar archive; unpack it first (`tar -xf`) and give the folder"
@@ -50,9 +50,10 @@ class Kind(Enum):
 
 
 GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _MAGIC = (
     (GZIP_MAGIC, Kind.GZIP),
-    (b"\x28\xb5\x2f\xfd", Kind.ZSTD),
+    (ZSTD_MAGIC, Kind.ZSTD),
     (b"\xfd7zXZ\0", Kind.XZ),
     (b"BZh", Kind.BZIP2),
     (b"PK\x03\x04", Kind.ZIP),

@@ -16,7 +16,7 @@ from traceanalyze.readers.source import Source
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TRACE_SUFFIXES = (".json", ".gz", ".zip")
+TRACE_SUFFIXES = (".json", ".gz", ".zst", ".zip")
 """Names worth opening when nobody asked for the file by name."""
 _RESOURCE_FORKS = "__MACOSX/"
 

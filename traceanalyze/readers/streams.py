@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 from traceanalyze.readers.background import Background
-from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES
+from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
 from traceanalyze.readers.inflate import Inflation, inflate
 from traceanalyze.readers.stored import StoredBytes
 
@@ -28,7 +28,7 @@ class Stream:
         self._stored = StoredBytes(source)
         try:
             first = _at_least(HEAD_BYTES, iter(self._stored.read, b""))
-            self.compressed = bool(source.member) or first.startswith(GZIP_MAGIC)
+            self.compressed = bool(source.member) or first.startswith((GZIP_MAGIC, ZSTD_MAGIC))
             self._blocks = self._unpacked(first, ahead=ahead) if self.compressed else iter((first,))
             self.head = _at_least(HEAD_BYTES, self._blocks)
         except BaseException:
@@ -85,6 +85,11 @@ class Stream:
         if first.startswith(GZIP_MAGIC):
             stored = blocks
             blocks = inflate(lambda: next(stored, b""), self._inflation)
+        elif first.startswith(ZSTD_MAGIC):
+            from traceanalyze.readers.unzstd import unzstd
+
+            packed = blocks
+            blocks = unzstd(lambda: next(packed, b""), self._inflation)
         if ahead:
             blocks = self._thread = Background(blocks)
         return blocks

@@ -11,7 +11,7 @@ from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import read_head
 
 KINDS = frozenset({Kind.SNAPSHOT, Kind.SNAPSHOT_JSON, Kind.PICKLE})
-_SUFFIXES = (".pickle", ".pkl", ".json", ".gz")
+_SUFFIXES = (".pickle", ".pkl", ".json", ".gz", ".zst")
 
 
 def is_snapshot(source: Source) -> bool:
