@@ -138,11 +138,12 @@ def _listed(names: list[str] | None) -> tuple[str, ...]:
 def _traces_or_snapshots(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:
     """Reports on the traces under the paths; where there is none but there are allocator snapshots, on these."""
     from traceanalyze.api import reports
-    from traceanalyze.api.memory import hold_snapshots, memory_reports
 
     try:
         return reports(paths, choices, progress=progress, parallel=True)
     except InputError:
+        from traceanalyze.api.memory import hold_snapshots, memory_reports
+
         if not hold_snapshots(paths):
             raise
     return memory_reports(paths, progress=progress)
