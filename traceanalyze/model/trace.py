@@ -140,6 +140,18 @@ class VendorNumbers:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleMemory:
+    """Device memory that one component of the vendor's software reserved (Ascend: HCCL, RUNTIME, GE …)."""
+
+    component: str
+    device: int
+    peak: int
+    """Bytes; highest sample."""
+    last: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """One rank's recording. Time is int64 ns; absolute time is `base_ns` + t."""
 
@@ -167,6 +179,7 @@ class Trace:
     """Versions the file states: schema, cuda_runtime, cuda_driver, cupti, hip_runtime, roctracer, torch, torch_npu,
     cann …"""
     vendor: VendorNumbers | None = None
+    module_memory: tuple[ModuleMemory, ...] = ()
     """The profile's own step times, where it has them."""
     environment: Mapping[str, str] | None = None
     """Environment variables that the profile states, and that are of this vendor's libraries; a variable with an empty

@@ -32,3 +32,23 @@ def test_a_time_is_exact_or_none(tmp_path: Path, cell: str, expected: int) -> No
     table = read_table(path, {"at": ("Time",)})
     assert table is not None
     assert table.times("at").tolist() == [expected]
+
+
+def test_module_memory_is_summed_up_by_component(tmp_path):
+    from traceanalyze.model.trace import ModuleMemory
+    from traceanalyze.readers.ascend.tables import module_memory
+
+    path = tmp_path / "npu_module_mem.csv"
+    path.write_text(
+        "Component,Timestamp(us),Total Reserved(MB),Device\r\n"
+        "HCCL,1736408883677036.730\t,2.0,NPU:0\r\n"
+        "HCCL,1736408883657086.220\t,1.5,NPU:0\r\n"
+        "SLOG,1736408883657086.220\t,0.0,NPU:0\r\n"
+        "APP,1736408883657086.220\t,9.0,NPU:0\r\n"
+        "RUNTIME,1736408883657086.220\t,4.0,NPU:1\r\n"
+    )
+    mib = 1 << 20
+    assert module_memory(path) == (
+        ModuleMemory("RUNTIME", 1, 4 * mib, 4 * mib, 1),
+        ModuleMemory("HCCL", 0, 2 * mib, 2 * mib, 2),
+    )

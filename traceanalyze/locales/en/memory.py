@@ -5,6 +5,7 @@ from __future__ import annotations
 _GROUPS = (*(str(number) for number in range(1, 21)), "rest")
 
 TABLES = {
+    "module_memory": "Device memory that the vendor's software reserved",
     "memory_moments": "Memory at its decisive moments",
     "allocator_curve": "Memory over the history",
     "allocator_group_curve": "Who holds the memory over the history",
@@ -29,6 +30,9 @@ TABLES = {
 }
 
 COLUMNS = {
+    "component": "component",
+    "last_reserved_bytes": "last",
+    "samples": "samples",
     "moment": "moment",
     "event": "event",
     "requested_bytes": "requested",
@@ -105,6 +109,10 @@ COLUMNS = {
 }
 
 COLUMN_MEANINGS = {
+    "component": "part of CANN, or HCCL, or another component",
+    "module_memory.peak_reserved_bytes": "highest sample",
+    "last_reserved_bytes": "bytes of the last sample",
+    "samples": "samples taken",
     "moment": "peak: most requested bytes; reserve peak: most bytes taken from the device; OOM: a request failed",
     "event": "index into the history; empty: before its first event",
     "requested_bytes": "bytes the program asked for, of live blocks",

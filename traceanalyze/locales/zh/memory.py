@@ -5,6 +5,7 @@ from __future__ import annotations
 _GROUPS = (*(str(number) for number in range(1, 21)), "rest")
 
 TABLES = {
+    "module_memory": "厂商软件占用的设备内存",
     "memory_moments": "关键时刻的显存",
     "allocator_curve": "显存随历史的变化",
     "allocator_group_curve": "各持有者的显存随历史的变化",
@@ -29,6 +30,9 @@ TABLES = {
 }
 
 COLUMNS = {
+    "component": "组件",
+    "last_reserved_bytes": "末次",
+    "samples": "采样数",
     "moment": "时刻",
     "event": "事件",
     "requested_bytes": "申请量",
@@ -107,6 +111,10 @@ COLUMNS = {
 }
 
 COLUMN_MEANINGS = {
+    "component": "CANN、HCCL 或其他组件",
+    "module_memory.peak_reserved_bytes": "采样中的最高值",
+    "last_reserved_bytes": "最后一次采样的字节数",
+    "samples": "采样次数",
     "moment": "峰值：申请量最大时；预留峰值：从设备取得的字节最多时；OOM：申请失败时",
     "event": "在历史中的序号；为空表示在第一个事件之前",
     "requested_bytes": "存活块中程序实际申请的字节数",

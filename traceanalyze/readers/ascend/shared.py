@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceanalyze.model.columns import Sparse, Strings, distinct_codes
-from traceanalyze.model.trace import Device, Events, Flows, Instants, Origin, ReadReport, Trace, VendorNumbers
+from traceanalyze.model.trace import (
+    Device,
+    Events,
+    Flows,
+    Instants,
+    ModuleMemory,
+    Origin,
+    ReadReport,
+    Trace,
+    VendorNumbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -236,6 +246,7 @@ class Parts:
     thread_names: Mapping[tuple[str, str], str]
     devices: tuple[Device, ...] = ()
     vendor: VendorNumbers | None = None
+    module_memory: tuple[ModuleMemory, ...] = ()
 
 
 def assemble(parts: Parts, about: About, origin: Origin, read: ReadReport) -> Trace:
@@ -273,5 +284,6 @@ def assemble(parts: Parts, about: About, origin: Origin, read: ReadReport) -> Tr
         options=about.options,
         versions=about.versions,
         vendor=parts.vendor,
+        module_memory=parts.module_memory,
         environment=about.environment,
     )

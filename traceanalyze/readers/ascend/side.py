@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from traceanalyze.readers.ascend.shared import ABSENT, Allocations
-from traceanalyze.readers.ascend.tables import KERNELS, Table, allocations, read_table, step_times
+from traceanalyze.readers.ascend.tables import KERNELS, Table, allocations, module_memory, read_table, step_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from traceanalyze.model.trace import VendorNumbers
+    from traceanalyze.model.trace import ModuleMemory, VendorNumbers
     from traceanalyze.readers.ascend.folder import Profile
 
 
@@ -26,6 +26,7 @@ class Side:
     kernels: Table | None
     memory: Allocations | None
     vendor: VendorNumbers | None
+    module_memory: tuple[ModuleMemory, ...]
     notes: tuple[str, ...]
 
     @property
@@ -51,7 +52,8 @@ def read_side(profile: Profile) -> Side:
     except OSError as error:
         notes.append(f"the memory tables cannot be read ({error.strerror or error}): no memory curves")
     vendor = _read(profile, "step_trace_time.csv", step_times, notes)
-    return Side(kernels, memory, vendor, (*notes, *_missing(profile, kernels)))
+    modules = _read(profile, "npu_module_mem.csv", module_memory, notes) or ()
+    return Side(kernels, memory, vendor, modules, (*notes, *_missing(profile, kernels)))
 
 
 def _missing(profile: Profile, kernels: Table | None) -> list[str]:

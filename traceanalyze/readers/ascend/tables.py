@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.model.trace import VendorNumbers, VendorStep
+from traceanalyze.model.trace import ModuleMemory, VendorNumbers, VendorStep
 from traceanalyze.readers.ascend.csv_columns import cell_text, read_cells
 from traceanalyze.readers.ascend.shared import ABSENT, Allocations
 
@@ -178,6 +178,13 @@ def _known(value: int) -> int | None:
     return None if value == ABSENT else value
 
 
+_MODULE_MEMORY = {
+    "component": ("Component",),
+    "at": ("Timestamp(us)",),
+    "reserved": ("Total Reserved(MB)",),
+    "device": ("Device", "Device Type"),
+}
+_POOL_IN_MODULES = "APP"
 _GRAPH_ENGINE = "cann::"
 """Begin of the names of what the graph engine allocates from a pool of its own; all other rows are PyTorch's."""
 _OPERATOR_MEMORY = {
@@ -219,6 +226,27 @@ def allocations(operators: Path | None, totals: Path | None) -> Allocations:
         size[np.isin(table.times("at"), changes)] = ABSENT
         parts.append(_records(table, "at", size, "allocated", "reserved"))
     return joined_allocations(parts)
+
+
+def module_memory(path: Path) -> tuple[ModuleMemory, ...]:
+    """What each component of CANN reserved, most first; those that never reserved anything are left out.
+
+    The component `APP` of this table is PyTorch's pool, which the allocator's own records tell better.
+    """
+    table = read_table(path, _MODULE_MEMORY)
+    if table is None:
+        return ()
+    size, at = table.sizes("reserved", _MB), table.times("at")
+    rows = np.flatnonzero((size != ABSENT) & (at != ABSENT))
+    rows = rows[np.argsort(at[rows], kind="stable")]
+    names, devices = table.texts("component"), [_device(text)[1] for text in table.texts("device")]
+    samples: dict[tuple[str, int], list[int]] = {}
+    for row in rows.tolist():
+        name = names[row]
+        if name is not None and name != _POOL_IN_MODULES:
+            samples.setdefault((name, devices[row]), []).append(int(size[row]))
+    found = [ModuleMemory(name, device, max(each), each[-1], len(each)) for (name, device), each in samples.items()]
+    return tuple(sorted((one for one in found if one.peak), key=lambda one: (-one.peak, one.component, one.device)))
 
 
 def joined_allocations(parts: Sequence[Allocations]) -> Allocations:

@@ -79,6 +79,7 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
         thread_names=thread_names(found.metadata),
         devices=tuple(Device(number, "") for number in sorted({n for n in place.device.tolist() if n >= 0})),
         vendor=side.vendor,
+        module_memory=side.module_memory,
     )
     return shared.assemble(
         parts, about, replace(origin, form="text", pid=place.host), replace(read, notes=(*read.notes, *side.notes))

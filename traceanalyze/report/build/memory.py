@@ -9,6 +9,8 @@ from traceanalyze.report.build.window import step_labels
 from traceanalyze.report.model import Column, Kind, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from traceanalyze.analyses.results import Steps
     from traceanalyze.analyses.results_device import (
         AllocatorCall,
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
         Memory,
         MemoryPeak,
     )
+    from traceanalyze.model.trace import ModuleMemory
     from traceanalyze.model.vocabulary import Phase
     from traceanalyze.report.model import Row
 
@@ -56,6 +59,13 @@ _SITES = (
     Column("phase", Kind.TERM, minor=True),
     Column("module", Kind.NAME, minor=True),
 )
+_MODULES = (
+    Column("component", Kind.NAME),
+    Column("device", Kind.COUNT),
+    Column("peak_reserved_bytes", Kind.BYTES),
+    Column("last_reserved_bytes", Kind.BYTES),
+    Column("samples", Kind.COUNT, minor=True),
+)
 _CALLS = (
     Column("call", Kind.NAME),
     Column("count", Kind.COUNT),
@@ -66,7 +76,7 @@ _CALLS = (
 )
 
 
-def memory_tables(memory: Memory | NotMeasured, steps: Steps) -> list[Table]:
+def memory_tables(memory: Memory | NotMeasured, steps: Steps, modules: Sequence[ModuleMemory] = ()) -> list[Table]:
     """Peaks, peaks by step, curve, allocator calls."""
     if isinstance(memory, NotMeasured):
         return []
@@ -77,6 +87,7 @@ def memory_tables(memory: Memory | NotMeasured, steps: Steps) -> list[Table]:
         _curve(memory.devices),
         _calls(memory.calls),
         _sites(memory.sites),
+        *([_modules(modules)] if modules else []),
     ]
 
 
@@ -108,6 +119,12 @@ def _sites(sites: tuple[AllocatorSite, ...] | NotMeasured) -> Table:
         for site in sites
     )
     return Table("allocator_sites", _SITES, rows, ranked=True, detail=True)
+
+
+def _modules(modules: Sequence[ModuleMemory]) -> Table:
+    """What the vendor's own software reserved beside PyTorch's pool; only profiles that tell have it."""
+    rows = tuple((one.component, one.device, one.peak, one.last, one.samples) for one in modules)
+    return Table("module_memory", _MODULES, rows, ranked=True, detail=True)
 
 
 def _step(name: str | None) -> str | None:

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
 
     from traceanalyze.report.model import RankReport, Report, Table
 
-_TABLES = ("memory", "memory_peak_place", "step_memory", "memory_curve", "allocator_calls", "allocator_sites")
+_TABLES = (
+    "memory",
+    "memory_peak_place",
+    "step_memory",
+    "memory_curve",
+    "allocator_calls",
+    "allocator_sites",
+    "module_memory",
+)
 
 
 def memory_view(report: Report) -> Report:
