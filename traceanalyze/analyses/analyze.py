@@ -12,6 +12,7 @@ from traceanalyze.analyses.context import Context, Options
 from traceanalyze.analyses.critical_path import critical_path
 from traceanalyze.analyses.device_memory import memory
 from traceanalyze.analyses.device_tables import device_tables
+from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.gap_table import gap_table
 from traceanalyze.analyses.host_more import host_more
 from traceanalyze.analyses.host_only import host_split
@@ -52,7 +53,7 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
     Returns:
         Tables and checks; what the profile cannot give is `NotMeasured` with its reason.
     """
-    return analyze_context(Context(trace, options or Options()))
+    return analyze_context(context_of(trace, options or Options()))
 
 
 def analyze_context(context: Context) -> RankAnalysis:

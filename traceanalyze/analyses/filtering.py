@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Filter, Options
-    from traceanalyze.model.trace import Events, Trace
+    from traceanalyze.model.trace import Events, Instants, Trace
 
 
 def context_of(trace: Trace, options: Options) -> Context:
@@ -36,10 +36,29 @@ def _filtered(context: Context, chosen: Filter) -> Trace:
     if chosen.time is not None and len(trace.events):
         start = trace.events.ts - trace.events.ts.min()
         keep &= (start < chosen.time[1]) & (start + trace.events.dur >= chosen.time[0])
-    left_out = int((~keep).sum())
-    note = f"filtered: {left_out:,} of {len(keep):,} events are left out; what they did counts as not recorded"
+    records = np.ones(len(trace.instants.ts), np.bool_)
+    if chosen.time is not None and len(trace.events):
+        since = trace.instants.ts - trace.events.ts.min()
+        records = (since < chosen.time[1]) & (since >= chosen.time[0])
+    left_out = int((~keep).sum()) + int((~records).sum())
+    whole = len(keep) + len(records)
+    note = f"filtered: {left_out:,} of {whole:,} events are left out; what they did counts as not recorded"
     read = replace(trace.read, notes=(*trace.read.notes, note))
-    return replace(trace, events=_taken(trace.events, keep), read=read)
+    events, instants = _taken(trace.events, keep), _taken_instants(trace.instants, records)
+    return replace(trace, events=events, instants=instants, read=read)
+
+
+def _taken_instants(instants: Instants, keep: NDArray[np.bool_]) -> Instants:
+    """The records to keep."""
+    place = np.cumsum(keep) - 1
+    columns = {name: (column, keep[column.row]) for name, column in instants.fields.items()}
+    fields = {
+        name: Sparse(place[column.row[kept]].astype(np.uint32), column.value[kept])
+        for name, (column, kept) in columns.items()
+        if kept.any()
+    }
+    rows = {name: getattr(instants, name)[keep] for name in ("ts", "name", "cat", "track")}
+    return replace(instants, **rows, fields=fields)
 
 
 def _taken(events: Events, keep: NDArray[np.bool_]) -> Events:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from traceanalyze import __version__
 from traceanalyze.analyses.allocator.analyze import analyze_snapshot
 from traceanalyze.api.choices import Choices
-from traceanalyze.api.gather import sampled
+from traceanalyze.api.gather import sampled, told
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.gate.baseline import is_baseline
 from traceanalyze.gate.baseline_file import read_baseline
@@ -109,8 +109,7 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     small = []
     selection = expand(paths)
     for source in selection.sources:
-        told = None if progress is None else _told(progress, source)
-        trace = read_trace(source, told)
+        trace = read_trace(source, told(progress, source))
         samples[trace.origin.path] = rank_sample(
             trace,
             options,
@@ -130,10 +129,6 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     if doubtful:
         found[0] = replace(found[0], notes=(*found[0].notes, f"files passed over: {', '.join(doubtful[:3])}"))
     return found
-
-
-def _told(progress: ReadProgress, source: Source):  # type: ignore[no-untyped-def]
-    return lambda done: progress(source.name, done, source.size)
 
 
 def _alone(run: Run, runs: Sequence[Run]) -> bool:

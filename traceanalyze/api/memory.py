@@ -12,6 +12,7 @@ from traceanalyze.analyses.allocator.analyze import analyze_snapshot
 from traceanalyze.analyses.allocator.difference import difference
 from traceanalyze.api import reports
 from traceanalyze.api.choices import Choices
+from traceanalyze.api.gather import told
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.readers.memory_stats import statistics_beside
 from traceanalyze.readers.memory_timeline import read_memory_timeline
@@ -22,11 +23,10 @@ from traceanalyze.report.build.allocator.of_trace import memory_view
 from traceanalyze.report.build.allocator.timeline import build_timeline_report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from traceanalyze.api.gather import ReadProgress
     from traceanalyze.model.snapshot import Snapshot
-    from traceanalyze.readers.source import Source
     from traceanalyze.report.model import Report
 
     Path = str | os.PathLike[str]
@@ -66,13 +66,13 @@ def _reports(path: str, room: int | None, progress: ReadProgress | None) -> Iter
     """Snapshots and timelines of a path; where there is neither, what its traces say."""
     found = 0
     for source in candidates(path):
-        told = _told(progress, source)
+        tell = told(progress, source)
         if is_snapshot(source):
-            snapshot = _not_empty(read_snapshot(source, told))
+            snapshot = _not_empty(read_snapshot(source, tell))
             snapshot = replace(snapshot, statistics=statistics_beside(source.path))
             yield build_memory_report(snapshot, analyze_snapshot(snapshot, room), version=__version__)
         elif is_timeline(source):
-            yield build_timeline_report(read_memory_timeline(source, told), version=__version__)
+            yield build_timeline_report(read_memory_timeline(source, tell), version=__version__)
         else:
             continue
         found += 1
@@ -87,7 +87,7 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
         found = snapshots_of(os.fspath(path))
         if len(found) != 1:
             raise UsageError(f"{path}: holds {len(found)} snapshots; two snapshots are compared, name one file each")
-        snapshot = _not_empty(read_snapshot(found[0], _told(progress, found[0])))
+        snapshot = _not_empty(read_snapshot(found[0], told(progress, found[0])))
         sides.append((snapshot, analyze_snapshot(snapshot)))
     (first, before), (second, after) = sides
     return build_difference_report(first, second, difference(before, after), version=__version__)
@@ -118,9 +118,3 @@ def parse_capacity(text: int | str | None) -> int | None:
         raise UsageError(f"--capacity {text}: write a number and a unit, such as 80GiB")
     unit = (found["unit"] or "").upper()[:1]
     return int(float(found["number"]) * 1024 ** _POWERS[unit])
-
-
-def _told(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    return lambda done: progress(source.name, done, source.size)

@@ -16,12 +16,15 @@ _LOCAL = frozenset({"ON_CHIP", "LOCAL", "INVALID_TYPE", ""})
 """Not a way between devices."""
 
 
-def link_rates(side: Side) -> dict[str, int]:
-    """Bytes a second by kind of link (HCCS, RoCE, PCIe …) inside the steps; transfers run in parallel, so the union."""
+def link_rates(side: Side) -> dict[str, int] | None:
+    """Bytes a second by kind of link (HCCS, RoCE, PCIe …) inside the steps; transfers run in parallel, so the union.
+
+    None where the profile does not hold the tasks of collectives.
+    """
     context, events = side.context, side.context.trace.events
     part = events.fields.get("part_of")
     if part is None:
-        return {}
+        return None
     row = part.row.astype(np.int64)
     size, link = argument(context, "bytes", row), argument(context, "link_type", row)
     transport = argument(context, "transport", row)

@@ -166,10 +166,12 @@ def _peaks(base: Side, candidate: Side) -> Iterator[Overall]:
 
 
 def _rates(base: Side, candidate: Side) -> Iterator[Overall]:
-    """Bytes a second by kind of link; None where a side did not use it or does not tell."""
+    """Bytes a second by kind of link; 0 where a side that tells did not use it."""
     old, new = link_rates(base), link_rates(candidate)
-    for link in sorted({*old, *new}):
-        yield Overall("link_rate", 0, "rate", old.get(link, 0), new.get(link, 0), None, None, link)
+    missing = NotMeasured("no_collective_tasks")
+    for link in sorted({*(old or ()), *(new or ())}):
+        before, after = (missing if side is None else side.get(link, 0) for side in (old, new))
+        yield Overall("link_rate", 0, "rate", before, after, None, None, link)
 
 
 def _allocator(side: Side) -> tuple[Time, Time, Time]:

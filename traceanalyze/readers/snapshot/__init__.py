@@ -102,6 +102,7 @@ def _snapshot(value: object, name: str, size: int, rows_most: int, *, identity: 
     )
     settings = content.get("allocator_settings")
     notes = _rows(content.get("external_annotations", []), f"{name}: annotations")
+    unusable = len(notes) - columns.usable_marks(notes)
     overflow = content.get("trace_alloc_overflowed")
     return Snapshot(
         path=name,
@@ -113,6 +114,7 @@ def _snapshot(value: object, name: str, size: int, rows_most: int, *, identity: 
         settings=settings if isinstance(settings, dict) else {},
         annotations=columns.user_ranges(notes, f"{name}: annotation"),
         overflowed=overflow if isinstance(overflow, bool) else None,
+        notes=(f"{unusable:,} annotation marks without a name or stage were left out",) if unusable else (),
     )
 
 

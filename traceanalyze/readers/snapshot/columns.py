@@ -156,9 +156,18 @@ def _event_pools(rows: Rows, pools: dict[tuple[int, int], int]) -> NDArray[np.in
     return None if key is None else np.array([_pool(row.get(key), pools) for row in rows], np.int32)
 
 
+def usable_marks(rows: Rows) -> int:
+    """How many rows are begin or end of a named range."""
+    return sum(map(_is_mark, rows))
+
+
+def _is_mark(row: dict[str, Any]) -> bool:
+    return isinstance(row.get("name"), str) and row.get("stage") in {"START", "END"}
+
+
 def user_ranges(rows: Rows, where: str) -> Annotations | None:
-    """User ranges; rows without a name or a stage say nothing and are left out."""
-    named = [row for row in rows if isinstance(row.get("name"), str) and row.get("stage") in {"START", "END"}]
+    """User ranges; rows without a name or a stage say nothing and are left out (`usable_marks` counts the others)."""
+    named = [row for row in rows if _is_mark(row)]
     if not named:
         return None
     return Annotations(

@@ -102,8 +102,8 @@ def link_rates_table(comparison: Comparison) -> Table | None:
     return Table("link_rates", _RATES, rows) if rows else None
 
 
-def _gbs(rate: Amount) -> float | NotMeasured | None:
-    return rate if isinstance(rate, NotMeasured) else rate / 10**9 or None
+def _gbs(rate: Amount) -> float | NotMeasured:
+    return rate if isinstance(rate, NotMeasured) else rate / 10**9
 
 
 def _faster(row: Overall) -> float | None:
