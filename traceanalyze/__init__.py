@@ -81,32 +81,10 @@ def __getattr__(name: str) -> object:
 class _Package(ModuleType):
     """This package, whose `compare`, `gate` and `record` are the functions although subpackages have these names."""
 
-    @property
-    def compare(self) -> object:
-        """Compare two profiles."""
-        return __getattr__("compare")
-
-    @compare.setter
-    def compare(self, subpackage: ModuleType) -> None:
-        """The import system stores the subpackage here; it is found in `sys.modules`."""
-
-    @property
-    def gate(self) -> object:
-        """Judge runs against a baseline."""
-        return __getattr__("gate")
-
-    @gate.setter
-    def gate(self, subpackage: ModuleType) -> None:
-        """As for `compare`."""
-
-    @property
-    def record(self) -> object:
-        """Record a loop of your own."""
-        return __getattr__("record")
-
-    @record.setter
-    def record(self, subpackage: ModuleType) -> None:
-        """As for `compare`."""
+    def __setattr__(self, name: str, value: object) -> None:
+        """The import system would store a subpackage here; it is found in `sys.modules`."""
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package

@@ -7,6 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from traceanalyze.cli.options import (
+    Category,
+    CommRegex,
+    DataRegex,
+    Ignore,
+    Lang,
+    NotCommRegex,
+    Quiet,
+    Select,
+    StepMarker,
+    Top,
+    Verbose,
+    listed,
+)
 from traceanalyze.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,10 +72,10 @@ def analyze(
         str | None,
         typer.Option(metavar="LIST", help="Ranks to analyse, each in detail: 0,3-7. Default: all, the slowest."),
     ] = None,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")] = 5,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All tables, notes and steps.")] = False,
+    top: Top = 5,
+    lang: Lang = "en",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
     streams: Annotated[
         str | None,
         typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded."),
@@ -72,29 +86,16 @@ def analyze(
     time: Annotated[
         str | None, typer.Option(metavar="FROM-TO", help="This time only, since the first event: 10ms-1.5s, 2s-.")
     ] = None,
-    step_marker: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")
-    ] = None,
-    data_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Host ranges that are data loading, too.")
-    ] = None,
-    comm_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels that are communication.")] = None,
-    not_comm_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Kernels that are not communication.")
-    ] = None,
-    category: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
-    ] = None,
+    step_marker: StepMarker = None,
+    data_regex: DataRegex = None,
+    comm_regex: CommRegex = None,
+    not_comm_regex: NotCommRegex = None,
+    category: Category = None,
     device_peaks: Annotated[
         str | None, typer.Option(metavar="FILE", help="Peak rates of devices (TOML), beside those of the tool.")
     ] = None,
-    select: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RULE", help="Only these rules: id, slug or how ids begin (SYN); repeatable."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="RULE", help="Not these rules, written the same way; repeatable.")
-    ] = None,
+    select: Select = None,
+    ignore: Ignore = None,
 ) -> None:
     """Say where every step's time went."""
     # Imported here, so that --help and usage errors answer at once.
@@ -117,8 +118,8 @@ def analyze(
         streams=streams,
         name_regex=name_regex,
         time=time,
-        select=_listed(select),
-        ignore=_listed(ignore),
+        select=listed(select),
+        ignore=listed(ignore),
     )
     target = Target.of(output, format_, inputs=paths)
     words = texts(lang)
@@ -128,11 +129,6 @@ def analyze(
     with Progress(wanted=not quiet) as progress:
         found = _traces_or_snapshots(paths, choices, progress)
     write(found, target, words, view)
-
-
-def _listed(names: list[str] | None) -> tuple[str, ...]:
-    """`A,B` and `A` `B` are the same."""
-    return tuple(part.strip() for name in names or () for part in name.split(",") if part.strip())
 
 
 def _traces_or_snapshots(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:

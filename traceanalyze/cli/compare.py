@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from traceanalyze.cli.guard import DEBUG_VARIABLE
+from traceanalyze.cli.options import Category, CommRegex, DataRegex, Lang, NotCommRegex, Quiet, StepMarker, Top, Verbose
 
 
 class Format(StrEnum):
@@ -149,23 +150,15 @@ def compare(
     force: Annotated[
         bool, typer.Option("--force", help="Accepted: there are no checks of owner or size to skip.")
     ] = False,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")] = 5,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All tables.")] = False,
-    step_marker: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")
-    ] = None,
-    data_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Host ranges that are data loading, too.")
-    ] = None,
-    comm_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels that are communication.")] = None,
-    not_comm_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Kernels that are not communication.")
-    ] = None,
-    category: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
-    ] = None,
+    top: Top = 5,
+    lang: Lang = "en",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    step_marker: StepMarker = None,
+    data_regex: DataRegex = None,
+    comm_regex: CommRegex = None,
+    not_comm_regex: NotCommRegex = None,
+    category: Category = None,
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
 ) -> None:
     """Say what makes two profiles differ: any device against any other.

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from traceanalyze.cli.options import Category, CommRegex, DataRegex, Lang, NotCommRegex, StepMarker
+
 
 def gate(
     candidate: Annotated[
@@ -57,21 +59,13 @@ def gate(
         list[str] | None,
         typer.Option(metavar="KEY", help="Key of the environment that need not match; repeatable."),
     ] = None,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
+    lang: Lang = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    step_marker: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")
-    ] = None,
-    data_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Host ranges that are data loading, too.")
-    ] = None,
-    comm_regex: Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels that are communication.")] = None,
-    not_comm_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Kernels that are not communication.")
-    ] = None,
-    category: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
-    ] = None,
+    step_marker: StepMarker = None,
+    data_regex: DataRegex = None,
+    comm_regex: CommRegex = None,
+    not_comm_regex: NotCommRegex = None,
+    category: Category = None,
 ) -> None:
     """Judge runs against a baseline and exit 0 (fine), 1 (regression), 2 (cannot be judged) or 3 (inconclusive).
 

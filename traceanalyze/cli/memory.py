@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from traceanalyze.cli.options import Capacity, Lang, Quiet, Top, Verbose
+
 
 class Format(StrEnum):
     """What the report is written as."""
@@ -32,9 +34,7 @@ def memory(
     base: Annotated[
         str | None, typer.Option(metavar="FILE", help="Snapshot to compare with, by source line at the peaks.")
     ] = None,
-    capacity: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Memory of the device, such as 80GiB; snapshots do not tell.")
-    ] = None,
+    capacity: Capacity = None,
     format_: Annotated[
         Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
     ] = None,
@@ -47,10 +47,10 @@ def memory(
             help="Write to FILE (.xlsx, .html, .md, .json, .txt), or all tables into the folder DIR/ (CSV or Parquet).",
         ),
     ] = None,
-    top: Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")] = 5,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")] = "en",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="All tables and notes.")] = False,
+    top: Top = 5,
+    lang: Lang = "en",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Say what used the device's memory: peak, leaks, churn, fragmentation, failed requests."""
     # Imported here, so that --help and usage errors answer at once.

@@ -1,0 +1,36 @@
+"""Options that several commands have, declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Top = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")]
+Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="All tables and notes.")]
+StepMarker = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="Host ranges that are steps, in place of ProfilerStep#N.")
+]
+DataRegex = Annotated[str | None, typer.Option(metavar="REGEX", help="Host ranges that are data loading, too.")]
+CommRegex = Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels that are communication.")]
+NotCommRegex = Annotated[str | None, typer.Option(metavar="REGEX", help="Kernels that are not communication.")]
+Category = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=CLASS", help="What an unknown event category is; repeatable.")
+]
+Capacity = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Memory of the device, such as 80GiB; snapshots do not tell.")
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RULE", help="Only these rules: id, slug or how ids begin (SYN); repeatable."),
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option(metavar="RULE", help="Not these rules, written the same way; repeatable.")
+]
+
+
+def listed(names: list[str] | None) -> tuple[str, ...]:
+    """`A,B` and `A` `B` are the same."""
+    return tuple(part.strip() for name in names or () for part in name.split(",") if part.strip())
