@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import threading
 import time
 import urllib.error
 import urllib.request
 import webbrowser
+from pathlib import Path
 
 import pytest
 
@@ -50,7 +52,7 @@ def test_the_viewer_may_read_the_file_and_then_it_ends(server):
 
 def test_it_listens_on_this_computer_only_and_the_address_is_the_viewers(server):
     assert server.server_address[0] == "127.0.0.1"
-    assert server.url == f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{server.server_port}/trace.json.gz"
+    assert server.url() == f"https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{server.server_port}/trace.json.gz"
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,18 @@ def test_it_annotates_and_serves_and_opens_a_browser_where_there_is_a_display(
     assert "https://ui.perfetto.dev/#!/?url=http://127.0.0.1:" in result.out
     assert ("ssh -L" in result.err) == (display == "")
     assert "The viewer has loaded the trace." in result.err
+
+
+def test_the_viewer_begins_where_the_worst_finding_is(run, monkeypatch):
+    folder = Path(__file__).parents[2] / "sample_traces" / "gpu_data_loading"
+    fetching(monkeypatch, [])
+    result = run("open", folder, "--port", "0", "--no-browser")
+    start, end = map(int, re.search(r"&visStart=(\d+)&visEnd=(\d+)$", result.out.strip()).groups())
+    with gzip.open(folder / "trace.json.gz") as file:
+        events = json.load(file)["traceEvents"]
+    loads = [event for event in events if event["name"].startswith("enumerate(DataLoader)")]
+    assert any(start < (load["ts"] + load["dur"]) * 1e3 - (end - start) / 4 < end for load in loads)
+    assert max(load["dur"] for load in loads) * 1e3 < end - start < max(load["dur"] for load in loads) * 2e3
 
 
 def test_what_is_no_trace_is_said_and_nothing_is_served(run, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
@@ -17,7 +17,7 @@ from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.snapshot import read_snapshot
-from traceanalyze.readers.snapshot.find import is_snapshot
+from traceanalyze.readers.snapshot.find import is_snapshot, snapshots_of
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.perfetto.events import (
     FIRST_PID,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
     from traceanalyze.readers.source import Source
     from traceanalyze.report.perfetto.model import Overlay
+    from traceanalyze.rules.finding import Finding
 
     AnyPath = str | os.PathLike[str]
 
@@ -77,18 +78,39 @@ def annotate(
         InputError: An input cannot be used.
         UsageError: The inputs are several runs, or the output is one of them or cannot be written.
     """
+    return annotated(paths, output, overlay_only=overlay_only, language=language, progress=progress).notes
+
+
+class Annotated(NamedTuple):
+    """What was written."""
+
+    notes: tuple[str, ...]
+    """Remarks, as `annotate` returns them."""
+    place: tuple[int, int] | None
+    """From where to where to look first, ns on the clock of the text; None where no finding has a place."""
+
+
+def annotated(
+    paths: AnyPath | Sequence[AnyPath],
+    output: AnyPath,
+    *,
+    overlay_only: bool = False,
+    language: str = "en",
+    progress: ReadProgress | None = None,
+) -> Annotated:
+    """As `annotate`, and where to look first."""
     given = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
     target, words = Path(output), texts(language)
     if target.suffix.lower() not in _ENDINGS:
         raise UsageError(f"{target}: end the name in .json or .json.gz")
     if not target.parent.is_dir():
         raise UsageError(f"{target}: the folder {target.parent} does not exist")
-    sources = {source.name: source for source in expand(given).sources}
+    sources = {source.name: source for source in _sources(given)}
     _refuse_input(target, sources.values())
     if not overlay_only and any(source.size is None for source in sources.values()):
         raise UsageError("a pipe is empty once it was analysed: save it to a file first, or --overlay-only")
     if any(source.size is not None and is_snapshot(source) for source in sources.values()):
-        return _snapshot(list(sources.values()), target, words)
+        return Annotated(_snapshot(list(sources.values()), target, words), None)
     ranks, notes = _ranks(given, sources, words, progress)
     for rank in ranks:
         notes += _missing(rank, words, several=len(ranks) > 1)
@@ -100,7 +122,18 @@ def annotate(
         with whole_file(target) as file:
             write(file, target, ranks, words, overlay_only=True)
         notes += [said(words, "overlay_alone_damaged", path=rank.trace.origin.path) for rank in ranks]
-    return tuple(notes)
+    return Annotated(tuple(notes), next((rank.place(ranks) for rank in ranks if rank.worst is not None), None))
+
+
+def _sources(given: list[str]) -> tuple[Source, ...]:
+    """Traces; where there is none, snapshots."""
+    try:
+        return expand(given).sources
+    except InputError:
+        found = tuple(source for path in given for source in snapshots_of(path))
+        if not found:
+            raise
+        return found
 
 
 def _refuse_input(target: Path, sources: Iterable[Source]) -> None:
@@ -131,14 +164,14 @@ def _ranks(
     """Every recording analysed, in the order of the ranks; each is dropped before the next is read."""
     choices = Choices()
     options, rules = choices.options(), choices.rules()
-    made: dict[str, Overlay] = {}
+    made: dict[str, tuple[Overlay, tuple[int, int] | None]] = {}
 
     def analysed(trace: Trace) -> Trace:
         small = replace(sampled(trace), process_names=trace.process_names)
         context = Context(trace, options)
         analysis = analyze_context(context)
         findings = evaluate(Facts(analysis, context), rules).findings
-        made[trace.origin.path] = overlay(context, analysis, findings, words)
+        made[trace.origin.path] = overlay(context, analysis, findings, words), _worst(findings)
         # Process ids of the text, of which the sample has no strings.
         pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))
         return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
@@ -148,8 +181,17 @@ def _ranks(
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
         raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them")
-    found = [Rank(trace, sources[trace.origin.path], made[trace.origin.path]) for trace in runs[0].traces]
+    found = [Rank(trace, sources[trace.origin.path], *made[trace.origin.path]) for trace in runs[0].traces]
     return found, [*gathered.notes, *runs[0].notes]
+
+
+def _worst(findings: Sequence[Finding]) -> tuple[int, int] | None:
+    """The longest interval of the first finding that has any, with half as much before and after it."""
+    for one in findings:
+        if one.intervals is not None and len(one.intervals):
+            start, end = one.intervals[int((one.intervals[:, 1] - one.intervals[:, 0]).argmax())].tolist()
+            return start - (end - start) // 2, end + (end - start) // 2
+    return None
 
 
 def _missing(rank: Rank, words: Texts, *, several: bool) -> list[str]:

@@ -16,7 +16,7 @@ from traceanalyze.report.perfetto.merge import Pids, RankText, process_titles
 from traceanalyze.report.perfetto.splice import appended, read_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from traceanalyze.locales import Texts
@@ -38,11 +38,19 @@ class Rank:
     """A sample: origin, names, bases."""
     source: Source
     tracks: Overlay
+    worst: tuple[int, int] | None = None
+    """From where to where its first finding is worth a look, ns."""
 
     @property
     def text_base_ns(self) -> int:
         """Absolute time of the zero of the times in the text; those of Ascend profiles are absolute themselves."""
         return 0 if self.trace.origin.format == "ascend" else self.trace.base_ns
+
+    def place(self, ranks: Sequence[Rank]) -> tuple[int, int] | None:
+        """`worst` on the clock of the text that these ranks are written into."""
+        zero = min(rank.text_base_ns for rank in ranks)
+        offset = self.clock(zero).offset_ns
+        return None if self.worst is None else (self.worst[0] + offset, self.worst[1] + offset)
 
     def clock(self, zero_ns: int) -> Clock:
         """How its times are written in a text whose zero is an absolute time."""
@@ -103,10 +111,16 @@ def _merged(ranks: list[Rank], words: Texts, notes: list[str], *, overlay_only: 
                 yield process_titles(text, title, names, sort)
                 with open_stream(rank.source) as stream:
                     yield text.events(read_blocks(stream.readinto))
-                yield process_titles(text, title, names, sort)
+                yield process_titles(text, title, names, sort, at=rank.clock(zero).text(_end(rank.trace)))
             yield overlay_events(rank.tracks, process, rank.clock(zero))
 
     return alone(sections(every()), zero)
+
+
+def _end(trace: Trace) -> int:
+    """Time of its last event."""
+    events = trace.events
+    return int((events.ts + events.dur).max()) if len(events) else 0
 
 
 def _usable(rank: Rank, words: Texts, notes: list[str]) -> bool:

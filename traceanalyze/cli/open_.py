@@ -42,15 +42,15 @@ def open_(
         # The port first: nobody wants to wait for the analysis to learn that it is taken.
         with FileServer(file, port) as server:
             with Progress(wanted=not quiet) as progress:
-                notes = perfetto.annotate(paths, file, overlay_only=overlay_only, language=lang, progress=progress)
-            typer.echo(words.messages["open_url"].format(url=server.url))
+                made = perfetto.annotated(paths, file, overlay_only=overlay_only, language=lang, progress=progress)
+            typer.echo(words.messages["open_url"].format(url=server.url(made.place)))
             if not quiet:
-                for note in (*notes, *advice(server.server_port, words.messages, os.environ)):
+                for note in (*made.notes, *advice(server.server_port, words.messages, os.environ)):
                     typer.echo(note, err=True)
             if not no_browser and has_display(os.environ):
                 import webbrowser
 
-                webbrowser.open(server.url)
+                webbrowser.open(server.url(made.place))
             sys.stdout.flush()
             server.serve_once()
             if not quiet:

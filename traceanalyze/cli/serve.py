@@ -27,10 +27,10 @@ class FileServer(ThreadingHTTPServer):
         except OSError as error:
             raise UsageError(f"--port {port}: cannot be used: {error.strerror}") from error
 
-    @property
-    def url(self) -> str:
-        """Address that opens the file in the viewer."""
-        return f"{VIEWER}/#!/?url=http://{ADDRESS}:{self.server_port}/{self.file.name}"
+    def url(self, place: tuple[int, int] | None = None) -> str:
+        """Address that opens the file in the viewer, where `place` says from where to where, ns on the file's clock."""
+        found = f"{VIEWER}/#!/?url=http://{ADDRESS}:{self.server_port}/{self.file.name}"
+        return found if place is None else f"{found}&visStart={place[0]}&visEnd={place[1]}"
 
     def serve_once(self) -> None:
         """Answer requests until the file was fetched."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from traceanalyze.report.perfetto.events import sections
-from traceanalyze.report.perfetto.merge import Pids, RankText
+from traceanalyze.report.perfetto.merge import Pids, RankText, process_titles
 
 EVENTS = [
     {"ph": "X", "name": 'a "pid": 7', "pid": 7, "tid": 7, "ts": 1000.25, "dur": 1, "args": {"pid": 7, "id": 3}},
@@ -40,6 +40,29 @@ def test_arrows_keep_their_two_ends_and_do_not_lead_to_another_rank():
     assert first[1]["id"] == first[2]["id"] == 5
     assert second[1]["id"] == second[2]["id"] != 5
     assert first[3]["id"] == 0xA != second[3]["id"]
+
+
+def test_ids_that_are_no_counters_stay_numbers_a_viewer_can_bind_by():
+    """Ascend takes times and addresses, up to 64 bits; Perfetto refuses arrows whose id is a text."""
+    ids = [1736408883839393585, "1736408883839393585", 40004068119343529983, "0xffffffff00000010", "a:b"]
+    text = json.dumps([{"ph": "s", "id": each, "pid": 1} for each in ids]).encode()
+    pids = Pids()
+    found = [
+        [event["id"] for event in json.loads(b"[" + b"".join(RankText(index, pids, 0).events([text])) + b"]")]
+        for index in (0, 1)
+    ]
+    assert all(isinstance(one, int) and 2**48 < one < 2**63 for rank in found for one in rank)
+    assert [rank[0] == rank[1] for rank in found] == [True, True]
+    assert len({one for rank in found for one in rank}) == 8
+
+
+def test_the_name_of_a_process_is_told_last_as_of_the_latest_time():
+    """Perfetto takes the name of the latest time, and Kineto's own have that of the trace's start."""
+    rank = RankText(0, Pids(), 0)
+    (told,) = process_titles(rank, "rank 0", {"7": "python [GPU 0]"}, 0, at="12.5")
+    name, order = json.loads(b"[" + told + b"]")
+    assert (name["name"], name["args"], name["ts"]) == ("process_name", {"name": "rank 0 · python [GPU 0]"}, 12.5)
+    assert order["name"] == "process_sort_index"
 
 
 def test_only_members_of_events_are_changed():

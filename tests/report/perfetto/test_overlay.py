@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import traceanalyze
 from tests.builder import TraceBuilder
@@ -15,6 +18,7 @@ from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 from traceanalyze.report.perfetto.events import FIRST_PID, Clock, Process, free_pid, microseconds, overlay_events
+from traceanalyze.report.perfetto.model import Overlay, Slices
 from traceanalyze.report.perfetto.overlay import overlay
 from traceanalyze.rules.finding import Evidence, Finding
 
@@ -202,6 +206,37 @@ def test_events_are_written_on_the_clock_of_the_text():
     assert step["ts"] == "1000000000001100.000"
     assert {event["pid"] for event in written} == {FIRST_PID}
     assert {event["cat"] for event in written} == {"traceanalyze_overlay"}
+
+
+def read_by_the_viewer(us: str) -> int:
+    """Times as Perfetto v52 read them, in ns; seen there for every form of fraction."""
+    value = float(us)
+    return int(value) * 1000 if value == int(value) else int(value * 1000)
+
+
+@given(
+    st.lists(st.integers(1, 5000), min_size=2, max_size=60),
+    st.integers(1_600_000_000_000_000_000, 1_900_000_000_000_000_000),
+)
+def test_slices_that_touch_do_not_overlap_for_a_viewer_that_rounds_absolute_times(lengths, zero):
+    """Perfetto drops slices that overlap the one before."""
+    end = np.cumsum(lengths)
+    track = Slices("t", end - lengths, end, ["x"] * len(end), {})
+    text = b"".join(overlay_events(Overlay((track,), ()), Process(FIRST_PID, "t"), Clock(zero, quoted=True)))
+    drawn = [event for event in json.loads(b"[" + text + b"]", parse_float=Decimal) if event["ph"] == "X"]
+    start = [read_by_the_viewer(event["ts"]) for event in drawn]
+    length = [int(event["dur"] * 1000) for event in drawn]
+    assert [int(Decimal(event["ts"]) * 1000) - zero for event in drawn] == (end - lengths).tolist()
+    assert all(at + long <= following for at, long, following in zip(start, length, start[1:], strict=False))
+    assert all(abs(long - true) <= 512 for long, true in zip(length, lengths, strict=True))
+
+
+def test_names_of_tracks_are_written_in_utf_8_as_perfetto_shows_escapes_as_they_stand():
+    context = Context(two_steps().trace(), Options())
+    found = overlay(context, analyze_context(context), (), texts("zh"))
+    text = b"".join(overlay_events(found, Process(FIRST_PID, "t"), Clock()))
+    assert b"\\u" not in text
+    assert texts("zh").terms["overlay_path"].encode() in text
 
 
 def test_a_process_id_of_the_trace_is_not_taken():

@@ -39,6 +39,18 @@ class Clock:
         exact = microseconds(t + self.offset_ns)
         return f'"{exact}"' if self.quoted else exact
 
+    def length(self, start: int, end: int) -> int:
+        """Duration to write, ns.
+
+        Perfetto reads a time as float64, which is no finer than 256 ns for the absolute ones of Ascend. Durations
+        between times as it reads them keep slices from overlapping that only touch; it drops those that overlap.
+        """
+        return self._read(end) - self._read(start) if self.quoted else end - start
+
+    def _read(self, t: int) -> int:
+        read = float(microseconds(t + self.offset_ns))
+        return int(read) * 1000 if read.is_integer() else int(read * 1000)
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -64,12 +76,18 @@ def overlay_events(overlay: Overlay, process: Process, clock: Clock) -> Iterator
 def blocks(events: Iterable[str]) -> Iterator[bytes]:
     """Text of events with commas between them, many at a time."""
     several = iter(events)
-    return joined(iter(lambda: ",\n".join(islice(several, _EVENTS_A_BLOCK)).encode(), b""))
+    return joined(iter(lambda: ",\n".join(islice(several, _EVENTS_A_BLOCK)).encode(errors="replace"), b""))
 
 
-def metadata(kind: str, pid: int, tid: int, **args: object) -> str:
-    """A metadata event."""
-    return json.dumps({"ph": "M", "cat": OVERLAY_CATEGORY, "name": kind, "pid": pid, "tid": tid, "args": args})
+def metadata(kind: str, pid: int, tid: int, *, at: str = "", **args: object) -> str:
+    """A metadata event; `at` is its time as written, where it has one."""
+    event = _written({"ph": "M", "cat": OVERLAY_CATEGORY, "name": kind, "pid": pid, "tid": tid, "args": args})
+    return f'{event[:-1]}, "ts": {at}}}' if at else event
+
+
+def _written(value: object) -> str:
+    """JSON in UTF-8: in names of tracks Perfetto shows escapes as they stand."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _events(overlay: Overlay, process: Process, clock: Clock) -> Iterator[str]:
@@ -87,7 +105,7 @@ def _events(overlay: Overlay, process: Process, clock: Clock) -> Iterator[str]:
 
 def _slices(track: Slices, pid: int, tid: int, clock: Clock) -> Iterator[str]:
     texts: dict[str, str] = {}
-    keys = [f"{json.dumps(key)}:" for key in track.args]
+    keys = [f"{_written(key)}:" for key in track.args]
     head = f'{{"ph":"X","cat":"{OVERLAY_CATEGORY}","pid":{pid},"tid":{tid},"name":'
     columns = list(track.args.values())
     times = zip(track.start.tolist(), track.end.tolist(), track.name, strict=True)
@@ -97,7 +115,7 @@ def _slices(track: Slices, pid: int, tid: int, clock: Clock) -> Iterator[str]:
             for key, column in zip(keys, columns, strict=True)
             if column[row] is not None
         ]
-        length = microseconds(end - start)
+        length = microseconds(clock.length(start, end))
         yield (f'{head}{_json(name, texts)},"ts":{clock.text(start)},"dur":{length}{_args(told)}}}')
 
 
@@ -108,15 +126,15 @@ def _args(told: list[str]) -> str:
 def _json(value: Value, known: dict[str, str]) -> str:
     """A value as JSON; texts come again and again, so each is written once."""
     if not isinstance(value, str):
-        return json.dumps(value)
+        return _written(value)
     if value not in known:
-        known[value] = json.dumps(value)
+        known[value] = _written(value)
     return known[value]
 
 
 def _values(counter: Counter, pid: int, clock: Clock) -> Iterator[str]:
-    head = f'{{"ph":"C","cat":"{OVERLAY_CATEGORY}","pid":{pid},"tid":{pid},"name":{json.dumps(counter.title)},"ts":'
-    keys = [json.dumps(key) for key in counter.values]
+    head = f'{{"ph":"C","cat":"{OVERLAY_CATEGORY}","pid":{pid},"tid":{pid},"name":{_written(counter.title)},"ts":'
+    keys = [_written(key) for key in counter.values]
     columns = [values.tolist() for values in counter.values.values()]
     for t, *values in zip(counter.t.tolist(), *columns, strict=True):
         told = ",".join(f"{key}:{json.dumps(value)}" for key, value in zip(keys, values, strict=True))

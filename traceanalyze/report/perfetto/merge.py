@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from traceanalyze.report.perfetto.splice import Brackets
 
 _MEMBER = re.compile(rb'"(pid|id|ts)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*(?:\\.[^"\\]*)*"|[^\s,}\]"]+)', re.DOTALL)
-_INTEGER = re.compile(rb"-?[0-9]{1,18}")
-_HEXADECIMAL = re.compile(rb"0x[0-9a-fA-F]{1,15}")
+_NUMBER = re.compile(rb"[0-9]{1,20}|0x[0-9a-fA-F]{1,16}")
+_HEXADECIMAL = re.compile(rb"0x.*")
 _RANK_BITS = 48
 """Arrows of a rank are told apart by the bits of their id above these, which counters never reach."""
+_DIGEST = 1 << 62
+"""Set in every digest, so that none is a counter; signed 64 bits hold it."""
 
 
 class Pids:
@@ -95,10 +98,7 @@ class RankText:
         if key == b"pid":
             return b"%d" % self.new_pid(plain)
         if key == b"id":
-            number = _number(plain)
-            if number is not None:
-                return b"%d" % (number ^ (self._index << _RANK_BITS))
-            return b'"%d:%b"' % (self._index, plain)
+            return b"%d" % _arrow(plain, self._index)
         if self._shift is None:
             return value
         try:
@@ -108,17 +108,23 @@ class RankText:
         return b'"%b"' % shifted if value != plain else shifted
 
 
-def _number(written: bytes) -> int | None:
-    """An id as a number: viewers bind arrows by nothing else."""
-    if _INTEGER.fullmatch(written):
-        return int(written)
-    return int(written, 16) if _HEXADECIMAL.fullmatch(written) else None
+def _arrow(written: bytes, index: int) -> int:
+    """The id of an arrow of the rank at this position: a number, as Perfetto binds arrows by nothing else.
+
+    Counters get the position into their upper bits; for what is larger (addresses, times), or a text, a digest stands.
+    """
+    number = int(written, 16 if _HEXADECIMAL.fullmatch(written) else 10) if _NUMBER.fullmatch(written) else -1
+    if 0 <= number < 1 << _RANK_BITS:
+        return number | (index << _RANK_BITS)
+    digest = blake2b(b"%d:%b" % (index, written if number < 0 else b"%d" % number), digest_size=8).digest()
+    return int.from_bytes(digest) >> 2 | _DIGEST
 
 
-def process_titles(rank: RankText, title: str, names: Mapping[str, str], sort: int) -> Iterator[bytes]:
+def process_titles(rank: RankText, title: str, names: Mapping[str, str], sort: int, *, at: str = "") -> Iterator[bytes]:
     """Names of a rank's processes, told apart from those of other ranks, and where they are shown.
 
-    Written before the events of the rank as well as behind them, as viewers differ in which of two names they take.
+    Written before the events of the rank, and behind them with the time of their end (`at`): of the names of a process
+    some viewers take the first, Perfetto that of the latest time.
     """
     for text in names:
         rank.new_pid(text.encode())
@@ -127,7 +133,7 @@ def process_titles(rank: RankText, title: str, names: Mapping[str, str], sort: i
         event
         for order, (written, pid) in enumerate(told.items(), 1)
         for event in (
-            metadata("process_name", pid, pid, name=f"{title} · {names.get(written) or written}"),
-            metadata("process_sort_index", pid, pid, sort_index=sort + order),
+            metadata("process_name", pid, pid, at=at, name=f"{title} · {names.get(written) or written}"),
+            metadata("process_sort_index", pid, pid, at=at, sort_index=sort + order),
         )
     )

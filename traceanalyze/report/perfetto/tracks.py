@@ -158,14 +158,12 @@ def collective_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | No
     if parts is None:
         return NotMeasured("no_collective_tasks")
     known = np.flatnonzero(parts.recorded & collective)
-    lane = device.device[known] * (1 << 32) + device.stream[known]
     found = []
-    for one in distinct(lane).tolist():
-        mine = known[lane == one]
-        title = (
-            f"{terms['overlay_collectives']} · {terms['overlay_device']} {one >> 32} "
-            f"{terms['overlay_stream']} {one & 0xFFFFFFFF}"
-        )
+    for number, stream in sorted(set(zip(device.device[known].tolist(), device.stream[known].tolist(), strict=True))):
+        mine = known[(device.device[known] == number) & (device.stream[known] == stream)]
+        title = f"{terms['overlay_collectives']} · {terms['overlay_device']} {number}"
+        # Collectives that the profile puts on no stream have a negative one.
+        title += f" {terms['overlay_stream']} {stream}" if stream >= 0 else ""
         # Collectives of one stream follow each other; where the profile says otherwise, each gets room of its own.
         rows = (mine[members] for members in lanes(device.start[mine], device.end[mine]))
         found += [_parts_of(context, event, title, terms) for event in rows]
