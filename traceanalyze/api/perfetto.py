@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.gather import gather, sampled
 from traceanalyze.api.perfetto_text import Rank, packed, said, write
 from traceanalyze.api.whole_file import whole_file
+from traceanalyze.cluster.compare import compare_ranks
+from traceanalyze.cluster.summary import summarize
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.readers.runs import group_runs
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from traceanalyze.api.gather import ReadProgress
+    from traceanalyze.cluster.results import RankSummary
     from traceanalyze.locales import Texts
     from traceanalyze.model.trace import Trace
     from traceanalyze.readers.source import Source
@@ -62,7 +66,8 @@ def annotate(
 
     The text of the trace is passed on unchanged, and the tracks are added at the end of its event list, on a process
     named `traceanalyze`. Of several ranks of one run, all are written into one file: process ids and ids of arrows are
-    replaced so that they do not collide, and times count from the earliest zero.
+    replaced so that they do not collide, times count from the earliest zero, and clocks are moved by the offsets that
+    collectives show (definitions §12) where these are known well for all ranks.
 
     Args:
         paths: The trace, or the ranks of one run, as `analyze` takes them.
@@ -165,6 +170,7 @@ def _ranks(
     choices = Choices()
     options, rules = choices.options(), choices.rules()
     made: dict[str, tuple[Overlay, tuple[int, int] | None]] = {}
+    summaries: dict[str, RankSummary] = {}
 
     def analysed(trace: Trace) -> Trace:
         small = replace(sampled(trace), process_names=trace.process_names)
@@ -172,6 +178,7 @@ def _ranks(
         analysis = analyze_context(context)
         findings = evaluate(Facts(analysis, context), rules).findings
         made[trace.origin.path] = overlay(context, analysis, findings, words), _worst(findings)
+        summaries[trace.origin.path] = summarize(context, analysis)
         # Process ids of the text, of which the sample has no strings.
         pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))
         return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
@@ -181,8 +188,21 @@ def _ranks(
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
         raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them")
-    found = [Rank(trace, sources[trace.origin.path], *made[trace.origin.path]) for trace in runs[0].traces]
+    paths = [trace.origin.path for trace in runs[0].traces]
+    found = [
+        Rank(trace, sources[path], *made[path], ahead)
+        for trace, path, ahead in zip(runs[0].traces, paths, _ahead([summaries[path] for path in paths]), strict=True)
+    ]
     return found, [*gathered.notes, *runs[0].notes]
+
+
+def _ahead(summaries: Sequence[RankSummary]) -> list[int]:
+    """By how much the clocks are ahead of that of the first rank, ns; zeros unless they are known well for all."""
+    clocks = compare_ranks(summaries).clocks if len(summaries) > 1 else ()
+    if isinstance(clocks, NotMeasured) or len(clocks) < len(summaries):
+        return [0] * len(summaries)
+    trusted = not any(isinstance(one.skew, NotMeasured) for one in clocks)
+    return [one.offset if trusted else 0 for one in clocks]
 
 
 def _worst(findings: Sequence[Finding]) -> tuple[int, int] | None:

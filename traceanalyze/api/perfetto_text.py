@@ -40,11 +40,13 @@ class Rank:
     tracks: Overlay
     worst: tuple[int, int] | None = None
     """From where to where its first finding is worth a look, ns."""
+    ahead_ns: int = 0
+    """By how much its clock is ahead of that of the first rank; taken out where ranks are drawn together."""
 
     @property
     def text_base_ns(self) -> int:
         """Absolute time of the zero of the times in the text; those of Ascend profiles are absolute themselves."""
-        return 0 if self.trace.origin.format == "ascend" else self.trace.base_ns
+        return (0 if self.trace.origin.format == "ascend" else self.trace.base_ns) - self.ahead_ns
 
     def place(self, ranks: Sequence[Rank]) -> tuple[int, int] | None:
         """`worst` on the clock of the text that these ranks are written into."""
@@ -54,7 +56,7 @@ class Rank:
 
     def clock(self, zero_ns: int) -> Clock:
         """How its times are written in a text whose zero is an absolute time."""
-        absolute = self.trace.base_ns - zero_ns
+        absolute = self.trace.base_ns - self.ahead_ns - zero_ns
         return Clock(absolute, quoted=self.trace.origin.format == "ascend")
 
 
@@ -64,7 +66,12 @@ def write(file: IO[bytes], target: Path, ranks: list[Rank], words: Texts, *, ove
     if len(ranks) == 1:
         text = _single(ranks[0], words, notes, overlay_only=overlay_only)
     else:
-        notes.append(said(words, "overlay_merged", count=len(ranks)))
+        moved = max(abs(rank.ahead_ns) for rank in ranks)
+        notes.append(
+            said(words, "overlay_aligned", count=len(ranks), most=(moved, ValueKind.DURATION))
+            if moved
+            else said(words, "overlay_merged", count=len(ranks))
+        )
         text = _merged(ranks, words, notes, overlay_only=overlay_only)
     with packed(file, target) as write:
         for piece in text:
@@ -141,7 +148,10 @@ def _is_json(source: Source) -> bool:
         return sniff(stream.head, source.name) in {Kind.TRACE, Kind.JSON, Kind.BLANK}
 
 
-def said(words: Texts, key: str, **values: str | int) -> str:
-    """A remark in words."""
-    kinds = tuple((name, ValueKind.TEXT, value) for name, value in values.items())
+def said(words: Texts, key: str, **values: str | int | tuple[int, ValueKind]) -> str:
+    """A remark in words; a value may come with its kind."""
+    kinds = tuple(
+        (name, value[1], value[0]) if isinstance(value, tuple) else (name, ValueKind.TEXT, value)
+        for name, value in values.items()
+    )
     return Formatter(words).message(Message(key, kinds))

@@ -46,6 +46,10 @@ MESSAGES = {
     "overlay_merged": (
         "Ranks in one file: {count}. Process ids are new numbers, and the clocks are those of the recordings"
     ),
+    "overlay_aligned": (
+        "Ranks in one file: {count}. Process ids are new numbers, and clocks are moved by up to {most}, so that "
+        "collectives end together"
+    ),
     "open_url": "Open in a browser on this computer: {url}",
     "open_served": "The viewer has loaded the trace.",
     "open_viewer": (

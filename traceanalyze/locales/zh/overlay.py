@@ -44,6 +44,7 @@ MESSAGES = {
     "overlay_alone_damaged": "{path}：文件已损坏，因此只写出叠加内容，不含原 trace",
     "overlay_alone_not_json": "{path}：不是 JSON trace，因此只写出叠加内容，不含原 trace",
     "overlay_merged": "一个文件中合并了 {count} 个 Rank。进程号为重新编号，时钟为各自采集时的时钟",
+    "overlay_aligned": "一个文件中合并了 {count} 个 Rank。进程号为重新编号，时钟最多平移 {most}，使集合通信同时结束",
     "open_url": "请在本机浏览器中打开：{url}",
     "open_served": "查看器已加载该 trace。",
     "open_viewer": "浏览器从 ui.perfetto.dev 加载查看器，因此需要联网；trace 只从本机传到浏览器。按 Ctrl-C 结束。",
