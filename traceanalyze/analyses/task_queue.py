@@ -40,6 +40,11 @@ def enqueuing_calls(trace: Trace, calls: ApiCalls) -> NDArray[np.int64]:
     return found
 
 
+def only_queue(trace: Trace, calls: ApiCalls) -> bool:
+    """Whether the queue is all that was recorded of the runtime (Ascend, profiler level 0)."""
+    return len(calls) > 0 and bool(trace.strings.lookup(calls.name, _side).all())
+
+
 def _side(name: str) -> int:
     return _OUT if name.startswith("Dequeue") else _IN if name.startswith("Enqueue") else 0
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.model.columns import Sparse, Strings
+    from traceanalyze.model.other_export import OtherExport
+    from traceanalyze.model.vendor_collectives import VendorCollectives
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +181,15 @@ class Trace:
     """Versions the file states: schema, cuda_runtime, cuda_driver, cupti, hip_runtime, roctracer, torch, torch_npu,
     cann …"""
     vendor: VendorNumbers | None = None
-    module_memory: tuple[ModuleMemory, ...] = ()
     """The profile's own step times, where it has them."""
+    vendor_collectives: VendorCollectives | None = None
+    """The same of its collectives."""
+    other_export: OtherExport | None = None
+    """Of a profile exported as text and as a database, what the form that was not read says."""
+    module_memory: tuple[ModuleMemory, ...] = ()
+    """Components of the vendor's software by what they reserved, most first; empty where that is not sampled."""
+    process_memory: tuple[ModuleMemory, ...] = ()
+    """What the driver counts for the whole process, a row a device; empty where that is not sampled."""
     environment: Mapping[str, str] | None = None
     """Environment variables that the profile states, and that are of this vendor's libraries; a variable with an empty
     text was not set. None where the profile states none."""

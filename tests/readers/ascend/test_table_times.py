@@ -36,7 +36,7 @@ def test_a_time_is_exact_or_none(tmp_path: Path, cell: str, expected: int) -> No
 
 def test_module_memory_is_summed_up_by_component(tmp_path):
     from traceanalyze.model.trace import ModuleMemory
-    from traceanalyze.readers.ascend.tables import module_memory
+    from traceanalyze.readers.ascend.sampled_memory import module_memory
 
     path = tmp_path / "npu_module_mem.csv"
     path.write_text(

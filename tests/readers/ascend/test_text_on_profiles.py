@@ -127,7 +127,7 @@ def test_the_profiles_own_step_times_agree(folder):
     assert span.partition.compute[0] == pytest.approx(stated.computing, abs=200)
     assert span.partition.comm_total[0] == pytest.approx(stated.communication, abs=200)
     assert span.partition.comm_exposed[0] == pytest.approx(stated.not_overlapped, abs=200)
-    assert "vendor_differs" not in {check.message for check in analysis.checks}
+    assert not any(check.message.startswith("vendor_differs") for check in analysis.checks)
 
 
 def test_what_the_events_are(folder):

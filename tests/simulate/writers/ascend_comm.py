@@ -110,8 +110,20 @@ def communication_matrix(rank: Rank) -> str:
                 pairs[f"{rank.schedule.rank}-{part.peer}"].append(part)
         kind = (work.collective.type if work.collective else "").replace("_", "")
         rows = {pair: _pair(rank, work, parts) for pair, parts in pairs.items()}
-        found[f"step{step.number}"]["collective"][f"{kind}-top{order[step.number]}@{GROUP_HASH}"] = rows
+        entries = found[f"step{step.number}"]["collective"]
+        entries[f"{kind}-top{order[step.number]}@{GROUP_HASH}"] = rows
+        _add(entries.setdefault(f"{kind}-total@{GROUP_HASH}", {}), rows)
     return json.dumps(found)
+
+
+def _add(total: dict[str, Any], rows: dict[str, Any]) -> None:
+    """Sums of a type, a row a pair; they name no operation."""
+    for pair, row in rows.items():
+        sums = total.setdefault(pair, {"Transport Type": row["Transport Type"]})
+        for name in ("Transit Size(MB)", "Transit Time(ms)"):
+            sums[name] = sums.get(name, 0) + row[name]
+        size, time = sums["Transit Size(MB)"], sums["Transit Time(ms)"]
+        sums["Bandwidth(GB/s)"] = round(size / time, 4) if time else 0
 
 
 def _pair(rank: Rank, work: Work, parts: list[Task]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from tests.simulate.npu_kernels import GROUP_HASH
-from tests.simulate.writers.ascend_comm import communication
+from tests.simulate.writers.ascend_comm import communication, communication_matrix
 from tests.simulate.writers.ascend_db_rows import device_rows, host_rows, memory_rows
 from tests.simulate.writers.ascend_steps import step_times
 
@@ -33,6 +33,15 @@ _STEP_COLUMNS = (
 _COMM_COLUMNS = (
     "hccl_op_name TEXT, group_name TEXT, start_timestamp NUMERIC, elapse_time NUMERIC, transit_time NUMERIC, "
     "wait_time NUMERIC, synchronization_time NUMERIC, idle_time NUMERIC, step TEXT, type TEXT"
+)
+_LINK_COLUMNS = (
+    "hccl_op_name TEXT, group_name TEXT, transport_type TEXT, transit_size NUMERIC, transit_time NUMERIC, "
+    "bandwidth NUMERIC, large_packet_ratio NUMERIC, package_size NUMERIC, count NUMERIC, total_duration NUMERIC, "
+    "step TEXT, type TEXT"
+)
+_MATRIX_COLUMNS = (
+    "hccl_op_name TEXT, group_name TEXT, src_rank TEXT, dst_rank TEXT, transport_type TEXT, transit_size NUMERIC, "
+    "transit_time NUMERIC, bandwidth NUMERIC, step TEXT, type TEXT, op_name TEXT"
 )
 
 
@@ -79,6 +88,8 @@ def write_analysis(path: Path, rank: Rank, overlap: Overlap) -> None:
     tables: dict[str, tuple[str, Iterable[Sequence[Any]]]] = {"StepTraceTime": (columns, rows)}
     if rank.layout.level and rank.collectives:
         tables["CommAnalyzerTime"] = _COMM_COLUMNS, _times(rank)
+        tables["CommAnalyzerBandwidth"] = _LINK_COLUMNS, _packets(rank)
+        tables["CommAnalyzerMatrix"] = _MATRIX_COLUMNS, _matrix(rank)
     _write(path, tables)
 
 
@@ -88,6 +99,30 @@ def _times(rank: Rank) -> list[Sequence[Any]]:
         for name, found in kinds["collective"].items():
             times = list(found["Communication Time Info"].values())[:6]
             rows.append([name.split("@")[0], str(GROUP_HASH), *times, step, "collective"])
+    return rows
+
+
+def _packets(rank: Rank) -> list[Sequence[Any]]:
+    """One row a size of packet, each with the sums of its link; a link without packets has one all the same."""
+    rows: list[Sequence[Any]] = []
+    for step, kinds in json.loads(communication(rank)).items():
+        for name, found in kinds["collective"].items():
+            for link, sums in found["Communication Bandwidth Info"].items():
+                size, time, rate, large, packets = sums.values()
+                for packet, (count, taken) in packets.items() or [("0", (0, 0))]:
+                    row = (name.split("@")[0], str(GROUP_HASH), link, size, time, rate, large, float(packet), count)
+                    rows.append((*row, taken, step, "collective"))
+    return rows
+
+
+def _matrix(rank: Rank) -> list[Sequence[Any]]:
+    rows: list[Sequence[Any]] = []
+    for step, kinds in json.loads(communication_matrix(rank)).items():
+        for name, pairs in kinds["collective"].items():
+            for pair, found in pairs.items():
+                link, size, time, rate = (found[key] for key in list(found)[:4])
+                ends = (*pair.split("-"), link, size, time, rate)
+                rows.append((name.split("@")[0], str(GROUP_HASH), *ends, step, "collective", found.get("Op Name", "")))
     return rows
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulate.writers.ascend_host import dims, type_word, user_ranges
 from tests.simulate.writers.ascend_layouts import NONE
-from tests.simulate.writers.ascend_memory import STREAM_PTR, blocks, totals
+from tests.simulate.writers.ascend_memory import MODULES, STREAM_PTR, blocks, module_samples, totals
 from tests.simulate.writers.ascend_rank import PID, THREADS, is_cann, kernel_of
 from tests.simulate.writers.ascend_tables import kernel_shapes, pmu
 
@@ -224,7 +224,17 @@ def memory_rows(rank: Rank) -> Tables:
     sizes = [f"{when}Total{size}" for when in ("allocation", "release") for size in ("Allocated", "Reserved", "Active")]
     block = "name size allocationTime releaseTime activeReleaseTime duration activeDuration"
     record = "component timestamp totalAllocated totalReserved totalActive streamPtr deviceId"
+    number = {name: key for key, name in MODULES.items()}
+    modules = [(number[name], rank.base + time, size, device) for name, time, size in module_samples(rank)]
+    process = [
+        (Text("app"), 0, reserved, rank.base + time, device)
+        for component, time, _, reserved in totals(rank)
+        if component == "APP"
+    ]
     return {
+        "NPU_MODULE_MEM": (_integers("moduleId timestampNs totalReserved deviceId"), modules),
+        "ENUM_MODULE": ("id INTEGER PRIMARY KEY, name TEXT", list(MODULES.items())),
+        "NPU_MEM": (_integers("type ddr hbm timestampNs deviceId"), process),
         "OP_MEMORY": (_integers(f"{block} {' '.join(sizes)} streamPtr deviceId"), rows),
         "MEMORY_RECORD": (_integers(record), every),
     }

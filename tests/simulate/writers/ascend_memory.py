@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 STREAM_PTR = 897357296
 GE_BYTES = 51_511_296
 """The graph engine's own pool does not change."""
+MODULES = {3: "HCCL", 7: "RUNTIME", 33: "APP"}
+"""Numbers that the database gives the parts of the software."""
 _SIZES = ("Total Allocated(MB)", "Total Reserved(MB)", "Total Active(MB)")
 
 
@@ -105,13 +107,21 @@ def memory_record(rank: Rank) -> str:
     return table(rank, ["Component", "Timestamp(us)", *_SIZES[:2], *more, "Device Type"], rows)
 
 
-def npu_module_mem(rank: Rank) -> str:
-    """Samples of what each part of the software reserves; here `APP` is the framework's pool."""
+def module_samples(rank: Rank) -> list[tuple[str, int, int]]:
+    """Part of the software, time and bytes that it reserves; here `APP` is the framework's pool."""
     reserved = rank.schedule.memory[-1].reserved if rank.schedule.memory else 0
+    return [
+        (module, rank.schedule.begin + 20_000_000 * sample, size)
+        for sample in range(3)
+        for module, size in (("HCCL", 423_690_240), ("RUNTIME", 13_107_200), ("APP", reserved))
+    ]
+
+
+def npu_module_mem(rank: Rank) -> str:
+    """The samples as a table."""
     rows = []
-    for sample in range(3):
-        time = rank.layout.csv_time(rank.us(rank.schedule.begin + 20_000_000 * sample))
-        for module, size in (("HCCL", 404.0625), ("RUNTIME", 12.5), ("APP", mb(reserved))):
-            rows.append(rank.layout.with_device([module, time, size, f"NPU:{rank.layout.device}"]))
+    for module, at, size in module_samples(rank):
+        time = rank.layout.csv_time(rank.us(at))
+        rows.append(rank.layout.with_device([module, time, mb(size), f"NPU:{rank.layout.device}"]))
     header = ["Component", "Timestamp(us)", "Total Reserved(MB)", "Device"]
     return table(rank, rank.layout.with_device(header, "Device_id"), rows)

@@ -12,6 +12,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.model.trace import Device, Origin, ReadReport
 from traceanalyze.readers.ascend import db_file, db_host
 from traceanalyze.readers.ascend.db_collectives import collectives
+from traceanalyze.readers.ascend.db_comm_tables import communication_tables
 from traceanalyze.readers.ascend.db_device import device_tasks
 from traceanalyze.readers.ascend.db_file import open_database
 from traceanalyze.readers.ascend.db_flows import flows
@@ -20,13 +21,15 @@ from traceanalyze.readers.ascend.db_rows import HOST, Reading
 from traceanalyze.readers.ascend.db_steps import step_times
 from traceanalyze.readers.ascend.db_strings import read_strings
 from traceanalyze.readers.ascend.info import read_about
+from traceanalyze.readers.ascend.other_export import text_beside
+from traceanalyze.readers.ascend.sampled_memory import module_memory_of, process_memory_of
 from traceanalyze.readers.ascend.shared import Parts, assemble, joined_events, memory_instants, no_instants
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from traceanalyze.model.trace import Trace, VendorNumbers
+    from traceanalyze.model.trace import Trace
     from traceanalyze.readers.ascend.db_file import Columns, Database
     from traceanalyze.readers.ascend.folder import Profile
     from traceanalyze.readers.ascend.info import About
@@ -61,7 +64,8 @@ def read_database(profile: Profile, progress: Callable[[int], None] | None = Non
         _check_tables(path, database)
         about = _with_rank(read_about(profile), database)
         reading = Reading(database, read_strings(database), about, Counter(), _missing(database))
-        parts = _parts(reading, _vendor(profile, reading))
+        parts = _parts(reading)
+    parts = _with_totals(parts, profile, about, reading.notes)
     size = path.stat().st_size
     if progress is not None:
         progress(size)
@@ -105,12 +109,18 @@ def _with_rank(about: About, database: Database) -> About:
     return replace(about, rank=int(ranks[0]), rank_source="RANK_DEVICE_MAP")
 
 
-def _vendor(profile: Profile, reading: Reading) -> VendorNumbers | None:
+def _with_totals(parts: Parts, profile: Profile, about: About, notes: list[str]) -> Parts:
+    """The profile's own numbers in the files beside the database."""
     path = profile.table("analysis.db")
-    return None if path is None else step_times(path, reading.notes)
+    return replace(
+        parts,
+        vendor=None if path is None else step_times(path, notes),
+        vendor_collectives=None if path is None else communication_tables(path, about, notes),
+        other_export=text_beside(profile, notes),
+    )
 
 
-def _parts(reading: Reading, vendor: VendorNumbers | None) -> Parts:
+def _parts(reading: Reading) -> Parts:
     """All tables; the collectives come first, because their parts name them by row."""
     connections = db_file.integers(reading.database, "CONNECTION_IDS", ["id", "connectionId"])
     framework, key = db_host.framework_events(reading, connections)
@@ -132,7 +142,8 @@ def _parts(reading: Reading, vendor: VendorNumbers | None) -> Parts:
         process_names=reading.process_names,
         thread_names=reading.thread_names,
         devices=_devices(reading, tasks.table),
-        vendor=vendor,
+        module_memory=module_memory_of(reading),
+        process_memory=process_memory_of(reading),
     )
 
 

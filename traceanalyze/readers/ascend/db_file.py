@@ -67,6 +67,16 @@ def open_database(path: Path) -> Iterator[Database]:
         raise InputError(f"{path}: {_why(error)}") from error
 
 
+def check_finished(path: Path) -> None:
+    """Refuse a database with changes beside it, which only a copy of all of it could be read with.
+
+    Raises:
+        InputError: There are such changes.
+    """
+    if any(_holds_bytes(path.with_name(path.name + ending)) for ending in _UNFINISHED):
+        raise InputError(f"{path.name}: another program has left changes beside it")
+
+
 def _check_head(path: Path) -> None:
     with path.open("rb") as stream:
         head = stream.read(len(_MAGIC))

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"
-_DATABASE = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_(\d+))?\.db")
+_DATABASE = re.compile(
+    r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d+))?\.db|msmonitor_\d+_\d+_(?:-1|(?P<monitored>\d+))\.db"
+    r"|msprof_\d+\.db"
+)
+"""Databases of torch_npu, MindSpore, msMonitor and msprof; the rank where the name tells it."""
 _INFO = re.compile(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
 _RAW = re.compile(r"FRAMEWORK|PROF_\w+")
@@ -32,6 +36,8 @@ class Profile:
     """trace_view.json, possibly .gz."""
     database: Path | None = None
     info: Path | None = None
+    infos: tuple[Path, ...] = ()
+    """All of its kind, where several ranks share a folder."""
     metadata: Path | None = None
 
     @property
@@ -48,25 +54,45 @@ class Profile:
 def profile_at(folder: Path) -> Profile | None:
     """The profile whose folder or output folder this is; None for any other folder.
 
+    One with several databases and no timeline is none: its databases are the profiles, one a rank.
+
     Raises:
         InputError: It is one that cannot be used, because it was never analysed or holds no timeline.
     """
     names = _names(folder)
     if OUTPUT in names and (folder / OUTPUT).is_dir():
-        return _usable(_profile(folder, folder / OUTPUT, names))
-    if TIMELINE in names or f"{TIMELINE}.gz" in names or any(map(_DATABASE.fullmatch, names)):
-        above = _names(folder.parent) if folder.name == OUTPUT else ()
-        if not _is_output(folder, names):
+        several = _several(_names(folder / OUTPUT))
+        return None if several else _usable(_profile(folder, folder / OUTPUT, names))
+    if _has_timeline(names) or any(map(is_database, names)):
+        if _several(names) or not _is_output(folder, names):
             return None
+        above = _names(folder.parent) if folder.name == OUTPUT else ()
         return _usable(_profile(folder, folder, names, above))
     if any(map(_INFO.fullmatch, names)) and any(map(_RAW.fullmatch, names)):
-        raise InputError(
-            f"{folder}: this Ascend profile was never analysed; run "
-            f"`python -c \"from torch_npu.profiler.profiler import analyse; analyse('{folder}')\"` and try again"
-        )
+        raise InputError(f"{folder}: this Ascend profile was never analysed; run `{_remedy(folder)}` and try again")
     if folder.name == OUTPUT and _TABLES & set(names):
         return _usable(_profile(folder, folder, names, _names(folder.parent)))
     return None
+
+
+def _has_timeline(names: Sequence[str]) -> bool:
+    return TIMELINE in names or f"{TIMELINE}.gz" in names
+
+
+def _several(names: Sequence[str]) -> bool:
+    return not _has_timeline(names) and sum(map(is_database, names)) > 1
+
+
+def is_database(name: str) -> bool:
+    """Whether a file is named as the database of a profile."""
+    return _DATABASE.fullmatch(name) is not None
+
+
+def _remedy(folder: Path) -> str:
+    """The command that analyses a profile; that of MindSpore takes the folder above."""
+    if folder.name.endswith("_ascend_ms"):
+        return f"python -c \"from mindspore.profiler.profiler import analyse; analyse('{folder.parent}')\""
+    return f"python -c \"from torch_npu.profiler.profiler import analyse; analyse('{folder}')\""
 
 
 def profile_of(path: Path, *, database: bool = False) -> Profile:
@@ -74,13 +100,13 @@ def profile_of(path: Path, *, database: bool = False) -> Profile:
     names = _names(path.parent)
     beside = _is_output(path.parent, names)
     above = _names(path.parent.parent) if beside and path.parent.name == OUTPUT else ()
-    found = _profile(path, path.parent, names, above) if beside else Profile(path, None)
+    found = _profile(path.parent, path.parent, names, above) if beside else Profile(path, None)
     return Profile(
         folder=path,
         output=found.output,
         timeline=None if database else path,
-        database=path if database else None,
-        info=found.info,
+        database=path if database else found.database,
+        info=_of_rank(found.infos, path.name) if database else found.info,
         metadata=found.metadata,
     )
 
@@ -97,14 +123,27 @@ def _profile(folder: Path, output: Path, names: Sequence[str], above: Sequence[s
     places = ((output.parent, above), (output, exported)) if output == folder or above else ((folder, names),)
     infos = [place / name for place, known in places for name in sorted(known) if _INFO.fullmatch(name)]
     metadata = [place / "profiler_metadata.json" for place, known in places if "profiler_metadata.json" in known]
+    info = infos[0] if infos else None
+    rank = None if info is None else rank_of_name([info.name])
+    mine = [name for name in databases if rank is not None and rank_of_name([name]) == rank]
     return Profile(
         folder=folder,
         output=output,
         timeline=timeline,
-        database=output / databases[0] if databases else None,
-        info=infos[0] if infos else None,
+        database=next((output / name for name in (*mine, *databases)), None),
+        info=info,
+        infos=tuple(infos),
         metadata=metadata[0] if metadata else None,
     )
+
+
+def _of_rank(infos: Sequence[Path], database: str) -> Path | None:
+    """What tells about the rank of a database; none of those of other ranks."""
+    rank = rank_of_name([database])
+    if rank is None:
+        return infos[0] if len(infos) == 1 else None
+    known = {rank_of_name([info.name]): info for info in reversed(infos)}
+    return known.get(rank, known.get(None))
 
 
 def _usable(profile: Profile) -> Profile:
@@ -129,6 +168,7 @@ def rank_of_name(names: Iterable[str]) -> int | None:
     """Rank in the name of a `profiler_info_<r>.json` or a database; None where there is none."""
     for name in names:
         found = _INFO.fullmatch(name) or _DATABASE.fullmatch(name)
-        if found and found[1]:
-            return int(found[1])
+        number = next(filter(None, found.groups()), None) if found else None
+        if number is not None:
+            return int(number)
     return None

@@ -22,7 +22,12 @@ _ENVIRONMENT = re.compile(
     r"|HOST_CACHE_CAPACITY|MULTI_STREAM_MEMORY_REUSE|COMBINED_ENABLE|INF_NAN_MODE_ENABLE|OMP_NUM_THREADS"
 )
 """Settings of the libraries; everything else of the environment is nobody's business."""
-_VERSIONS = {"torch_npu_version": "torch_npu", "cann_version": "cann", "torch_version": "torch"}
+_VERSIONS = {
+    "torch_npu_version": "torch_npu",
+    "cann_version": "cann",
+    "torch_version": "torch",
+    "ms_version": "mindspore",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +52,14 @@ class About:
 
 def read_about(profile: Profile) -> About:
     """Understand what lies beside the tables. A damaged file is noted, never an error."""
-    notes: list[str] = []
+    notes = _missing(profile)
     info = _object_of(profile.info, notes)
     metadata = _object_of(profile.metadata, notes)
     config = _object(info.get("config"))
+    # MindSpore keeps all settings in one place, under names of their own.
+    settings = _object(info.get("profiler_parameters"))
     common, experimental = _object(config.get("common_config")), _object(config.get("experimental_config"))
+    common = settings | common
     groups, group_names = _groups(_object(metadata.get("parallel_group_info")))
     distributed = _object(metadata.get("distributed_args"))
     rank, source = _rank_of(profile, info, distributed)
@@ -59,7 +67,7 @@ def read_about(profile: Profile) -> About:
         rank=rank,
         rank_source=source,
         world_size=_natural(distributed.get("world_size")) or None,
-        level=str(experimental.get("_profiler_level") or ""),
+        level=_level(experimental.get("_profiler_level") or settings.get("profiler_level")),
         options={name: bool(common[name]) for name in _OPTIONS if isinstance(common.get(name), bool)},
         versions={name: str(info[key]) for key, name in _VERSIONS.items() if info.get(key)},
         groups=groups,
@@ -67,6 +75,25 @@ def read_about(profile: Profile) -> About:
         environment=_environment(metadata.get("ENV_VARIABLES")),
         notes=tuple(notes),
     )
+
+
+def _missing(profile: Profile) -> list[str]:
+    """What is lost without the files that torch_npu and MindSpore write beside the tables."""
+    main = profile.main
+    if profile.output is None or main is None or (main == profile.database and not main.name.startswith("ascend_")):
+        return []
+    lost = []
+    if profile.info is None:
+        lost.append("profiler_info.json is missing: the profiler's options are not known, nor perhaps the rank")
+    if profile.metadata is None:
+        lost.append("profiler_metadata.json is missing: process groups and settings of the environment are not known")
+    return lost
+
+
+def _level(stated: object) -> str:
+    """`Level1`, `ProfilerLevel.Level1` and `LevelNone` in torch_npu's words; empty where it is not stated."""
+    text = str(stated or "").rpartition(".")[2]
+    return "Level_none" if text == "LevelNone" else text
 
 
 def _rank_of(profile: Profile, info: dict[str, Any], distributed: dict[str, Any]) -> tuple[int | None, str]:

@@ -38,6 +38,7 @@ _BY_NAME = {
     "HCCL": Process.COMMUNICATION,
     "Communication": Process.COMMUNICATION,
     "Overlap Analysis": Process.OVERLAP,
+    "Scope Layer": Process.COUNTERS,  # MindSpore: names of modules above their kernels, on no thread
     "traceanalyze": Process.COUNTERS,  # what this tool added: no thread of the program
 }
 _COUNTERS = re.compile(
@@ -45,6 +46,8 @@ _COUNTERS = re.compile(
 )
 _DEVICE_LABEL = re.compile(r"NPU (\d+)")
 _GROUP = re.compile(r"(?:Group )?(?P<group>.*?)\s*Communication")
+_PROGRAMS = ("Python", "MindSpore")
+"""Names of the program's own process; others of the host are parts of it that have numbers of their own."""
 _PLANE = re.compile(r"Plane (\d+)")
 _MOST_DEVICE = 30
 """Last device number of the low five bits of a process id; 31 stands for the host."""
@@ -97,7 +100,8 @@ def places(found: Scan, only_device: int | None) -> Places:
         if process[track] == Process.COMMUNICATION and plane is None:
             named = _GROUP.fullmatch(title)
             group[track] = named["group"] if named else ""
-    host = _host_code(found, process)
+    own = np.array([(names.get(pid) or "").partition(" [")[0] in _PROGRAMS for pid, _ in ids], np.bool_)
+    host = _host_code(found, process, own)
     tracks, track_map = _host_threads(found.tracks, process, host)
     return Places(
         process=process,
@@ -136,9 +140,10 @@ def _device(pid: str, name: str, only_device: int | None) -> int:
     return low if low <= _MOST_DEVICE else 0
 
 
-def _host_code(found: Scan, process: NDArray[np.int64]) -> int | None:
-    """String code of the program's process id: the host process with most events; None without any."""
-    on_host = process[found.events.track] == Process.HOST
+def _host_code(found: Scan, process: NDArray[np.int64], own: NDArray[np.bool_]) -> int | None:
+    """String code of the program's process id: the host process with most events, if `own` by name; None without."""
+    host = process == Process.HOST
+    on_host = (host & own if (host & own).any() else host)[found.events.track]
     pids = found.tracks[found.events.track[on_host], 0]
     return int(np.bincount(pids).argmax()) if len(pids) else None
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from traceanalyze.model.other_export import OtherExport
+    from traceanalyze.model.vendor_collectives import VendorCollectives
     from traceanalyze.readers.ascend.info import About
 
 ABSENT = -(2**62)
@@ -246,7 +248,10 @@ class Parts:
     thread_names: Mapping[tuple[str, str], str]
     devices: tuple[Device, ...] = ()
     vendor: VendorNumbers | None = None
+    vendor_collectives: VendorCollectives | None = None
+    other_export: OtherExport | None = None
     module_memory: tuple[ModuleMemory, ...] = ()
+    process_memory: tuple[ModuleMemory, ...] = ()
 
 
 def assemble(parts: Parts, about: About, origin: Origin, read: ReadReport) -> Trace:
@@ -284,6 +289,9 @@ def assemble(parts: Parts, about: About, origin: Origin, read: ReadReport) -> Tr
         options=about.options,
         versions=about.versions,
         vendor=parts.vendor,
+        vendor_collectives=parts.vendor_collectives,
+        other_export=parts.other_export,
         module_memory=parts.module_memory,
+        process_memory=parts.process_memory,
         environment=about.environment,
     )

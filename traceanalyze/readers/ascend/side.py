@@ -5,15 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from traceanalyze.readers.ascend.comm_tables import communication_tables
+from traceanalyze.readers.ascend.other_export import database_beside
+from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
 from traceanalyze.readers.ascend.shared import ABSENT, Allocations
-from traceanalyze.readers.ascend.tables import KERNELS, Table, allocations, module_memory, read_table, step_times
+from traceanalyze.readers.ascend.tables import KERNELS, MEMORY_RECORD, Table, allocations, read_table, step_times
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from traceanalyze.model.other_export import OtherExport
     from traceanalyze.model.trace import ModuleMemory, VendorNumbers
+    from traceanalyze.model.vendor_collectives import VendorCollectives
     from traceanalyze.readers.ascend.folder import Profile
+    from traceanalyze.readers.ascend.info import About
 
 
 _T = TypeVar("_T")
@@ -26,7 +32,10 @@ class Side:
     kernels: Table | None
     memory: Allocations | None
     vendor: VendorNumbers | None
+    collectives: VendorCollectives | None
+    other: OtherExport | None
     module_memory: tuple[ModuleMemory, ...]
+    process_memory: tuple[ModuleMemory, ...]
     notes: tuple[str, ...]
 
     @property
@@ -41,19 +50,32 @@ class Side:
         return named.pop() if len(named) == 1 else None
 
 
-def read_side(profile: Profile) -> Side:
+def read_side(profile: Profile, about: About) -> Side:
     """Read the tables of a profile's text form. One that cannot be read is noted and left out."""
     notes: list[str] = []
     kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS), notes)
-    operators, totals = profile.table("operator_memory.csv"), profile.table("memory_record.csv")
+    record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD), notes)
+    operators = profile.table("operator_memory.csv")
     memory = None
     try:
-        memory = allocations(operators, totals) if operators or totals else None
+        memory = allocations(operators, record) if operators or record else None
     except OSError as error:
-        notes.append(f"the memory tables cannot be read ({error.strerror or error}): no memory curves")
+        notes.append(f"operator_memory.csv cannot be read ({error.strerror or error}): no memory curves")
     vendor = _read(profile, "step_trace_time.csv", step_times, notes)
     modules = _read(profile, "npu_module_mem.csv", module_memory, notes) or ()
-    return Side(kernels, memory, vendor, modules, (*notes, *_missing(profile, kernels)))
+    process = () if record is None else process_memory(record)
+    collectives = communication_tables(profile, about, notes)
+    other = database_beside(profile, notes)
+    notes += _missing(profile, kernels)
+    return Side(kernels, memory, vendor, collectives, other, modules, process, tuple(notes))
+
+
+_PAIRS = (
+    ("operator_memory.csv", "memory_record.csv", "which operator allocated what is not known"),
+    ("memory_record.csv", "operator_memory.csv", "no totals beside those of operators, no memory of the whole process"),
+    ("step_trace_time.csv", "kernel_details.csv", "no step times of the profile's own to compare with"),
+)
+"""Tables that are written together: what is lost with the first alone."""
 
 
 def _missing(profile: Profile, kernels: Table | None) -> list[str]:
@@ -67,10 +89,11 @@ def _missing(profile: Profile, kernels: Table | None) -> list[str]:
             "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "
             "these rows cannot be joined to the timeline"
         )
-    if profile.output is not None and profile.info is None:
-        notes.append("profiler_info.json is missing: the profiler's options are not known, nor perhaps the rank")
-    if profile.timeline is not None and profile.database is not None:
-        notes.append(f"{profile.database.name} describes the same run and was not read")
+    notes += [
+        f"{name} is missing: {lost}"
+        for name, other, lost in _PAIRS
+        if profile.table(name) is None and profile.table(other) is not None
+    ]
     return notes
 
 

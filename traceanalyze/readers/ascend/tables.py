@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.model.trace import ModuleMemory, VendorNumbers, VendorStep
+from traceanalyze.model.trace import VendorNumbers, VendorStep
 from traceanalyze.readers.ascend.csv_columns import cell_text, read_cells
 from traceanalyze.readers.ascend.shared import ABSENT, Allocations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _NOTHING = frozenset({"", "N/A", "NA", "None", "null", "4294967295", "nan"})
-_KB, _MB = 1 << 10, 1 << 20
+_KB, MB = 1 << 10, 1 << 20
 _AROUND_TIMES = b' \t\r"'
 
 
@@ -178,13 +178,6 @@ def _known(value: int) -> int | None:
     return None if value == ABSENT else value
 
 
-_MODULE_MEMORY = {
-    "component": ("Component",),
-    "at": ("Timestamp(us)",),
-    "reserved": ("Total Reserved(MB)",),
-    "device": ("Device", "Device Type"),
-}
-_POOL_IN_MODULES = "APP"
 _GRAPH_ENGINE = "cann::"
 """Begin of the names of what the graph engine allocates from a pool of its own; all other rows are PyTorch's."""
 _OPERATOR_MEMORY = {
@@ -198,7 +191,7 @@ _OPERATOR_MEMORY = {
     "reserved_after": ("Release Total Reserved(MB)",),
     "device": ("Device Type",),
 }
-_MEMORY_RECORD = {
+MEMORY_RECORD = {
     "component": ("Component",),
     "at": ("Timestamp(us)",),
     "allocated": ("Total Allocated(MB)",),
@@ -209,8 +202,12 @@ POOL = "PTA"
 """The allocator of PyTorch in memory_record; GE and the sum of both are other curves."""
 
 
-def allocations(operators: Path | None, totals: Path | None) -> Allocations:
-    """Records of PyTorch's allocator: what operators allocate and release, and the totals at other times."""
+def allocations(operators: Path | None, totals: Table | None) -> Allocations:
+    """Records of PyTorch's allocator: what operators allocate and release, and memory_record's totals at other times.
+
+    Raises:
+        OSError: The table of operators cannot be read.
+    """
     parts = []
     if operators is not None and (table := read_table(operators, _OPERATOR_MEMORY)) is not None:
         size = table.sizes("size", _KB)
@@ -219,34 +216,13 @@ def allocations(operators: Path | None, totals: Path | None) -> Allocations:
         parts.append(
             _records(table, "until", np.where(size == ABSENT, ABSENT, -size), "allocated_after", "reserved_after")
         )
-    if totals is not None and (table := read_table(totals, _MEMORY_RECORD)) is not None:
-        pool = np.array([text == POOL for text in table.texts("component")], np.bool_)
+    if totals is not None:
+        pool = np.array([text == POOL for text in totals.texts("component")], np.bool_)
         size = np.where(pool, 0, ABSENT)
         changes = np.concatenate([part.ts for part in parts]) if parts else np.empty(0, np.int64)
-        size[np.isin(table.times("at"), changes)] = ABSENT
-        parts.append(_records(table, "at", size, "allocated", "reserved"))
+        size[np.isin(totals.times("at"), changes)] = ABSENT
+        parts.append(_records(totals, "at", size, "allocated", "reserved"))
     return joined_allocations(parts)
-
-
-def module_memory(path: Path) -> tuple[ModuleMemory, ...]:
-    """What each component of CANN reserved, most first; those that never reserved anything are left out.
-
-    The component `APP` of this table is PyTorch's pool, which the allocator's own records tell better.
-    """
-    table = read_table(path, _MODULE_MEMORY)
-    if table is None:
-        return ()
-    size, at = table.sizes("reserved", _MB), table.times("at")
-    rows = np.flatnonzero((size != ABSENT) & (at != ABSENT))
-    rows = rows[np.argsort(at[rows], kind="stable")]
-    names, devices = table.texts("component"), [_device(text)[1] for text in table.texts("device")]
-    samples: dict[tuple[str, int], list[int]] = {}
-    for row in rows.tolist():
-        name = names[row]
-        if name is not None and name != _POOL_IN_MODULES:
-            samples.setdefault((name, devices[row]), []).append(int(size[row]))
-    found = [ModuleMemory(name, device, max(each), each[-1], len(each)) for (name, device), each in samples.items()]
-    return tuple(sorted((one for one in found if one.peak), key=lambda one: (-one.peak, one.component, one.device)))
 
 
 def joined_allocations(parts: Sequence[Allocations]) -> Allocations:
@@ -260,13 +236,13 @@ def _records(table: Table, at: str, size: NDArray[np.int64], allocated: str, res
     """Rows with a time and a size; `size` is `ABSENT` in the others."""
     ts = table.times(at)
     rows = np.flatnonzero((ts != ABSENT) & (size != ABSENT))
-    devices = [_device(text) for text in table.texts("device")]
-    totals = [np.maximum(table.sizes(name, _MB), -1)[rows] for name in (allocated, reserved)]
+    devices = [device_of(text) for text in table.texts("device")]
+    totals = [np.maximum(table.sizes(name, MB), -1)[rows] for name in (allocated, reserved)]
     kind, number = (np.array([device[i] for device in devices], np.int64)[rows] for i in (0, 1))
     return Allocations(ts[rows], size[rows], number, kind, totals[0], totals[1])
 
 
-def _device(text: str | None) -> tuple[int, int]:
+def device_of(text: str | None) -> tuple[int, int]:
     """`NPU:1` as (1, 1): kind as in PyTorch's records, and number."""
     kind, _, number = (text or "").partition(":")
     return int(kind.upper() != "CPU"), int(number) if number.strip().isdecimal() else 0

@@ -66,7 +66,8 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
         read: What reading had to leave out.
     """
     texts = Texts(found.strings)
-    about, side = read_about(profile), read_side(profile)
+    about = read_about(profile)
+    side = read_side(profile, about)
     place = places(found, side.only_device)
     made = _Making(found, texts, place, side, about)
     parts = Parts(
@@ -79,7 +80,10 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
         thread_names=thread_names(found.metadata),
         devices=tuple(Device(number, "") for number in sorted({n for n in place.device.tolist() if n >= 0})),
         vendor=side.vendor,
+        vendor_collectives=side.collectives,
+        other_export=side.other,
         module_memory=side.module_memory,
+        process_memory=side.process_memory,
     )
     return shared.assemble(
         parts, about, replace(origin, form="text", pid=place.host), replace(read, notes=(*read.notes, *side.notes))

@@ -1,0 +1,254 @@
+"""The profile's own tables of collectives: read in both forms and held against the timeline."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import traceanalyze
+from tests.simulate.simulate import simulate
+from tests.simulate.truth.tables import transfers
+from tests.simulate.workload import Device, Fault, Model, Ranks, Script, Workload
+from tests.simulate.writers.ascend import OUTPUT, write_ascend
+from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
+from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.context import Filter, Options
+from traceanalyze.locales import texts
+from traceanalyze.readers.ascend import comm_tables
+from traceanalyze.report.console import render
+from traceanalyze.report.console.style import Style
+from traceanalyze.report.view import Detail, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from traceanalyze.analyses.results import Check
+    from traceanalyze.model.trace import Trace
+
+RANKS = simulate(
+    Workload(
+        model=Model(layers=1, hidden=256, sequence=128, batch=4, vocabulary=1000),
+        device=Device(vendor="ascend"),
+        ranks=Ranks(2, bucket=2**20),
+        script=Script(items=1),
+        faults=(Fault("straggler", 1.4),),
+        steps=2,
+        tick=10,
+    )
+)
+DIFFERENCES = {"collectives_missing", "collectives_differ", "link_bytes_differ"}
+
+
+def written(folder: Path, layout: AscendLayout | None = None, form: str = "text") -> Path:
+    return write_ascend(folder, RANKS[0], layout or AscendLayout("8.3"), form)
+
+
+def load(home: Path) -> Trace:
+    (trace,) = traceanalyze.load(home).traces
+    return trace
+
+
+def checks(home: Path) -> dict[str, Check]:
+    return {check.message: check for check in analyze_trace(load(home)).checks}
+
+
+def change(home: Path, name: str, edit: Callable[[Any], Any]) -> None:
+    path = home / OUTPUT / name
+    path.write_text(json.dumps(edit(json.loads(path.read_text()))))
+
+
+@pytest.mark.parametrize("form", ["text", "db"])
+@pytest.mark.parametrize("layout", every_era(), ids=lambda layout: layout.era)
+def test_the_tables_of_a_sound_profile_agree_with_its_timeline(tmp_path: Path, layout: AscendLayout, form: str) -> None:
+    """But for waiting: of the schedule's waits the tables know those of one plane."""
+    home = written(tmp_path, layout, form)
+    told = load(home).vendor_collectives
+    assert told is not None
+    works = [work for work in RANKS[0].works if work.collective is not None]
+    assert [one.elapsed for one in told.collectives] == pytest.approx([w.end - w.start for w in works], abs=2)
+    sent = sum(part.bytes for work in works for part in work.tasks if part.moves and part.peer != RANKS[0].rank)
+    assert sum(size for one in told.collectives for _, size, _ in one.links) == sent
+    assert {link for one in told.collectives for link, _, _ in one.links} == {"HCCS"}
+    assert sum(one.bytes for one in told.links if one.source != one.target) == sent
+    found = checks(home)
+    assert not DIFFERENCES & set(found)
+    wait = dict(found["wait_of_one_plane"].values)
+    assert wait["ours_ns"] == sum(each.wait for each in transfers(RANKS[0]))
+    assert wait["theirs_ns"] == sum(one.wait or 0 for one in told.collectives) < wait["ours_ns"]
+
+
+def test_text_and_database_say_the_same(tmp_path: Path) -> None:
+    text, base = (load(written(tmp_path / form, form=form)).vendor_collectives for form in ("text", "db"))
+    assert text is not None
+    assert base is not None
+    assert text.collectives == base.collectives
+    assert text.links == base.links
+
+
+def scaled(factor: float) -> Callable[[Any], Any]:
+    def edit(found: Any) -> Any:
+        first = next(iter(next(iter(found.values()))["collective"].values()))
+        first["Communication Time Info"]["Elapse Time(ms)"] *= factor
+        return found
+
+    return edit
+
+
+def test_another_duration_is_told_with_both_numbers(tmp_path: Path) -> None:
+    home = written(tmp_path)
+    change(home, "communication.json", scaled(1.05))
+    found = dict(checks(home)["collectives_differ"].values)
+    work = next(work for work in RANKS[0].works if work.collective is not None)
+    assert found["ours_ns"] == work.end - work.start
+    assert found["theirs_ns"] == pytest.approx(1.05 * (work.end - work.start), abs=2)
+    assert (found["count"], found["source"]) == (1, "communication.json")
+    assert found["of"] == sum(work.collective is not None for work in RANKS[0].works)
+
+
+def test_half_a_percent_is_none(tmp_path: Path) -> None:
+    home = written(tmp_path)
+    change(home, "communication.json", scaled(1.005))
+    assert not DIFFERENCES & set(checks(home))
+
+
+def test_a_collective_that_the_timeline_lacks(tmp_path: Path) -> None:
+    home = written(tmp_path)
+
+    def edit(found: Any) -> Any:
+        times = {"Communication Time Info": {"Elapse Time(ms)": 7.5}, "Communication Bandwidth Info": {}}
+        next(iter(found.values()))["collective"]["hcom_allGather__111_9_1@17111"] = times
+        return found
+
+    change(home, "communication.json", edit)
+    found = dict(checks(home)["collectives_missing"].values)
+    assert (found["count"], found["time_ns"]) == (1, 7_500_000)
+
+
+def test_other_bytes_are_told(tmp_path: Path) -> None:
+    home = written(tmp_path)
+
+    def edit(found: Any) -> Any:
+        for step in found.values():
+            for one in step["collective"].values():
+                one["Communication Bandwidth Info"]["HCCS"]["Transit Size(MB)"] *= 2
+        return found
+
+    change(home, "communication.json", edit)
+    found = dict(checks(home)["link_bytes_differ"].values)
+    assert found["link"] == "HCCS"
+    assert found["theirs_bytes"] == 2 * found["ours_bytes"] > 0
+
+
+def test_part_of_a_recording_is_not_held_against_the_tables_of_all(tmp_path: Path) -> None:
+    trace = load(written(tmp_path))
+    kept = Options(keep=Filter(name=re.compile(r"^hcom_\w+__\d+_0_")))
+    analysis = analyze_trace(trace, kept)
+    assert sum(row.time.count for row in analysis.device_work.kernels) == 1
+    assert not {check.message for check in analysis.checks} & DIFFERENCES
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "cannot be read"),
+        ('{"step3": {"collective": {', "cannot be read"),
+        ("[1, 2]", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
+        ('{"step3": 5, "x": {"collective": [], "p2p": {"a@1": 7, "b@2": {"Communication Time Info": []}}}}', ""),
+        ('{"s": {"c": {"hcom_x__1_2@5": {"Communication Time Info": {"Elapse Time(ms)": "NaN"}}}}}', ""),
+        ('{"s": {"c": {"hcom_x__1_2@5": {"Communication Time Info": {"Elapse Time(ms)": NaN}}}}}', ""),
+        ('{"s": {"c": {"hcom_x__1_2@5": {"Communication Time Info": {"Elapse Time(ms)": 1e300}}}}}', ""),
+        ('{"s": {"c": {"hcom_x__1_2@5": {"Communication Time Info": {"Elapse Time(ms)": 1%s}}}}}' % ("0" * 400), ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["communication.json", "communication_matrix.json"])
+def test_a_damaged_table_costs_nothing_else(tmp_path: Path, name: str, text: str, said: str) -> None:
+    home = written(tmp_path)
+    before = load(home)
+    (home / OUTPUT / name).write_text(text)
+    analysis = analyze_trace(load(home))
+    notes = [note for note in analysis.trace.read.notes if note.startswith(name)]
+    assert len(notes) == bool(said)
+    assert all(said in note for note in notes)
+    assert len(analysis.trace.events) == len(before.events)
+    assert not DIFFERENCES & {check.message for check in analysis.checks}
+
+
+def test_without_the_tables_nothing_is_said(tmp_path: Path) -> None:
+    home = written(tmp_path)
+    for name in ("communication.json", "communication_matrix.json"):
+        (home / OUTPUT / name).unlink()
+    assert load(home).vendor_collectives is None
+    assert not {*DIFFERENCES, "wait_of_one_plane"} & set(checks(home))
+
+
+def test_a_table_that_is_too_large_is_left_out_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = written(tmp_path)
+    monkeypatch.setattr(comm_tables, "MOST_BYTES", 100)
+    trace = load(home)
+    assert trace.vendor_collectives is None
+    assert sum("more than 100" in note for note in trace.read.notes) == 2
+
+
+def test_they_stand_in_where_the_timeline_has_no_tasks(tmp_path: Path) -> None:
+    """Level 1 and 2 write the tasks; without them the tables are all that tells waiting from transfer."""
+    shown = {
+        planes: render(
+            traceanalyze.analyze(written(tmp_path / str(planes), AscendLayout("8.3", planes=planes))),
+            texts(),
+            Style(width=80),
+            View(Detail.NORMAL),
+        )
+        for planes in (True, False)
+    }
+    title = texts().tables["vendor_collectives"]
+    assert title in shown[False]
+    assert "most waiting stands under" in " ".join(shown[False].split())
+    assert title not in shown[True]
+
+
+@cache
+def raw(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_real_tables_against_a_sum_over_the_raw_text(shared_traces: Path, rank: int) -> None:
+    home = shared_traces / f"ascend/msinsight_2rank_torch/text/level1/rank{rank}_ascend_pt"
+    told = load(home).vendor_collectives
+    assert told is not None
+    listed = raw(home / OUTPUT / "communication.json")["step50"]["collective"]
+    total = listed["Total Op Info"]
+    times = total["Communication Time Info"]
+    for name, field in (("Elapse", "elapsed"), ("Transit", "transit"), ("Wait", "wait"), ("Idle", "idle")):
+        assert sum(getattr(one, field) for one in told.collectives) == pytest.approx(
+            1e6 * times[f"{name} Time(ms)"], abs=4
+        )
+    moved = total["Communication Bandwidth Info"]["HCCS"]
+    assert sum(size for one in told.collectives for _, size, _ in one.links) == round(1e6 * moved["Transit Size(MB)"])
+    assert not DIFFERENCES & set(checks(home))
+    (row,) = traceanalyze.analyze(home).tables["vendor_collectives"].rows
+    assert row[:3] == ("all_reduce", "group 586", 4)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_real_database_against_its_own_sums(shared_traces: Path, rank: int) -> None:
+    home = shared_traces / f"ascend/msinsight_2rank_torch/db/level1/rank{rank}_ascend_pt"
+    told = load(home).vendor_collectives
+    assert told is not None
+    path = home / OUTPUT / "analysis.db"
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as base:
+        ((elapsed, wait),) = base.execute("SELECT SUM(elapse_time), SUM(wait_time) FROM CommAnalyzerTime").fetchall()
+        query = "SELECT SUM(transit_size) FROM CommAnalyzerMatrix WHERE hccl_op_name LIKE '%-total' AND "
+        ((sent,),) = base.execute(query + "src_rank != dst_rank").fetchall()
+    assert sum(one.elapsed or 0 for one in told.collectives) == pytest.approx(1e6 * elapsed, abs=4)
+    assert sum(one.wait or 0 for one in told.collectives) == pytest.approx(1e6 * wait, abs=4)
+    assert sum(one.bytes for one in told.links if one.source != one.target) == round(1e6 * sent)
+    assert not DIFFERENCES & set(checks(home))

@@ -1,0 +1,149 @@
+"""Each file of a profile taken away in turn: the report loses what that file tells, says so, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import pytest
+
+import traceanalyze
+from tests.readers.ascend.test_comm_tables import RANKS
+from tests.simulate.writers.ascend import OUTPUT, write_ascend
+from tests.simulate.writers.ascend_layouts import AscendLayout
+from traceanalyze.analyses.results import NotMeasured
+
+if TYPE_CHECKING:
+    from traceanalyze.report.model import Report
+
+LAYOUT = AscendLayout("8.3", level=2)
+LOST = {
+    "api_statistic.csv": set(),
+    "communication.json": {"vendor_collectives"},
+    "communication_matrix.json": {"vendor_links"},
+    "kernel_details.csv": {"kernel_types", "rules_not_judged"},
+    "memory_record.csv": {"memory", "memory_curve", "module_memory"},
+    "npu_module_mem.csv": {"module_memory"},
+    "op_statistic.csv": set(),
+    "operator_details.csv": set(),
+    "operator_memory.csv": {"memory"},
+    "step_trace_time.csv": {"vendor_steps"},
+    "profiler_info_0.json": set(),
+    "profiler_metadata.json": {"collectives", "rules_not_judged"},
+    "analysis.db": {"vendor_collectives", "vendor_links", "vendor_steps"},
+}
+"""Tables of the report that differ without the file."""
+SAID = {
+    "kernel_details.csv": "kernel_details.csv is missing: no operator types",
+    "memory_record.csv": "memory_record.csv is missing",
+    "operator_memory.csv": "operator_memory.csv is missing",
+    "step_trace_time.csv": "step_trace_time.csv is missing",
+    "profiler_info_0.json": "profiler_info.json is missing",
+    "profiler_metadata.json": "profiler_metadata.json is missing",
+}
+TEXT = [name for name in LOST if name != "analysis.db"]
+BASE = ["analysis.db", "profiler_info_0.json", "profiler_metadata.json"]
+
+
+def without(folder: Path, form: str, *names: str) -> Path:
+    home = write_ascend(folder, RANKS[0], LAYOUT, form)
+    for name in names:
+        next(path for path in (home / name, home / OUTPUT / name) if path.exists()).unlink()
+    return home
+
+
+def notes(report: Report) -> str:
+    return " ".join(
+        str(value) for check in report.ranks[0].checks for _, _, value in check.message.values if check.id == "Q01"
+    )
+
+
+@cache
+def whole(form: str) -> Report:
+    with TemporaryDirectory() as folder:
+        return traceanalyze.analyze(without(Path(folder), form))
+
+
+@pytest.mark.parametrize(("form", "name"), [*(("text", name) for name in TEXT), *(("db", name) for name in BASE)])
+def test_only_what_the_file_tells_is_lost(tmp_path: Path, form: str, name: str) -> None:
+    report = traceanalyze.analyze(without(tmp_path, form, name))
+    before = {key: table.rows for key, table in whole(form).tables.items() if key != "files"}
+    after = {key: table.rows for key, table in report.tables.items() if key != "files"}
+    changed = {key for key in before | after if before.get(key) != after.get(key)}
+    assert changed == LOST[name]
+    assert notes(whole(form)) == ""
+    said = notes(report)
+    assert (SAID[name] in said) if name in SAID else said == ""
+
+
+def test_without_any_memory_table_memory_is_not_measured(tmp_path: Path) -> None:
+    report = traceanalyze.analyze(without(tmp_path, "text", "memory_record.csv", "operator_memory.csv"))
+    assert report.tables["memory"].rows == NotMeasured("no_memory_records")
+
+
+def test_the_timeline_alone_gives_a_report(tmp_path: Path) -> None:
+    """Steps and their parts need nothing else; what kernels and groups are is not known."""
+    report = traceanalyze.analyze(without(tmp_path, "text", *TEXT))
+    assert report.tables["split"].rows == whole("text").tables["split"].rows
+    assert report.tables["kernel_types"].rows == NotMeasured("no_kernel_types")
+
+
+@pytest.mark.parametrize(("form", "name"), [("text", "trace_view.json"), ("db", "ascend_pytorch_profiler_0.db")])
+def test_without_its_main_file_there_is_one_clear_line(tmp_path: Path, form: str, name: str) -> None:
+    done = run(without(tmp_path, form, name))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "neither trace_view.json nor a database" in done.stderr
+
+
+def run(path: Path) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "-m", "traceanalyze", str(path), "-v"]
+    return subprocess.run(call, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("form", ["text", "db"])
+def test_every_level_gives_the_same_steps(tmp_path: Path, level: int, form: str) -> None:
+    """What a level leaves out is named; it never changes the parts of the step."""
+    report = traceanalyze.analyze(write_ascend(tmp_path, RANKS[0], AscendLayout("8.3", level=level), form))
+    split = {row[0]: row[1] for row in report.tables["split"].rows}
+    known = {row[0]: row[1] for row in whole("text").tables["split"].rows}
+    assert {part: split[part] for part in ("compute", "communication", "memory_ops")} == {
+        part: known[part] for part in ("compute", "communication", "memory_ops")
+    }
+    keys = {check.message.key for check in report.ranks[0].checks}
+    assert ("no_cann_calls" in keys) == (level == 0 and form == "text")
+
+
+def test_a_profile_without_the_device_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    """Level_none: the timeline has the host's events and no table."""
+    home = write_ascend(tmp_path, RANKS[0], AscendLayout("8.3", level=0, damage="host_open"))
+    for path in (home / OUTPUT).iterdir():
+        if path.name != "trace_view.json":
+            path.unlink()
+    done = run(home)
+    assert done.returncode == 0
+    assert "No device was recorded" in done.stdout
+
+
+@pytest.mark.parametrize("form", ["text", "db", "both"])
+def test_reading_leaves_a_folder_that_cannot_be_written_as_it_is(tmp_path: Path, form: str) -> None:
+    """Neither -wal nor -shm nor anything else beside the files, whose times and sizes stay."""
+    home = write_ascend(tmp_path, RANKS[0], LAYOUT, form)
+
+    def state() -> dict[str, tuple[int, int]]:
+        return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in home.rglob("*")}
+
+    before = state()
+    for folder in (home, home / OUTPUT):
+        folder.chmod(0o555)
+    try:
+        traceanalyze.analyze(home)
+    finally:
+        for folder in (home, home / OUTPUT):
+            folder.chmod(0o755)
+    assert state() == before

@@ -1,0 +1,146 @@
+"""The profile's own tables of collectives: communication.json and communication_matrix.json.
+
+Times in ms, sizes in MB of 10⁶ bytes. `Total Op Info`, sums over all, is left out: its parts are here. Of the matrix
+only the sums by type (`allreduce-total`) are taken; its other entries are single examples of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from traceanalyze.model.collectives import collective_type
+from traceanalyze.model.vendor_collectives import VendorCollective, VendorCollectives, VendorLink
+from traceanalyze.readers.ascend.collective_names import group_label
+from traceanalyze.readers.ascend.tables import step_number
+from traceanalyze.readers.header import lenient_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from traceanalyze.readers.ascend.folder import Profile
+    from traceanalyze.readers.ascend.info import About
+
+TIMES, MATRIX = "communication.json", "communication_matrix.json"
+MOST_BYTES = 1 << 25
+"""Larger files are not read: they only serve to check numbers, and would take longer than the timeline."""
+TOTAL = re.compile(r"(.+)-total$")
+SUMS = frozenset({"SDMA"})
+"""Of links: what is the sum of the others."""
+_MOST = 1 << 62
+
+
+def communication_tables(profile: Profile, about: About, notes: list[str]) -> VendorCollectives | None:
+    """Both files of a profile's text form; None where there is neither. What cannot be used is noted.
+
+    Args:
+        profile: The files of one rank.
+        about: What it says of itself; names groups.
+        notes: Grows by what was left out.
+    """
+    found = {name: path for name in (TIMES, MATRIX) if (path := profile.table(name)) is not None}
+    read = {name: value for name, path in found.items() if (value := _object_of(path, notes)) is not None}
+    collectives = tuple(_collectives(read.get(TIMES, {}), about))
+    links = _links(read.get(MATRIX, {}), about)
+    return VendorCollectives(TIMES, collectives, MATRIX, links) if collectives or links else None
+
+
+def _object_of(path: Path, notes: list[str]) -> dict[str, Any] | None:
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            notes.append(f"{path.name} has {size:,} bytes, more than {MOST_BYTES:,}: not compared with the timeline")
+            return None
+        found = lenient_json(path.read_bytes())
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        notes.append(f"{path.name} cannot be read and was left out")
+        return None
+    return found
+
+
+def _entries(found: dict[str, Any]) -> Iterator[tuple[int | None, str, str, dict[str, Any]]]:
+    """Step, name, group's hash and content of all entries below the steps and the kinds (collective, p2p)."""
+    for step, kinds in found.items():
+        for entries in _values(kinds):
+            for key, value in entries.items():
+                name, _, group = key.partition("@")
+                if isinstance(value, dict):
+                    yield step_number(step), name, group, value
+
+
+def _values(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield from (each for each in value.values() if isinstance(each, dict))
+
+
+def _collectives(found: dict[str, Any], about: About) -> Iterator[VendorCollective]:
+    for step, name, group, content in _entries(found):
+        times = content.get("Communication Time Info")
+        if not group or not isinstance(times, dict):
+            continue
+        elapsed, transit, wait, idle = (
+            scaled(times.get(f"{what} Time(ms)"), 10**6) for what in ("Elapse", "Transit", "Wait", "Idle")
+        )
+        links = tuple(_moved(content.get("Communication Bandwidth Info")))
+        yield VendorCollective(name, group_label(name, group, about), step, elapsed, transit, wait, idle, links)
+
+
+def _moved(found: object) -> Iterator[tuple[str, int, int]]:
+    if not isinstance(found, dict):
+        return
+    for link, values in found.items():
+        if link not in SUMS and isinstance(values, dict):
+            size, time = scaled(values.get("Transit Size(MB)"), 10**6), scaled(values.get("Transit Time(ms)"), 10**6)
+            if size and size > 0:
+                yield str(link), size, time or 0
+
+
+def _links(found: dict[str, Any], about: About) -> tuple[VendorLink, ...]:
+    rows: list[MatrixRow] = []
+    names: dict[str, str] = {}
+    for _, name, group, pairs in _entries(found):
+        total = TOTAL.match(name)
+        for pair, values in pairs.items():
+            if not isinstance(values, dict):
+                continue
+            if values.get("Op Name"):
+                names.setdefault(group, str(values["Op Name"]))
+            source, _, target = pair.partition("-")
+            if total and source.isdecimal() and target.isdecimal():
+                size, time = (scaled(values.get(f"Transit {what}"), 10**6) for what in ("Size(MB)", "Time(ms)"))
+                link = str(values.get("Transport Type") or "")
+                rows.append(MatrixRow(total[1], group, int(source), int(target), link, size or 0, time or 0))
+    return summed(rows, names, about)
+
+
+class MatrixRow(NamedTuple):
+    """Sums of one pair of ranks, as written: type, hash of the group, ranks, kind of link, bytes, ns."""
+
+    collective: str
+    group: str
+    source: int
+    target: int
+    link: str
+    bytes: int
+    time: int
+
+
+def summed(rows: Iterable[MatrixRow], names: Mapping[str, str], about: About) -> tuple[VendorLink, ...]:
+    """All steps together, by type, group and pair; `names` holds an operation of each group, whose name tells it."""
+    sums: dict[tuple[str, str, int, int, str], list[int]] = {}
+    for row in rows:
+        group = group_label(names.get(row.group, ""), row.group, about)
+        kind = collective_type(row.collective) or row.collective
+        sizes = sums.setdefault((kind, group, row.source, row.target, row.link), [0, 0])
+        sizes[0], sizes[1] = sizes[0] + row.bytes, sizes[1] + row.time
+    return tuple(VendorLink(*key, *sizes) for key, sizes in sums.items())
+
+
+def scaled(value: object, unit: int) -> int | None:
+    """A number of the file in the unit's smallest parts; None for what is no number, or none that can be meant."""
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    # A comparison holds for integers of any size, and fails for NaN.
+    return round(number * unit) if number is not None and abs(number) < _MOST / unit else None

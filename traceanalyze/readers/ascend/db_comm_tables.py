@@ -1,0 +1,90 @@
+"""The same tables in analysis.db: CommAnalyzerTime, CommAnalyzerBandwidth and CommAnalyzerMatrix (ms and MB of 10⁶)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.errors import InputError
+from traceanalyze.model.vendor_collectives import VendorCollective, VendorCollectives
+from traceanalyze.readers.ascend.collective_names import group_label
+from traceanalyze.readers.ascend.comm_tables import SUMS, TOTAL, MatrixRow, scaled, summed
+from traceanalyze.readers.ascend.db_file import open_database
+from traceanalyze.readers.ascend.tables import step_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from traceanalyze.model.vendor_collectives import VendorLink
+    from traceanalyze.readers.ascend.db_file import Database
+    from traceanalyze.readers.ascend.info import About
+
+TIMES, LINKS, MATRIX = "CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMatrix"
+_TIMES = ("hccl_op_name", "group_name", "step", "elapse_time", "transit_time", "wait_time", "idle_time")
+_LINKS = ("hccl_op_name", "group_name", "step", "transport_type", "transit_size", "transit_time")
+_MATRIX = (
+    *("hccl_op_name", "group_name", "src_rank", "dst_rank", "transport_type"),
+    *("transit_size", "transit_time", "op_name"),
+)
+_MS = 10**6
+
+
+def communication_tables(path: Path, about: About, notes: list[str]) -> VendorCollectives | None:
+    """What analysis.db says of collectives; None where it says nothing. A damaged file is noted.
+
+    Args:
+        path: analysis.db.
+        about: What the profile says of itself; names groups.
+        notes: Grows by what was left out.
+    """
+    try:
+        with open_database(path) as database:
+            collectives, links = _collectives(database, about), _pairs(database, about)
+    except InputError as error:
+        if str(error) not in notes:
+            notes.append(str(error))
+        return None
+    names = f"{path.name} {TIMES}", f"{path.name} {MATRIX}"
+    return VendorCollectives(names[0], collectives, names[1], links) if collectives or links else None
+
+
+def _rows(database: Database, table: str, columns: Sequence[str]) -> list[tuple[object, ...]]:
+    """All rows, texts decoded; None for a column that this version lacks."""
+    present = database.tables.get(table.upper())
+    if present is None:
+        return []
+    chosen = ", ".join(f'"{name}"' if name in present else "NULL" for name in columns)
+    found = database.connection.execute(f'SELECT {chosen} FROM "{table}"')  # noqa: S608
+    return [
+        tuple(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell for cell in row) for row in found
+    ]
+
+
+def _collectives(database: Database, about: About) -> tuple[VendorCollective, ...]:
+    moved: dict[tuple[object, ...], dict[str, tuple[int, int]]] = {}
+    for *key, link, size, time in _rows(database, LINKS, _LINKS):
+        # One row a size of packet, each with the sums of its link.
+        if link not in SUMS and (bytes_moved := scaled(size, _MS)):
+            moved.setdefault(tuple(key), {})[str(link or "")] = bytes_moved, scaled(time, _MS) or 0
+    found = []
+    for name, group, step, *times in _rows(database, TIMES, _TIMES):
+        links = tuple((link, *sizes) for link, sizes in moved.get((name, group, step), {}).items())
+        label = group_label(str(name or ""), str(group or ""), about)
+        elapsed, transit, wait, idle = (scaled(time, _MS) for time in times)
+        number = step_number(str(step or ""))
+        found.append(VendorCollective(str(name or ""), label, number, elapsed, transit, wait, idle, links))
+    return tuple(found)
+
+
+def _pairs(database: Database, about: About) -> tuple[VendorLink, ...]:
+    rows: list[MatrixRow] = []
+    names: dict[str, str] = {}
+    for kind, group, source, target, link, size, time, op in _rows(database, MATRIX, _MATRIX):
+        if op:
+            names.setdefault(str(group or ""), str(op))
+        total = TOTAL.match(str(kind or ""))
+        ends = str(source or ""), str(target or "")
+        if total and all(map(str.isdecimal, ends)):
+            numbers = scaled(size, _MS) or 0, scaled(time, _MS) or 0
+            rows.append(MatrixRow(total[1], str(group or ""), int(ends[0]), int(ends[1]), str(link or ""), *numbers))
+    return summed(rows, names, about)

@@ -1,0 +1,96 @@
+"""Memory that CANN samples every few milliseconds: of each of its components, and of the whole process.
+
+Components: `npu_module_mem.csv`, or NPU_MODULE_MEM of a database. Process: the rows `APP` of `memory_record.csv`, or
+of type `app` in NPU_MEM. Both forms hold the same samples. In the table of components `APP` is PyTorch's pool, which
+the allocator's own records tell better; it is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.trace import ModuleMemory
+from traceanalyze.readers.ascend import db_file
+from traceanalyze.readers.ascend.shared import ABSENT
+from traceanalyze.readers.ascend.tables import MB, device_of, read_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.readers.ascend.db_rows import Reading
+    from traceanalyze.readers.ascend.tables import Table
+
+PROCESS = "APP"
+_POOL_IN_MODULES = "APP"
+_MODULES = {
+    "component": ("Component",),
+    "at": ("Timestamp(us)",),
+    "reserved": ("Total Reserved(MB)",),
+    "device": ("Device", "Device Type"),
+}
+
+
+def module_memory(path: Path) -> tuple[ModuleMemory, ...]:
+    """What each component reserved, from the CSV file; most first, without those that never reserved anything."""
+    table = read_table(path, _MODULES)
+    return () if table is None else _samples(table, lambda name: name != _POOL_IN_MODULES)
+
+
+def process_memory(record: Table) -> tuple[ModuleMemory, ...]:
+    """Memory of the whole process on each device, from memory_record; none in a profile without such rows."""
+    return _samples(record, lambda name: name == PROCESS)
+
+
+def module_memory_of(reading: Reading) -> tuple[ModuleMemory, ...]:
+    """The same from a database."""
+    database = reading.database
+    table = db_file.integers(database, "NPU_MODULE_MEM", ["moduleId", "timestampNs", "totalReserved", "deviceId"])
+    names = {key: text.decode("utf-8", "replace") for key, text in db_file.texts(database, "ENUM_MODULE", "id", "name")}
+    component = [names.get(key, f"module {key}") for key in table["moduleId"].tolist()]
+    kept = np.array([name != _POOL_IN_MODULES for name in component], np.bool_)
+    size = np.where(kept, table["totalReserved"], ABSENT)
+    return _highest(component, table["deviceId"], table["timestampNs"], size)
+
+
+def process_memory_of(reading: Reading) -> tuple[ModuleMemory, ...]:
+    """The same from a database; memory on the device's DDR, which few have, counts with that on its HBM."""
+    columns = ("type", "timestampNs", "ddr", "hbm", "deviceId")
+    wanted = ("type", reading.strings.ids_of("app", PROCESS))
+    table = db_file.integers(reading.database, "NPU_MEM", columns, only=wanted)
+    both = np.stack((table["ddr"], table["hbm"]))
+    size = np.where((both == ABSENT).all(axis=0), ABSENT, np.where(both == ABSENT, 0, both).sum(axis=0))
+    return _highest([PROCESS] * len(size), table["deviceId"], table["timestampNs"], size)
+
+
+def _samples(table: Table, wanted: Callable[[str], bool]) -> tuple[ModuleMemory, ...]:
+    names = table.texts("component")
+    size = table.sizes("reserved", MB)
+    size[[name is None or not wanted(name) for name in names]] = ABSENT
+    devices = np.array([device_of(text)[1] for text in table.texts("device")], np.int64)
+    return _highest([name or "" for name in names], devices, table.times("at"), size)
+
+
+def _highest(
+    names: Sequence[str], devices: NDArray[np.int64], at: NDArray[np.int64], size: NDArray[np.int64]
+) -> tuple[ModuleMemory, ...]:
+    """Highest and last sample by component and device; rows whose size or time is `ABSENT` do not count."""
+    rows = np.flatnonzero((size != ABSENT) & (at != ABSENT))
+    rows = rows[np.argsort(at[rows], kind="stable")]
+    code = {name: place for place, name in enumerate(dict.fromkeys(names))}
+    key = np.array([code[name] for name in names], np.int64)[rows]
+    whose, of = np.unique(np.stack((key, np.maximum(devices[rows], 0))), axis=1, return_inverse=True)
+    of = of.reshape(-1)
+    peak, last = np.zeros((2, whose.shape[1]), np.int64)
+    np.maximum.at(peak, of, size[rows])
+    last[of] = size[rows]
+    listed, count = list(code), np.bincount(of, minlength=whose.shape[1])
+    found = [
+        ModuleMemory(listed[name], device, *numbers)
+        for name, device, *numbers in zip(*whose.tolist(), peak.tolist(), last.tolist(), count.tolist(), strict=True)
+    ]
+    return tuple(sorted((one for one in found if one.peak), key=lambda one: (-one.peak, one.component, one.device)))
