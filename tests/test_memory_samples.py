@@ -44,6 +44,22 @@ def test_the_healthy_loop_has_no_loud_finding() -> None:
     assert not LOUD & set(found.column("severity"))
 
 
+def test_the_trace_tells_where_the_peak_was_and_what_the_calls_cost() -> None:
+    known = FACTS["with_trace"]
+    placed = traceanalyze.memory(SAMPLES / "with_trace").tables["memory_in_trace"]
+    rows = [dict(zip([column.key for column in placed.columns], row, strict=True)) for row in placed.rows]
+    peak = next(row for row in rows if row["moment"] == "moment_peak")
+    assert (peak["step"], peak["phase"], peak["op"], peak["module"]) == (
+        str(known["peak"]["step"]),
+        f"phase_{known['peak']['phase']}",
+        known["peak"]["operator"],
+        known["peak"]["module"],
+    )
+    calls = [row for row in rows if row["moment"].startswith("release_")]
+    assert sum(row["count"] for row in calls) == known["calls"]["count"]
+    assert sum(row["idle_ns"] for row in calls) == known["calls"]["idle"]
+
+
 def test_samples_are_what_the_script_writes(tmp_path: Path) -> None:
     made = generate_memory(tmp_path)
     kept = [SAMPLES / path.relative_to(tmp_path) for path in made]

@@ -96,18 +96,76 @@ def generate_memory(folder: Path) -> list[Path]:
     """Write every memory sample under the folder; the same content each time."""
     from tests.simulate.allocator.dump import dump
 
-    written = []
+    written = _with_trace(folder / "with_trace")
     for case in memory_cases():
         home = folder / case.name
         home.mkdir(parents=True, exist_ok=True)
         allocator = case.run()
-        buffer = io.BytesIO()
-        with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=9, mtime=0) as stream:
-            stream.write(pickle.dumps(dump(allocator), protocol=4))
-        (home / "snapshot.pickle.gz").write_bytes(buffer.getvalue())
+        (home / "snapshot.pickle.gz").write_bytes(_packed(pickle.dumps(dump(allocator), protocol=4)))
         (home / "case.toml").write_text(_description(case, allocator), encoding="utf-8")
         written += [home / "snapshot.pickle.gz", home / "case.toml"]
     return written
+
+
+def _packed(data: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, compresslevel=9, mtime=0) as stream:
+        stream.write(data)
+    return buffer.getvalue()
+
+
+def _with_trace(home: Path) -> list[Path]:
+    """Trace and snapshot of one simulated rank that empties the cache after every step."""
+    from tests.simulate.allocator.of_schedule import GRANULE, snapshot_of
+    from tests.simulate.simulate import simulate
+    from tests.simulate.truth.summary import truth
+    from tests.simulate.workload import MS, US, Device, Host, Model, Script, Workload
+    from tests.simulate.writers.kineto import write
+
+    model = Model(layers=2, hidden=512, sequence=256, batch=32, vocabulary=2048)
+    (schedule,) = simulate(
+        Workload(
+            model=model,
+            device=Device(segment=GRANULE),
+            host=Host(allocate=MS),
+            script=Script(empty_cache=True),
+            steps=5,
+            seed=7,
+            tick=US,
+        )
+    )
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "trace.json.gz").write_bytes(_packed(write(schedule)))
+    (home / "snapshot.pickle.gz").write_bytes(_packed(pickle.dumps(snapshot_of(schedule), protocol=4)))
+    peak = max(schedule.memory, key=lambda one: one.allocated)
+    op = max(
+        (one for one in schedule.ops if one.thread == peak.thread and one.start <= peak.time < one.end),
+        key=lambda one: one.start,
+    )
+    lines = [
+        'title = "A trace and a snapshot of one run: where the cache that is emptied after every step grows again"',
+        'made = "generated"',
+        f'how = "{COMMAND}"',
+        'command = "traceanalyze memory sample_traces/memory/with_trace"',
+        "# The simulation's own account. Memory in bytes, times in ns.",
+        f"peak_requested = {peak.allocated}",
+        f"peak_reserved = {max(one.reserved for one in schedule.memory)}",
+        f"dump_allocated = {schedule.memory[-1].allocated}",
+        'finding = "churn"',
+        'line = "train.py:31 train"',
+        "",
+        "[peak]",
+        f"step = {next(one.number for one in schedule.steps if one.start <= peak.time < one.end)}",
+        f'phase = "{op.phase}"',
+        f'operator = "{op.name}"',
+        f'module = "{"/".join(name.removeprefix("nn.Module: ") for name in op.module)}"',
+        "",
+        "[calls]",
+        f"count = {sum(call.klass == 'alloc' for call in schedule.calls)}",
+        f"idle = {sum(causes.get('dispatch.alloc', 0) for causes in truth(schedule).idle)}",
+    ]
+    (home / "case.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return [home / name for name in ("trace.json.gz", "snapshot.pickle.gz", "case.toml")]
 
 
 def _description(case: MemoryCase, allocator: Allocator) -> str:

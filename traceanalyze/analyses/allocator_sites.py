@@ -38,7 +38,7 @@ def allocator_sites(context: Context) -> tuple[AllocatorSite, ...] | NotMeasured
     idle = sites.sum(_idle(context, chosen))
     spreads = sites.spreads(calls.end[chosen] - calls.start[chosen])
     first = chosen[sites.first]
-    where = _Places(context).at(calls.track[first], calls.start[first])
+    where = Places(context).at(calls.track[first], calls.start[first])
     text = context.trace.strings.text
     rows = [
         AllocatorSite(text(name) if name >= 0 else None, module, phase, text(call), spread, cost)
@@ -64,7 +64,7 @@ def _idle(context: Context, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     return idle
 
 
-class _Places:
+class Places:
     """Phase and module of a thread at an instant; each is worked out once."""
 
     def __init__(self, context: Context) -> None:
@@ -96,7 +96,7 @@ def memory_peaks(context: Context) -> tuple[MemoryPeak, ...] | NotMeasured:
     none = np.zeros(len(row), np.int64)
     device = instants.fields["device"].take(row, 0) if "device" in instants.fields else none
     total = instants.fields["allocated"].take(row, 0) if "allocated" in instants.fields else none
-    places = _Places(context)
+    places = Places(context)
     found = []
     for one in np.unique(device).tolist():
         mine = np.flatnonzero(device == one)
@@ -106,7 +106,7 @@ def memory_peaks(context: Context) -> tuple[MemoryPeak, ...] | NotMeasured:
     return tuple(found)
 
 
-def _peak(context: Context, places: _Places, row: int, device: int, amount: int) -> MemoryPeak:
+def _peak(context: Context, places: Places, row: int, device: int, amount: int) -> MemoryPeak:
     t, track = int(context.trace.instants.ts[row]), int(context.trace.instants.track[row])
     if track not in set(context.threads):
         # Ascend's tables do not tell the thread.

@@ -10,23 +10,29 @@ from typing import TYPE_CHECKING
 from traceanalyze import __version__
 from traceanalyze.analyses.allocator.analyze import analyze_snapshot
 from traceanalyze.analyses.allocator.difference import difference
-from traceanalyze.api import reports
+from traceanalyze.api import judged_reports, reports
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.gather import told
+from traceanalyze.api.memory_files import (
+    allocators_of,
+    expected_capacity,
+    expected_ranks,
+    memory_files,
+    not_empty,
+    trace_paths,
+)
+from traceanalyze.api.memory_join import placed_files
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.readers.memory_stats import statistics_beside
-from traceanalyze.readers.memory_timeline import read_memory_timeline
+from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
-from traceanalyze.readers.snapshot.find import candidates, is_snapshot, is_timeline, snapshots_of
-from traceanalyze.report.build.allocator import build_difference_report, build_memory_report
+from traceanalyze.report.build.allocator import build_difference_report
 from traceanalyze.report.build.allocator.of_trace import memory_view
-from traceanalyze.report.build.allocator.timeline import build_timeline_report
+from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from traceanalyze.api.gather import ReadProgress
-    from traceanalyze.model.snapshot import Snapshot
     from traceanalyze.report.model import Report
 
     Path = str | os.PathLike[str]
@@ -57,27 +63,48 @@ def memory(path: Path, *, capacity: int | str | None = None) -> Report:
 def memory_reports(
     paths: Sequence[str], *, capacity: int | str | None = None, progress: ReadProgress | None = None
 ) -> tuple[Report, ...]:
-    """A report for every snapshot and memory timeline under the paths, and for traces where there is neither."""
-    room = parse_capacity(capacity)
-    return tuple(report for path in paths for report in _reports(path, room, progress))
+    """A report for every snapshot and memory timeline under the paths, and for traces of paths with neither.
+
+    A snapshot and a trace of the same rank are read together: see the table `memory_in_trace`.
+
+    Raises:
+        InputError: Nothing under the paths can be used.
+    """
+    room = parse_capacity(capacity) or expected_capacity(paths)
+    files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
+    if not files:
+        return tuple(report for path in paths for report in _views(path, notes, progress))
+    allocators = allocators_of(files)
+    traces = trace_paths(paths)
+    views: tuple[Report, ...] = ()
+    if traces:
+        try:
+            views, results = judged_reports(traces, Choices(), progress=progress, parallel=False, allocators=allocators)
+            files = placed_files(files, tuple(results.values()), allocators)
+        except InputError as error:
+            notes = (*notes, f"left out: {error}")
+    named = tuple(path for path in traces if not holds_memory_file(path))
+    shown = [
+        memory_view(one, beside_snapshot=True)
+        for one in views
+        if any(rank.path.startswith(named) for rank in one.ranks)
+    ]
+    first, *others = (*(file.report for file in files), *shown)
+    remarks = tuple(Message("run_note", (("text", Kind.TEXT, note),)) for note in notes)
+    if not shown:
+        # What became of traces that could not be used is said with their reports, which are not shown.
+        remarks = (*remarks, *(note for one in views for note in one.notes if note.key == "run_note"))
+    return replace(first, notes=(*first.notes, *remarks)), *others
 
 
-def _reports(path: str, room: int | None, progress: ReadProgress | None) -> Iterator[Report]:
-    """Snapshots and timelines of a path; where there is neither, what its traces say."""
-    found = 0
-    for source in candidates(path):
-        tell = told(progress, source)
-        if is_snapshot(source):
-            snapshot = _not_empty(read_snapshot(source, tell))
-            snapshot = replace(snapshot, statistics=statistics_beside(source.path))
-            yield build_memory_report(snapshot, analyze_snapshot(snapshot, room), version=__version__)
-        elif is_timeline(source):
-            yield build_timeline_report(read_memory_timeline(source, tell), version=__version__)
-        else:
-            continue
-        found += 1
-    if not found:
-        yield from map(memory_view, reports([path], Choices(), progress=progress))
+def _views(path: str, notes: Sequence[str], progress: ReadProgress | None) -> tuple[Report, ...]:
+    """What the traces of a path say about memory."""
+    try:
+        return tuple(map(memory_view, reports([path], Choices(), progress=progress)))
+    except InputError as error:
+        # What a snapshot lacks is what the user wants to know, not that it is no trace.
+        fault = next((note for note in notes if note.startswith(f"left out: {path}")), None)
+        raise (InputError(fault.removeprefix("left out: ")) if fault else error) from None
 
 
 def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | None = None) -> Report:
@@ -87,7 +114,7 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
         found = snapshots_of(os.fspath(path))
         if len(found) != 1:
             raise UsageError(f"{path}: holds {len(found)} snapshots; two snapshots are compared, name one file each")
-        snapshot = _not_empty(read_snapshot(found[0], told(progress, found[0])))
+        snapshot = not_empty(read_snapshot(found[0], told(progress, found[0])))
         sides.append((snapshot, analyze_snapshot(snapshot)))
     (first, before), (second, after) = sides
     return build_difference_report(first, second, difference(before, after), version=__version__)
@@ -101,12 +128,6 @@ def hold_snapshots(paths: Sequence[str]) -> bool:
 def are_snapshots(paths: Sequence[str]) -> bool:
     """Whether every path is a snapshot file."""
     return bool(paths) and all(os.path.isfile(path) and snapshots_of(path) for path in paths)  # noqa: PTH113  texts
-
-
-def _not_empty(snapshot: Snapshot) -> Snapshot:
-    if not snapshot.devices:
-        raise InputError(f"{snapshot.path}: the snapshot is empty: no device had memory, nothing was recorded")
-    return snapshot
 
 
 def parse_capacity(text: int | str | None) -> int | None:

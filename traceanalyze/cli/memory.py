@@ -27,7 +27,10 @@ def memory(
         list[str],
         typer.Argument(
             metavar="PATH…",
-            help="Allocator snapshots (.pickle, .json, .gz) or a folder of them. Two files: the change.",
+            help=(
+                "Allocator snapshots (.pickle, .json, .gz) or a folder of them, with the traces of the run if there "
+                "are any. Two snapshots: the change."
+            ),
         ),
     ],
     *,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.snapshot import ProcessStatistics
+from traceanalyze.readers.memory_ranks import rank_in_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,12 +17,28 @@ _MOST = 1 << 20
 """Bytes: such files are a few kB."""
 
 
-def statistics_beside(path: str) -> ProcessStatistics | None:
-    """The statistics in the folder of a snapshot; None where there are none, or several that could be meant."""
+def statistics_beside(path: str, rank: int | None = None) -> tuple[ProcessStatistics | None, str | None]:
+    """The statistics in the folder of a snapshot, and a remark where there are some of which none can be chosen.
+
+    Args:
+        path: The snapshot.
+        rank: Its rank, if that is known: statistics named after another rank are none of its own.
+    """
     folder = Path(path).parent
     files = sorted({file for name in _NAMES for file in folder.glob(name) if file.is_file()})
     found = [stats for file in files if (stats := _read(file)) is not None]
-    return found[0] if len(found) == 1 else None
+    own = [one for one in found if rank is not None and rank_in_name(one.path) == rank]
+    open_to_all = [one for one in found if rank is None or rank_in_name(one.path) is None]
+    for chosen in (own, open_to_all):
+        if len(chosen) == 1:
+            return chosen[0], None
+        if chosen:
+            names = ", ".join(Path(one.path).name for one in chosen)
+            return None, f"memory statistics not used: nothing tells which of {names} is of {Path(path).name}"
+    if found:
+        names = ", ".join(Path(one.path).name for one in found)
+        return None, f"memory statistics not used: {names}: of another rank than {Path(path).name}"
+    return None, None
 
 
 def _read(file: Path) -> ProcessStatistics | None:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pytest
 
+from traceanalyze.analyses.allocator.analyze import analyze_snapshot
 from traceanalyze.analyses.allocator.curves import active_curve, reserved_curve
 from traceanalyze.analyses.allocator.layout import Layout, follow
 from traceanalyze.analyses.allocator.lifetimes import BEFORE, Lifetimes, lifetimes
 from traceanalyze.analyses.allocator.rounding import rules
-from traceanalyze.model.snapshot import SnapshotDevice, State
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -135,3 +137,28 @@ def test_the_largest_hole_of_the_npu_file(shared_snapshots: Path) -> None:
     device, _, layout = followed(shared_snapshots, "npu-empty-cache.pickle")
     assert len(device.segments) == 34
     assert max(free.largest for free in layout.final) == 18614784
+
+
+@pytest.mark.parametrize("name", [*WITH_HISTORY, *STATE_ONLY])
+def test_no_habit_is_laid_to_real_programs_that_do_not_have_it(shared_snapshots: Path, name: str) -> None:
+    """Nobody set a maximum split size, no request grows over steps, the small blocks share their segments."""
+    path = shared_snapshots / name
+    for found in analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size))):
+        assert isinstance(found.growing, NotMeasured) or not found.growing.flagged
+        assert isinstance(found.oversized, NotMeasured) or found.oversized.growths == 0
+        assert isinstance(found.small, NotMeasured) or not found.small.flagged
+        assert found.truncation.kind == ""
+
+
+@pytest.mark.parametrize("name", WITH_HISTORY)
+def test_calls_of_the_device_hold_all_growth_and_release(shared_snapshots: Path, name: str) -> None:
+    path = shared_snapshots / name
+    snapshot = read_snapshot(Source(str(path), size=path.stat().st_size))
+    for device, found in zip(snapshot.devices, analyze_snapshot(snapshot), strict=True):
+        action, size = device.history.action, device.history.size
+        assert found.calls.grown.sum() == size[(action == Action.SEGMENT_ALLOC) | (action == Action.SEGMENT_MAP)].sum()
+        assert (
+            found.calls.released.sum() == size[(action == Action.SEGMENT_FREE) | (action == Action.SEGMENT_UNMAP)].sum()
+        )
+        assert (found.calls.first <= found.calls.last).all()
+        assert (found.calls.first[1:] > found.calls.last[:-1]).all()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from tests.rules.make import WithSnapshot, busy, kernel, program
+from tests.simulate.allocator.dump import dump
+from tests.simulate.allocator.pool import Allocator
+from tests.simulate.allocator.programs import Loop, train
 from traceanalyze.analyses.allocator.analyze import analyze_snapshot
 from traceanalyze.analyses.allocator.results import HeldGradients, Spike
+from traceanalyze.analyses.allocator.results_patterns import OversizedBlocks, SmallBlocks
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -21,7 +27,17 @@ def allocator(name):
     return found
 
 
+def simulated(loop, *, capacity=1 << 40, **more):
+    """What it makes of a simulated loop on a device of so many bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "snapshot.pickle")
+        path.write_bytes(pickle.dumps(dump(train(loop, Allocator(capacity=capacity)), **more)))
+        (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
+    return found
+
+
 HEALTHY = allocator("healthy")
+RESERVED = max(moment.reserved for moment in HEALTHY.moments)
 SOUND = [WithSnapshot(program(busy), HEALTHY)]
 
 
@@ -37,6 +53,9 @@ def peak_of(category, **more):
 
 
 GIB = 2**30
+MIB = 2**20
+FULL = simulated(Loop(growing=6 * MIB, activation=30 * MIB), capacity=900 * MIB)
+"""A device that is full from a step on."""
 
 
 def allocates(*, only_first=False, calls=("cudaMalloc",), each=200, frame=None):
@@ -62,6 +81,33 @@ def with_memory(body, *, allocated, reserved, capacity=80 * GIB):
     return more
 
 
+def holding(capacity):
+    """A program on a device of so many bytes, with the snapshot of the healthy loop."""
+
+    def body(b, at, number):
+        b.header["deviceProperties"] = [{"id": 0, "name": "Example", "totalGlobalMem": capacity}]
+        busy(b, at, number)
+
+    return WithSnapshot(program(body), HEALTHY)
+
+
+def peaks_in(annotation, step):
+    """The highest record lies inside an annotation of one step."""
+
+    def body(b, at, number):
+        busy(b, at, number)
+        b.annotation(annotation, at + 1500, 100)
+        b.op("aten::_foreach_add", at + 1501, 90)
+        b.memory(at + 1510, 512, allocated=GIB * (2 if number == step else 1), reserved=3 * GIB)
+
+    return program(body)
+
+
+def peak_inside(*ranges, event=500):
+    peak = replace(HEALTHY.moments[0], ranges=ranges, event=event)
+    return snapshot(moments=(peak, *HEALTHY.moments[1:]))
+
+
 def queries(count):
     def body(b, at, number):
         busy(b, at, number)
@@ -80,16 +126,36 @@ EMPTIES = allocates(calls=("cudaFree", "cudaMalloc"), frame="torch/cuda/memory.p
 FIRES = {
     "MEM101": [program(allocates()), program(allocates(calls=("cudaFree", "cuMemCreate")))],
     "MEM102": [program(EMPTIES)],
-    "MEM103": [program(with_memory(allocates(calls=("cudaFree", "cudaMalloc")), allocated=GIB, reserved=78 * GIB))],
+    "MEM103": [
+        program(with_memory(allocates(calls=("cudaFree", "cudaMalloc")), allocated=GIB, reserved=78 * GIB)),
+        snapshot(FULL),
+        WithSnapshot(program(allocates(calls=("cudaFree", "cudaMalloc"))), FULL),
+    ],
     "MEM104": [snapshot(allocator("fragmentation"))],
-    "MEM107": [peak_of("activations", near_limit=True)],
+    "MEM105": [
+        snapshot(
+            growing=replace(HEALTHY.growing, steps=3, smallest=GIB, largest=2 * GIB, grown=6 * GIB, line="a.py:3")
+        ),
+        snapshot(simulated(Loop(growing=3 * MIB, activation=30 * MIB))),
+    ],
+    "MEM106": [snapshot(oversized=OversizedBlocks("a.py:3", 2, GIB, 2 * GIB, 2 * GIB))],
+    "MEM115": [snapshot(small=SmallBlocks(1000, 0.3, 100, GIB, "a.py:3", flagged=True))],
+    "MEM107": [peak_of("activations", near_limit=True), peak_of("activations", capacity=RESERVED)],
     "MEM108": [snapshot(allocator("leak"))],
     "MEM112": [snapshot(allocator("out_of_memory"))],
     "MEM114": [snapshot(spike=Spike(0.3, GIB, "train.py:3 step", flagged=True))],
     "MEM117": [snapshot(gradients=HeldGradients(GIB, 0.1, "3", flagged=True))],
+    "MEM118": [
+        peaks_in("Optimizer.step#AdamW.step", 2),
+        peak_inside("ProfilerStep#3", "Optimizer.step#AdamW.step", event=HEALTHY.steps[1].first),
+    ],
     "MEM119": [snapshot(settings=("gc_threshold_without_fraction",))],
     "MEM120": [snapshot(rounding_waste=0.06)],
-    "MEM109": [program(with_memory(busy, allocated=75 * GIB, reserved=76 * GIB))],
+    "MEM109": [
+        program(with_memory(busy, allocated=75 * GIB, reserved=76 * GIB)),
+        holding(int(RESERVED / 0.951)),
+        snapshot(capacity=RESERVED),
+    ],
     "MEM110": [program(queries(501))],
     "MEM111": [program(allocates(calls=("cudaMalloc",) * 60, each=10))],
     "MEM113": [program(allocates(calls=("cudaHostAlloc",)))],
@@ -105,16 +171,41 @@ SILENT = {
     "MEM103": [
         program(with_memory(allocates(calls=("cudaFree",)), allocated=GIB, reserved=40 * GIB)),
         program(with_memory(busy, allocated=GIB, reserved=78 * GIB)),
+        *SOUND,
     ],
     "MEM104": [snapshot(fragmentation=replace(HEALTHY.fragmentation, level="none"))],
+    "MEM105": [
+        *SOUND,
+        snapshot(growing=replace(HEALTHY.growing, steps=2)),
+        snapshot(simulated(Loop(activation=30 * MIB))),
+        snapshot(simulated(Loop(activation=30 * MIB, empty_cache=True))),
+    ],
+    "MEM106": [*SOUND, snapshot(oversized=OversizedBlocks("a.py:3", 1, GIB, 2 * GIB, GIB))],
+    "MEM115": [
+        *SOUND,
+        snapshot(small=SmallBlocks(1000, 0.3, 100, MIB, "a.py:3", flagged=False)),
+        snapshot(small=SmallBlocks(999, 0.3, 100, GIB, "a.py:3", flagged=False)),
+        snapshot(small=SmallBlocks(1000, 0.29, 100, GIB, "a.py:3", flagged=False)),
+    ],
     "MEM107": [*SOUND, peak_of("activations"), peak_of("gradients", near_limit=True), program(busy)],
     "MEM108": SOUND,
     "MEM112": SOUND,
     "MEM114": [*SOUND, snapshot(spike=Spike(0.1, GIB, "train.py:3 step", flagged=False))],
     "MEM117": SOUND,
+    "MEM118": [
+        *SOUND,
+        peaks_in("Optimizer.step#AdamW.step", 0),
+        peaks_in("forward", 2),
+        peak_inside("ProfilerStep#3"),
+        peak_inside("ProfilerStep#0", "Optimizer.step#AdamW.step", event=HEALTHY.steps[1].first - 1),
+    ],
     "MEM119": [*SOUND, snapshot(settings=("no_memory_stacks",))],
     "MEM120": [*SOUND, snapshot(rounding_waste=0.03)],
-    "MEM109": [program(with_memory(busy, allocated=40 * GIB, reserved=76 * GIB))],
+    "MEM109": [
+        program(with_memory(busy, allocated=40 * GIB, reserved=76 * GIB)),
+        holding(int(RESERVED / 0.949)),
+        *SOUND,
+    ],
     "MEM110": [program(queries(100))],
     "MEM111": [program(allocates(calls=("cudaMalloc",) * 5))],
     "MEM113": [program(allocates())],

@@ -8,19 +8,24 @@ import numpy as np
 
 from traceanalyze.analyses.allocator.composition import categories, holders
 from traceanalyze.analyses.allocator.curves import Curve, active_curve, reserved_curve
+from traceanalyze.analyses.allocator.device_calls import device_calls
 from traceanalyze.analyses.allocator.fragmentation import fragmentation
 from traceanalyze.analyses.allocator.groups import groups
+from traceanalyze.analyses.allocator.growing import growing_sizes
 from traceanalyze.analyses.allocator.habits import held_gradients, settings_remarks, spike
 from traceanalyze.analyses.allocator.layout import follow
 from traceanalyze.analyses.allocator.leaks import leaks, step_floors
 from traceanalyze.analyses.allocator.lifetimes import BEFORE, lifetimes
 from traceanalyze.analyses.allocator.ooms import oom_events, out_of_memory
+from traceanalyze.analyses.allocator.oversized import oversized_blocks
 from traceanalyze.analyses.allocator.past_segments import past_segments
 from traceanalyze.analyses.allocator.release_runs import churn, release_runs
 from traceanalyze.analyses.allocator.results import AllocatorAnalysis, Moment, SelfCheck, StepMemory
 from traceanalyze.analyses.allocator.rounding import rules
 from traceanalyze.analyses.allocator.sites import Site, sites
-from traceanalyze.analyses.allocator.steps import step_starts
+from traceanalyze.analyses.allocator.small_blocks import small_blocks
+from traceanalyze.analyses.allocator.steps import step_marks, step_starts
+from traceanalyze.analyses.allocator.truncation import truncation
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.snapshot import Action, State
 
@@ -61,6 +66,7 @@ def _device(
     layout = follow(device, lives, how, frozenset({*failed, *(event + 1 for event in peaks)}))
     starts = step_starts(snapshot, history, known)
     runs = release_runs(snapshot, history, known)
+    calls = device_calls(history, runs)
     ooms = out_of_memory(history, layout, reserved, known, capacity)
     blocks = _block_curve(lives, layout, count)
     category = categories(lives, history, known)
@@ -82,6 +88,8 @@ def _device(
         steps=_steps(starts, active, reserved, history.action, count),
         step_source=starts.source,
         runs=runs,
+        calls=calls,
+        marks=step_marks(snapshot),
         churn=churn(runs, history, reserved.peak[0]),
         fragmentation=fragmentation(
             device,
@@ -103,6 +111,10 @@ def _device(
         capacity=capacity,
         near_limit=None if capacity is None else reserved.peak[0] >= NEAR_LIMIT * capacity,
         settings=settings_remarks(snapshot, events=count, stacks=len(snapshot.stacks.stacks) > 0),
+        growing=growing_sizes(history, calls, starts, known),
+        oversized=oversized_blocks(snapshot, history, calls, layout, known),
+        small=small_blocks(device, lives, layout, (active, reserved), known),
+        truncation=truncation(snapshot.overflowed, count, active),
         groups=groups(lives, layout, category, known, snapshot.stacks, (active, blocks, reserved)),
     )
 

@@ -10,6 +10,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.allocator.holes import Free
+    from traceanalyze.analyses.allocator.results_calls import DeviceCalls
+    from traceanalyze.analyses.allocator.results_patterns import (
+        GrowingSizes,
+        OversizedBlocks,
+        SmallBlocks,
+        Truncation,
+    )
     from traceanalyze.analyses.results import NotMeasured
 
 
@@ -257,6 +264,9 @@ class AllocatorAnalysis:
     step_source: str
     """annotations, anchors or empty"""
     runs: tuple[ReleaseRun, ...]
+    calls: DeviceCalls
+    marks: tuple[tuple[str, int], ...]
+    """Begins of the annotated steps: name and ns since 1970; empty where the steps are not annotated."""
     churn: Churn | NotMeasured
     fragmentation: Fragmentation | NotMeasured
     ooms: tuple[OutOfMemory, ...]
@@ -270,5 +280,9 @@ class AllocatorAnalysis:
     near_limit: bool | None
     settings: tuple[str, ...]
     """Keys of configuration remarks (D11)."""
+    growing: GrowingSizes | NotMeasured
+    oversized: OversizedBlocks | NotMeasured
+    small: SmallBlocks | NotMeasured
+    truncation: Truncation
     groups: Groups | NotMeasured
     """Parts of `allocated` by who holds them, at the points that draw the curves."""

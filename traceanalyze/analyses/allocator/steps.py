@@ -44,6 +44,18 @@ def step_starts(snapshot: Snapshot, history: History, sites: Sequence[Site]) -> 
     return found if found is not None else _by_anchors(history, sites)
 
 
+def step_marks(snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
+    """Begins of the profiler's steps: name and ns since 1970; they are in a trace of the same run, too."""
+    notes = snapshot.annotations
+    if notes is None:
+        return ()
+    return tuple(
+        (name, time)
+        for name, time, start in zip(notes.name, notes.time.tolist(), notes.start.tolist(), strict=True)
+        if start and _MARKERS[0].match(name)
+    )
+
+
 def _by_annotation(snapshot: Snapshot, history: History) -> StepStarts | None:
     notes = snapshot.annotations
     if notes is None or history.time is None or len(history) == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.common.snapshots import memory_finding, reserved_of_capacity, retries
 from traceanalyze.rules.finding import Confidence, Evidence, Severity
 from traceanalyze.rules.rule import rule
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     confidence=Confidence.MEDIUM,
     needs="N",
     advice=("checkpointing",),
-    options={"share": (0.5, "rules specification, own: of the peak")},
+    options={
+        "share": (0.5, "rules specification, own: of the peak"),
+        "near": (0.95, "as MEM109: reserved memory over the capacity"),
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -46,8 +49,10 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     peak = allocator.moments[0]
     held = sum(one.allocated for one in peak.holders if one.category == "activations")
     share = held / peak.allocated if peak.allocated else 0.0
-    pressed = allocator.ooms or allocator.near_limit or any("retry" in run.kind for run in allocator.runs)
+    told = reserved_of_capacity(facts)
+    near = allocator.near_limit or (told is not None and told[0] >= options.number("near") * told[1])
+    pressed = near or allocator.ooms or retries(allocator)
     if share >= options.number("share") and pressed:
         line = next(one.line for one in peak.holders if one.category == "activations")
-        evidence = Evidence("share", share, "SHARE"), Evidence("amount", held, "MEMORY")
+        evidence = Evidence("of_peak", share, "SHARE"), Evidence("amount", held, "MEMORY")
         yield memory_finding(Severity.MEDIUM, line, 1, *evidence)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "MEM101",
     "allocator-churn",
     confidence=Confidence.HIGH,
-    needs="DL",
+    needs="DLA",
     advice=("expandable_segments", "reuse_buffers"),
     options={"steps": (2.0, "rules specification, own: steps after the first with such calls")},
 )

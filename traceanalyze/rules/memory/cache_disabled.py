@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "MEM111",
     "cache-disabled",
     confidence=Confidence.HIGH,
-    needs="DL",
+    needs="DLA",
     advice=("enable_cache",),
     options={
         "share": (0.3, "own: device allocations over kernels"),

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from traceanalyze.intervals import Intervals, contains, merge
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
-from traceanalyze.rules.finding import Confidence, Finding
+from traceanalyze.rules.finding import Confidence, Scope
 from traceanalyze.rules.rule import rule
 
 _EMPTY = re.compile(r"empty_?cache", re.IGNORECASE)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.finding import Finding
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     "MEM102",
     "empty-cache",
     confidence=Confidence.HIGH,
-    needs="DLP",
+    needs="DLAP",
     advice=("no_empty_cache",),
     order=-1,
 )
@@ -50,5 +55,22 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if not len(rows) or not steady(facts, ~calls.pinned):
         return
     spans = facts.spans(rows)
-    if contains(Intervals(*merge(spans[:, 0], spans[:, 1])), calls.start[calls.frees]).any():
-        yield allocator_finding(facts, ~calls.pinned)
+    emptied = calls.frees & contains(Intervals(*merge(spans[:, 0], spans[:, 1])), calls.start)
+    if not emptied.any():
+        return
+    found, lines = allocator_finding(facts, ~calls.pinned), _lines(facts, emptied)
+    first = int(np.flatnonzero(emptied)[0])
+    place = replace(
+        found.evidence[0], start=int(calls.start[first]), end=int(calls.end[first]), line=lines[0] if lines else None
+    )
+    yield replace(found, evidence=(place, *found.evidence[1:]), scope=Scope(ops=lines[:3]))
+
+
+def _lines(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    """Lines of the program that the chosen calls come from, each once."""
+    calls = facts.once(allocator_calls)
+    found: dict[str, None] = {}
+    for track in np.unique(calls.track[chosen]).tolist():
+        _, _, lines = facts.context.locate(track, calls.start[chosen & (calls.track == track)])
+        found |= dict.fromkeys(line for line in lines if line)
+    return tuple(found)

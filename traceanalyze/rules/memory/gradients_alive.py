@@ -46,5 +46,5 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     if isinstance(held, NotMeasured):
         yield NotApplicable(held.reason)
     elif held.flagged:
-        evidence = Evidence("share", held.share, "SHARE"), Evidence("amount", held.bytes, "MEMORY")
+        evidence = Evidence("of_peak", held.share, "SHARE"), Evidence("amount", held.bytes, "MEMORY")
         yield memory_finding(Severity.LOW, "", 1, *evidence)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     "MEM110",
     "late-release",
     confidence=Confidence.MEDIUM,
-    needs="DL",
+    needs="DLA",
     advice=("record_streams",),
     options={"queries": (500.0, "rules specification, own: event queries a step")},
     rare=True,

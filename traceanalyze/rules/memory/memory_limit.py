@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, device_memory, steady
-from traceanalyze.rules.finding import Confidence, Finding
+from traceanalyze.rules.common.snapshots import memory_finding, retries
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Severity
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from traceanalyze.analyses.allocator.results import ReleaseRun
     from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Finding
     from traceanalyze.rules.rule import Options
 
 
@@ -21,31 +22,53 @@ if TYPE_CHECKING:
     "MEM103",
     "memory-limit",
     confidence=Confidence.HIGH,
-    needs="DLM",
+    needs="DLA",
     advice=("less_memory", "gc_threshold"),
     options={"share": (0.90, "own: reserved memory over the capacity, from which on frees are retries")},
     order=-1,
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     """The program runs at the limit of the device's memory.
 
     What it finds
-        Memory given back to the device in steps after the first while nearly all of it is reserved.
+        Memory given back to the device in steps after the first while nearly all of it is reserved, or requests of the
+        snapshot's history that found the device full.
     Why it costs time
         A request that does not fit makes the allocator wait for the device, give back its cache and try again.
     How it is measured
         Free calls in such steps, with a highest recorded reserve of 90 % of the device's memory or more; the cost as in
-        MEM101.
+        MEM101. In a snapshot: releases followed by growth, or by a failure, in the same call (memory-snapshot
+        specification, D2).
     What to do
         A smaller micro-batch, activation checkpointing, a sharded optimizer; `garbage_collection_threshold:0.8`.
 
     References
         Understanding CUDA memory usage; Ascend foundation-model tuning guide.
     """
-    known, calls = device_memory(facts), facts.once(allocator_calls)
+    known, calls, tried = device_memory(facts), facts.once(allocator_calls), retries(facts.allocator)
+    if tried:
+        if steady(facts, calls.frees & ~calls.pinned):
+            yield allocator_finding(facts, ~calls.pinned)
+        else:
+            yield _of_snapshot(tried, failed=bool(facts.allocator and facts.allocator.ooms))
+        return
+    missing = facts.missing("M")
+    if missing is not None:
+        # A snapshot without retries has told that there were none.
+        if facts.allocator is None or facts.allocator.events <= 1:
+            yield NotApplicable(missing)
+        return
     if known is None or isinstance(known[0].peak_reserved, NotMeasured):
         return
     near = known[0].peak_reserved >= options.number("share") * known[1]
     if near and steady(facts, calls.frees & ~calls.pinned):
         yield allocator_finding(facts, ~calls.pinned)
+
+
+def _of_snapshot(tried: Sequence[ReleaseRun], *, failed: bool) -> Finding:
+    """Retries outside of the recorded steps."""
+    amount = Evidence("amount", sum(run.bytes for run in tried), "MEMORY")
+    severity = Severity.HIGH if failed else Severity.MEDIUM
+    count = Evidence("count", len(tried), "COUNT")
+    return memory_finding(severity, tried[0].line, len(tried), count, amount, sentence="snapshot")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.rules.common.allocations import device_memory
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.common.snapshots import memory_finding, reserved_of_capacity, retries
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Severity
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
@@ -20,16 +21,19 @@ if TYPE_CHECKING:
     "MEM109",
     "near-limit",
     confidence=Confidence.MEDIUM,
-    needs="DM",
+    needs="D",
     advice=("less_memory", "hccl_buffers"),
-    options={"share": (0.90, "TensorBoard plugin: peak of allocated memory over the capacity")},
+    options={
+        "share": (0.90, "TensorBoard plugin: peak of allocated memory over the capacity"),
+        "reserved": (0.95, "memory-snapshot specification, D8: peak of reserved memory over the capacity"),
+    },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     """Little of the device's memory is left.
 
     What it finds
-        A peak of allocated memory above 90 % of the device's.
+        A peak of allocated memory above 90 % of the device's; with a snapshot a reserve of 95 %.
     Why it costs time
         It costs nothing yet; a longer sequence or fragmentation ends in retries (MEM103) or a failed request.
     How it is measured
@@ -41,6 +45,15 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         Understanding CUDA memory usage; CANN HCCL variables.
     """
+    told = reserved_of_capacity(facts)
+    if told is not None:
+        if told[0] >= options.number("reserved") * told[1]:
+            yield _reserved(*told, pressed=bool(retries(facts.allocator)))
+        return
+    missing = facts.missing("M")
+    if missing is not None:
+        yield NotApplicable(missing)
+        return
     known = device_memory(facts)
     if known is None or isinstance(known[0].peak_allocated, NotMeasured):
         return
@@ -48,9 +61,18 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if peak > options.number("share") * capacity:
         yield Finding(
             evidence=(
-                Evidence("share", peak / capacity, "SHARE"),
+                Evidence("of_capacity", peak / capacity, "SHARE"),
                 Evidence("peak", peak, "MEMORY"),
                 Evidence("capacity", capacity, "MEMORY"),
             ),
             severity=Severity.INFO,
         )
+
+
+def _reserved(reserved: int, capacity: int, *, pressed: bool) -> Finding:
+    evidence = (
+        Evidence("of_capacity", reserved / capacity, "SHARE"),
+        Evidence("reserved", reserved, "MEMORY"),
+        Evidence("capacity", capacity, "MEMORY"),
+    )
+    return memory_finding(Severity.MEDIUM if pressed else Severity.INFO, "", 1, *evidence, sentence="snapshot")

@@ -46,5 +46,5 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     if isinstance(spike, NotMeasured):
         yield NotApplicable(spike.reason)
     elif spike.flagged:
-        evidence = Evidence("share", spike.share, "SHARE"), Evidence("amount", spike.bytes, "MEMORY")
+        evidence = Evidence("of_peak", spike.share, "SHARE"), Evidence("amount", spike.bytes, "MEMORY")
         yield memory_finding(Severity.MEDIUM, spike.line, 1, *evidence)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "MEM113",
     "pinned-alloc",
     confidence=Confidence.LOW,
-    needs="DL",
+    needs="DLA",
     advice=("pinned_pool",),
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

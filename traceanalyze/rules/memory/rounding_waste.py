@@ -44,4 +44,4 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     assert facts.allocator is not None  # The engine asks for it.
     waste = facts.allocator.rounding_waste
     if waste >= options.number("share"):
-        yield memory_finding(Severity.INFO, "", 1, Evidence("share", waste, "SHARE"))
+        yield memory_finding(Severity.INFO, "", 1, Evidence("waste", waste, "SHARE"))

@@ -52,5 +52,5 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     share = known[0].peak_reserved / known[1]
     if share <= options.number("share"):
         yield Finding(
-            evidence=(Evidence("share", share, "SHARE"), Evidence("busy", busy, "SHARE")), severity=Severity.INFO
+            evidence=(Evidence("of_capacity", share, "SHARE"), Evidence("busy", busy, "SHARE")), severity=Severity.INFO
         )

@@ -203,8 +203,8 @@ def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:
         yield Check("M08", Level.WARN, "memory_retries_forgotten", (("all", told.retries), ("seen", retries)))
     if analysis.capacity is None:
         yield Check("M03", Level.INFO, "memory_capacity_unknown")
-    if snapshot.overflowed:
-        yield Check("M04", Level.INFO, "memory_overflowed")
+    if analysis.truncation.kind:
+        yield Check("M04", Level.INFO, f"memory_history_{analysis.truncation.kind}", (("events", analysis.events),))
     peak = analysis.moments[0]
     if peak.allocated_most > peak.allocated:
         yield Check("M05", Level.INFO, "memory_interval", (("slack_bytes", peak.allocated_most - peak.allocated),))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.analyses.allocator.results import AllocatorAnalysis, Leak
+    from traceanalyze.analyses.allocator.results_patterns import GrowingSizes, OversizedBlocks, SmallBlocks
 
 _COLUMNS = (
     Column("severity", Kind.TERM),
@@ -27,6 +28,8 @@ _CYCLE = 0.01
 _WASTE = 0.05
 """Rounding beyond this share is worth saying; real files have at most 2.95 % (D10)."""
 _ACTIVATIONS = 0.5
+_OVERSIZED = 2
+"""Growths, as MEM106."""
 _SOON = 1000
 """Steps: a leak that fills the device within these ends the run."""
 
@@ -53,6 +56,7 @@ def memory_findings(analysis: AllocatorAnalysis) -> tuple[MemoryFinding, ...]:
         *_churn(analysis),
         *_fragmentation(analysis),
         *_habits(analysis),
+        *_patterns(analysis),
         *_limits(analysis),
     )
     return tuple(sorted(found, key=_rank))
@@ -177,6 +181,50 @@ def _habits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
         line = next(one.line for one in peak.holders if one.category == "activations")
         advice = Message("advice_activations", (("share", Kind.SHARE, share),))
         yield MemoryFinding("info", "activation_peak", activations, share, None, line, advice)
+
+
+def _patterns(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    """How the program asks for memory."""
+    if not isinstance(analysis.growing, NotMeasured) and analysis.growing.flagged:
+        yield _growing(analysis.growing)
+    if not isinstance(analysis.oversized, NotMeasured) and analysis.oversized.growths >= _OVERSIZED:
+        yield _oversized(analysis.oversized)
+    if not isinstance(analysis.small, NotMeasured) and analysis.small.flagged:
+        yield _small(analysis.small)
+
+
+def _growing(found: GrowingSizes) -> MemoryFinding:
+    values = (
+        ("steps", Kind.COUNT, found.steps),
+        ("first", Kind.MEMORY, found.smallest),
+        ("last", Kind.MEMORY, found.largest),
+        ("amount", Kind.MEMORY, found.grown),
+        ("line", Kind.NAME, found.line),
+    )
+    advice = Message("advice_growing_sizes", values)
+    severity = "warn" if found.retries else "info"
+    return MemoryFinding(severity, "growing_sizes", found.grown, None, found.steps, found.line, advice)
+
+
+def _oversized(found: OversizedBlocks) -> MemoryFinding:
+    values = (
+        ("count", Kind.COUNT, found.growths),
+        ("request", Kind.MEMORY, found.request),
+        ("hole", Kind.MEMORY, found.unused),
+        ("amount", Kind.MEMORY, found.grown),
+    )
+    advice = Message("advice_oversized_blocks", values)
+    return MemoryFinding("info", "oversized_blocks", found.grown, None, found.growths, found.line, advice)
+
+
+def _small(found: SmallBlocks) -> MemoryFinding:
+    values = (
+        ("count", Kind.COUNT, found.count),
+        ("segments", Kind.COUNT, found.segments),
+        ("amount", Kind.MEMORY, found.held),
+    )
+    advice = Message("advice_small_blocks", values)
+    return MemoryFinding("info", "small_blocks", found.held, found.share, found.count, found.line, advice)
 
 
 def _limits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:

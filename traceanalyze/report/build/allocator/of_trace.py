@@ -24,15 +24,15 @@ _TABLES = (
 )
 
 
-def memory_view(report: Report) -> Report:
-    """The report restricted to memory, with a verdict of its own."""
-    ranks = tuple(_rank(rank) for rank in report.ranks)
+def memory_view(report: Report, *, beside_snapshot: bool = False) -> Report:
+    """The report restricted to memory, with a verdict of its own, which may ask for a snapshot."""
+    ranks = tuple(_rank(rank, beside_snapshot) for rank in report.ranks)
     return replace(report, ranks=ranks, summary=(), verdict=ranks[report.focus[0]].verdict)
 
 
-def _rank(rank: RankReport) -> RankReport:
+def _rank(rank: RankReport, beside_snapshot: bool) -> RankReport:
     tables = tuple(_shown(table) for table in rank.tables if table.key in _TABLES)
-    return replace(rank, tables=tables, checks=(), hints=(), verdict=tuple(_verdict(tables)))
+    return replace(rank, tables=tables, checks=(), hints=(), verdict=tuple(_verdict(tables, beside_snapshot)))
 
 
 def _shown(table: Table) -> Table:
@@ -45,11 +45,11 @@ def _shown(table: Table) -> Table:
     return replace(table, columns=columns, rows=rows, plot=(columns[1].key, columns[1].key), ranked=False)
 
 
-def _verdict(tables: tuple[Table, ...]) -> Iterator[Message]:
+def _verdict(tables: tuple[Table, ...], beside_snapshot: bool) -> Iterator[Message]:
     by_key = {table.key: table for table in tables}
     peaks = by_key.get("memory")
     if peaks is None or isinstance(peaks.rows, NotMeasured) or not peaks.rows:
-        yield Message("trace_without_memory")
+        yield Message("trace_without_records" if beside_snapshot else "trace_without_memory")
         return
     device = [row for row in peaks.rows if row[0] == "memory_of_device"] or list(peaks.rows)
     allocated, reserved, relative = device[0][3:6]
@@ -57,7 +57,7 @@ def _verdict(tables: tuple[Table, ...]) -> Iterator[Message]:
         yield Message("trace_memory_relative", (("peak", Kind.MEMORY, relative),))
     else:
         values = (("peak", Kind.MEMORY, allocated), ("reserved", Kind.MEMORY, reserved))
-        yield Message("trace_memory", values)
+        yield Message("trace_memory_beside" if beside_snapshot else "trace_memory", values)
     calls = by_key.get("allocator_calls")
     if calls is not None and not isinstance(calls.rows, NotMeasured) and calls.rows:
         count = sum(row[1] for row in calls.rows if isinstance(row[1], int))

@@ -1,4 +1,4 @@
-"""Which of the files a user names are allocator snapshots; content decides."""
+"""Which of the files a user names are allocator snapshots or memory timelines; content decides."""
 
 from __future__ import annotations
 
@@ -16,18 +16,12 @@ _SUFFIXES = (".pickle", ".pkl", ".json", ".gz", ".zst")
 
 def is_snapshot(source: Source) -> bool:
     """Does it begin as a snapshot, or as a pickle that may be one? What cannot be opened does not."""
-    try:
-        return sniff(read_head(source), source.name) in KINDS
-    except InputError:
-        return False
+    return _kind(source) in KINDS
 
 
 def is_timeline(source: Source) -> bool:
     """Does it begin as a timeline of `export_memory_timeline`?"""
-    try:
-        return sniff(read_head(source), source.name) is Kind.MEMORY_TIMELINE
-    except InputError:
-        return False
+    return _kind(source) is Kind.MEMORY_TIMELINE
 
 
 def snapshots_of(path: str) -> tuple[Source, ...]:
@@ -44,4 +38,18 @@ def candidates(path: str) -> tuple[Source, ...]:
         return ()
     files = (Path(folder, name) for folder, _, names in sorted(os.walk(place)) for name in sorted(names))
     named = (file for file in files if file.name.lower().endswith(_SUFFIXES) and not file.name.startswith("."))
-    return tuple(Source(str(file), size=file.stat().st_size) for file in named)
+    # What is no plain file, as a link to nothing or a pipe, is not opened.
+    return tuple(Source(str(file), size=file.stat().st_size) for file in named if file.is_file())
+
+
+def holds_memory_file(path: str) -> bool:
+    """Whether a file is a snapshot or a memory timeline, or a folder holds one."""
+    return any(_kind(source) in {*KINDS, Kind.MEMORY_TIMELINE} for source in candidates(path))
+
+
+def _kind(source: Source) -> Kind | None:
+    """What it begins as; None for what cannot be opened."""
+    try:
+        return sniff(read_head(source), source.name)
+    except InputError:
+        return None

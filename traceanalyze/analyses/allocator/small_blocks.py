@@ -1,0 +1,80 @@
+"""Small blocks that live nearly throughout and keep whole segments from the device (MEM115)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.allocator.composition import live_at
+from traceanalyze.analyses.allocator.results_patterns import SmallBlocks
+from traceanalyze.analyses.allocator.rounding import SMALL
+from traceanalyze.analyses.results import NotMeasured
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.allocator.curves import Curve
+    from traceanalyze.analyses.allocator.layout import Layout
+    from traceanalyze.analyses.allocator.lifetimes import Lifetimes
+    from traceanalyze.analyses.allocator.sites import Site
+    from traceanalyze.model.snapshot import SnapshotDevice
+
+COUNT, SHARE, AGE = 1000, 0.30, 0.90
+"""Blocks, their share of the live ones, and the share of the history they live (rules specification, own)."""
+HELD = 0.01
+"""Free bytes that they keep, of the reserved peak; own, as the avoidable bytes of fragmentation (D4)."""
+
+
+def small_blocks(
+    device: SnapshotDevice,
+    lives: Lifetimes,
+    layout: Layout,
+    curves: tuple[Curve, Curve],
+    sites: Sequence[Site],
+) -> SmallBlocks | NotMeasured:
+    """The small long-lived blocks of the peak, and what they alone keep reserved.
+
+    Args:
+        device: The allocator.
+        lives: Its blocks.
+        layout: Sizes of the blocks.
+        curves: Requested and reserved bytes.
+        sites: Of the stacks.
+    """
+    count = len(device.history)
+    if count <= 1:
+        return NotMeasured("no_memory_history")
+    active, reserved = curves
+    live = live_at(lives, active.peak[1])
+    age = np.minimum(lives.end[live], count) - np.maximum(lives.begin[live], 0)
+    small = (layout.size[live] < SMALL) & (age > AGE * count)
+    chosen = live[small]
+    if len(chosen) == 0:
+        return SmallBlocks(0, 0.0, 0, 0, "", flagged=False)
+    segments = device.segments
+    # Of segments given back since then nothing is said.
+    place = np.searchsorted(segments.address, lives.address[live], "right") - 1
+    known = (place >= 0) & (lives.address[live] < (segments.address + segments.size)[place])
+
+    def used(member: NDArray[np.bool_]) -> NDArray[np.int64]:
+        out = np.zeros(len(segments), np.int64)
+        np.add.at(out, place[member & known], layout.size[live[member & known]])
+        return out
+
+    theirs = used(small)
+    alone = (theirs > 0) & (used(~small) == 0)
+    held = int((segments.size - theirs)[alone].sum())
+    lines = np.bincount(lives.stack[chosen] + 1)
+    stack = int(lines.argmax()) - 1
+    share = len(chosen) / len(live)
+    return SmallBlocks(
+        count=len(chosen),
+        share=share,
+        segments=int(alone.sum()),
+        held=held,
+        line=sites[stack].line if stack >= 0 else "",
+        flagged=len(chosen) >= COUNT and share >= SHARE and held >= HELD * reserved.peak[0],
+    )

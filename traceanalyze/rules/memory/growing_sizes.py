@@ -1,0 +1,60 @@
+"""MEM105: requests grow from step to step, and so does the reserve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM105",
+    "growing-sizes",
+    confidence=Confidence.MEDIUM,
+    needs="N",
+    advice=("longest_first", "bucket_lengths", "expandable_segments"),
+    options={"steps": (3.0, "own: steps after the first; random lengths set a new record ever more rarely")},
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Requests grow from step to step, and so does the reserve.
+
+    What it finds
+        A line that asks for more than ever before in three or more steps after the first, where each time memory had
+        to be taken from the device.
+    Why it costs time
+        Blocks of earlier steps are too small to be used again: the reserve grows in pieces, and at the limit of the
+        device's memory the allocator waits for the device and tries again.
+    How it is measured
+        Growth and retries of the snapshot's history whose request is larger than all before with the same call stack.
+        The first step, which allocates in every program, is left out.
+    What to do
+        Run one batch of the largest size first; bucket or pad the lengths; `expandable_segments:True`.
+
+    References
+        Performance tuning guide (pre-allocate memory in case of variable input length); CUDA semantics.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    found = facts.allocator.growing
+    if isinstance(found, NotMeasured):
+        yield NotApplicable(found.reason)
+    elif found.steps >= options.number("steps"):
+        yield memory_finding(
+            Severity.MEDIUM if found.retries else Severity.LOW,
+            found.line,
+            found.steps,
+            Evidence("growing_steps", found.steps, "COUNT"),
+            Evidence("first_request", found.smallest, "MEMORY"),
+            Evidence("last_request", found.largest, "MEMORY"),
+            Evidence("amount", found.grown, "MEMORY"),
+        )

@@ -1,0 +1,59 @@
+"""MEM106: free blocks are too large to be used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM106",
+    "large-block-waste",
+    confidence=Confidence.LOW,
+    needs="N",
+    advice=("non_split_rounding",),
+    options={"growths": (2.0, "own: the first may be a change of phase")},
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Free blocks are too large to be used.
+
+    What it finds
+        Growth of the reserve for requests above `max_split_size_mb`, while a free block was larger by more than 20 MiB.
+    Why it costs time
+        Such blocks are never split, and are given away whole only to requests of nearly their size; so they lie idle
+        while the device's memory fills up.
+    How it is measured
+        Free blocks of the snapshot's history at every growth, against the request. Without `max_split_size_mb` blocks
+        are split, and there is nothing to find.
+    What to do
+        Raise `max_non_split_rounding_mb` (default 20), or leave `max_split_size_mb` out.
+
+    References
+        CUDA semantics: memory management.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    found = facts.allocator.oversized
+    if isinstance(found, NotMeasured):
+        yield NotApplicable(found.reason)
+    elif found.growths >= options.number("growths"):
+        yield memory_finding(
+            Severity.LOW,
+            found.line,
+            found.growths,
+            Evidence("count", found.growths, "COUNT"),
+            Evidence("request", found.request, "MEMORY"),
+            Evidence("hole", found.unused, "MEMORY"),
+            Evidence("amount", found.grown, "MEMORY"),
+        )

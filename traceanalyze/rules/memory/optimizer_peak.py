@@ -1,0 +1,75 @@
+"""MEM118: the optimizer makes the peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Phase
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.analyses.allocator.results import AllocatorAnalysis
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+_OPTIMIZER = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
+
+
+@rule(
+    "MEM118",
+    "optimizer-peak",
+    confidence=Confidence.MEDIUM,
+    needs="D",
+    advice=("lean_optimizer",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """The optimizer makes the peak.
+
+    What it finds
+        A peak of memory under `optimizer.step`, in a step after the first.
+    Why it costs time
+        The peak decides how large a batch can be; copies of all parameters at once raise it for an instant.
+    How it is measured
+        Place of the peak: of a snapshot by its annotations, else of the recorded totals by the phases of the step. The
+        first step, which makes the optimizer's state, says nothing.
+    What to do
+        `fused=True`, or `foreach=False`; a sharded optimizer (ZeRO-1, FSDP).
+
+    References
+        torch.optim; Understanding CUDA memory usage.
+    """
+    if facts.allocator is not None and facts.allocator.events > 1:
+        peak = _of_snapshot(facts.allocator)
+    elif facts.missing("M") is not None:
+        yield NotApplicable("no_memory_records")
+        return
+    else:
+        peak = _of_records(facts)
+    if peak:
+        yield memory_finding(Severity.INFO, "", 1, Evidence("peak", peak, "MEMORY"))
+
+
+def _of_snapshot(allocator: AllocatorAnalysis) -> int:
+    """Requested bytes of a peak inside an annotated optimizer; 0 elsewhere."""
+    peak, steps = allocator.moments[0], allocator.steps
+    second = 0 if isinstance(steps, NotMeasured) or len(steps) < 2 else steps[1].first
+    inside = any(name.startswith("Optimizer.step#") for name in peak.ranges)
+    return peak.requested if inside and peak.event >= second else 0
+
+
+def _of_records(facts: Facts) -> int:
+    """Allocated bytes of the headline device's peak in the phase of the optimizer; 0 elsewhere."""
+    memory, names = facts.analysis.memory, facts.analysis.steps.name
+    if isinstance(memory, NotMeasured) or isinstance(memory.peaks, NotMeasured):
+        return 0
+    for one in memory.peaks:
+        if one.device == facts.analysis.device and one.phase in _OPTIMIZER and one.step is not None:
+            return 0 if len(names) > 1 and one.step == names[0] else one.bytes
+    return 0

@@ -1,0 +1,66 @@
+"""MEM115: small long-lived blocks keep memory from the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "MEM115",
+    "small-long-lived",
+    confidence=Confidence.MEDIUM,
+    needs="N",
+    advice=("contiguous_buffer", "gradient_views"),
+    options={
+        "blocks": (1000.0, "rules specification, own"),
+        "of_live": (0.30, "rules specification, own: share of the live blocks"),
+        "held": (0.01, "own, of the reserved peak: as the avoidable bytes of MEM104"),
+    },
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Small long-lived blocks keep memory from the device.
+
+    What it finds
+        A thousand or more blocks below 1 MiB that live nearly throughout, spread over segments that nothing else keeps.
+    Why it costs time
+        A segment goes back to the device only as a whole, and is used only for small blocks: what is free in it is
+        lost, and thousands of tensors cost the host time in every step.
+    How it is measured
+        Blocks at the peak that live for 90 % of the snapshot's history, and the free bytes of the segments that only
+        they keep: 1 % of the reserved peak or more.
+    What to do
+        One contiguous buffer with views: flat parameters and gradients, `gradient_as_bucket_view`, foreach buffers.
+
+    References
+        CUDA semantics: memory management; DistributedDataParallel.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    found = facts.allocator.small
+    if isinstance(found, NotMeasured):
+        yield NotApplicable(found.reason)
+        return
+    reserved = max(moment.reserved for moment in facts.allocator.moments)
+    many = found.count >= options.number("blocks") and found.share >= options.number("of_live")
+    if many and found.held >= options.number("held") * reserved:
+        yield memory_finding(
+            Severity.INFO,
+            found.line,
+            found.count,
+            Evidence("blocks", found.count, "COUNT"),
+            Evidence("of_live", found.share, "SHARE"),
+            Evidence("segments", found.segments, "COUNT"),
+            Evidence("amount", found.held, "MEMORY"),
+        )
