@@ -13,6 +13,10 @@ def squared(number):
     return number * number, os.getpid()
 
 
+def inverse(number):
+    return 1 / number
+
+
 def killed_elsewhere(home):
     if os.getpid() != home:
         os._exit(1)
@@ -32,10 +36,30 @@ def test_large_ranks_go_two_at_a_time_at_most():
 
 
 def test_results_come_in_order_from_other_processes():
-    found = list(map_ranks(squared, [5, 3, 4], 2))
-    assert [value for value, _ in found] == [25, 9, 16]
-    assert os.getpid() not in {process for _, process in found}
-    assert [value for value, _ in map_ranks(squared, [5, 3, 4], 1)] == [25, 9, 16]
+    numbers = list(range(9))
+    found = list(map_ranks(squared, numbers, 2))
+    assert [value for value, _ in found] == [number * number for number in numbers]
+    # This process begins with the first; the last is the other's, which starts at the end.
+    assert found[0][1] == os.getpid() != found[-1][1]
+    assert len({process for _, process in found}) == 2
+    assert {process for _, process in map_ranks(squared, numbers, 1)} == {os.getpid()}
+
+
+def test_two_ranks_are_done_side_by_side():
+    (_, here), (_, elsewhere) = map_ranks(squared, [1, 2], 2)
+    assert here == os.getpid() != elsewhere
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 3])
+def test_what_the_work_raises_is_raised(number):
+    with pytest.raises(ZeroDivisionError):
+        list(map_ranks(inverse, [number - place for place in range(4)], 2))
+
+
+def test_who_wants_no_more_results_waits_for_no_more_work():
+    results = map_ranks(squared, list(range(1000)), 2)
+    assert next(results) == (0, os.getpid())
+    results.close()
 
 
 def test_where_processes_die_this_one_does_the_work():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rules.make import judged
-from traceanalyze.api import load
+from traceanalyze.api import analyze, load
 from traceanalyze.rules.finding import Severity
 
 _RESNET = "kineto/kineto_tb/samples/resnet50_num_workers_"
@@ -44,3 +44,32 @@ def test_blocking_calls_that_cost_no_device_time_are_no_finding(shared_traces):
     """The host is blocked for 75 ms in 29 copies, but the device loses 2.1 ms of 465 (definitions §7)."""
     found = findings(shared_traces, "kineto/hta/trace_diff/control/control.json.gz")
     assert [one.rule for one in found if one.rule.startswith("SYN") and one.severity > Severity.LOW] == []
+
+
+def test_ranks_of_a_tuned_gpt_wait_for_one_host_and_communicate_no_more_than_they_must(shared_traces):
+    """Compute of all eight is equal to 1 %; rank 1 launches late, and the exposed time of the others is that wait."""
+    report = analyze(str(shared_traces / "kineto/modded_nanogpt/2025-12-11_NorMuonOptimsAndFixes"))
+    (one,) = report.run_findings
+    assert (one.rule, one.sentence, one.scope.ops) == ("RNK102", "compute_and_host", ("rank 1",))
+    assert [each.rule for rank in report.ranks for each in rank.findings if each.rule.startswith("COM")] == []
+
+
+@pytest.mark.parametrize("name", ["h100/Falconsai", "mi300/Falconsai", "mi300/gaunernst", "h100/gaunernst"])
+def test_where_the_host_is_late_no_faster_kernel_is_advised(shared_traces, name):
+    (path,) = (shared_traces / "kineto/tracelens").glob(f"{name}*")
+    found = findings(shared_traces, path)
+    assert found[0].rule == "HST101"
+    assert [one.rule for one in found if one.rule.startswith("KRN")] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "hta/critical_path/alexnet/benchmark_result_2869224_1695835535_trace.json.gz",
+        "tracelens/perf_model/normalization/normalization_layer_test.json.gz",
+        "tracelens/inference/sglang_decode/capture_bs_32_rank0.json.gz",
+    ],
+)
+def test_loading_libraries_and_capturing_graphs_is_no_slow_host(shared_traces, path):
+    found = [one for one in findings(shared_traces, f"kineto/{path}") if one.rule == "HST101"]
+    assert [(one.sentence, one.saving) for one in found] == [("first_use", None)]

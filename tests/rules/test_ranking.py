@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.rules.make import busy, facts_of, half, program
+from traceanalyze.api import load
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity
 from traceanalyze.rules.rule import rule
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 US = 1000
 STEP = 2_000_000
 """ns; four of them."""
@@ -65,7 +68,14 @@ def test_the_same_time_is_saved_once(facts):
 
 def test_a_finding_that_others_have_mostly_explained_is_not_told(facts):
     safe = rule_of("BBB101", saving(400, (0, 400)))
-    assert savings(facts, safe, rule_of("AAA101", saving(500, (0, 500)), confidence=Confidence.LOW)) == {"BBB101": 400}
+    low = rule_of("AAA101", saving(480, (0, 480)), confidence=Confidence.LOW)
+    assert savings(facts, safe, low) == {"BBB101": 400}
+
+
+def test_what_others_leave_of_a_finding_is_told_where_it_is_a_twentieth_of_the_step(facts):
+    safe = rule_of("BBB101", saving(400, (0, 400)))
+    low = rule_of("AAA101", saving(600, (0, 600)), confidence=Confidence.LOW)
+    assert savings(facts, safe, low) == {"BBB101": 400, "AAA101": 200}
 
 
 def test_a_particular_rule_comes_before_a_general_one(facts):
@@ -133,3 +143,36 @@ def test_a_healthy_program_is_idle_for_less_than_a_tenth():
     """What the cases call healthy."""
     facts = facts_of(program(busy).trace())
     assert facts.share(facts.idle_mean(*range(12))) < 0.1
+
+
+def test_what_only_adds_to_another_rule_is_told_beside_it_alone(facts):
+    """Advice on launches means nothing where other findings explain what the launches seemed to cost."""
+    hint = rule_of("CCC101", Finding(), beside="BBB101")
+    slow = rule_of("BBB101", saving(400, (0, 400)), order=1)
+    sync = rule_of("AAA101", saving(400, (0, 400)))
+    assert {one.rule for one in told(facts, hint, slow)} == {"BBB101", "CCC101"}
+    assert {one.rule for one in told(facts, hint, slow, sync)} == {"AAA101"}
+    # The user has chosen the hint without the rule it belongs to.
+    assert {one.rule for one in told(facts, hint)} == {"CCC101"}
+
+
+def test_kernels_beside_others_save_the_time_they_have_for_themselves():
+    """Two streams compute in half of each step: without one of them the other takes as long."""
+    b = program(busy)
+    for number in range(4):
+        b.launch(number * 2000 + 6, 5, number * 2000 + 1000, 500, stream=9)
+        b.launch(number * 2000 + 12, 5, number * 2000 + 1500, 480, stream=9)
+    kernels = Finding(saving=1900 * US, bound=1900 * US, draws="compute", intervals=times((0, 2000)))
+    alone = savings(facts_of(program(busy).trace()), rule_of("AAA101", kernels))["AAA101"]
+    beside = savings(facts_of(b.trace()), rule_of("AAA101", kernels))["AAA101"]
+    assert beside == pytest.approx(0.51 * alone, rel=0.05)
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("gpu_*/*.json.gz")), ids=lambda path: path.parent.name)
+def test_no_finding_saves_more_than_there_is_of_its_time(path):
+    (trace,) = load(path).traces
+    facts = facts_of(trace)
+    for one in evaluate(facts, plan()).findings:
+        whole = facts.amount_of(one.draws)
+        assert (one.saving or 0) <= (one.bound or one.saving or 0)
+        assert whole is None or (one.bound or 0) <= whole

@@ -60,7 +60,7 @@ def test_sentences_have_texts_and_are_given_their_values(each):
     sentences = {key: text for key, text in texts().messages.items() if re.fullmatch(rf"finding_{each.id}(_\w+)?", key)}
     assert f"finding_{each.id}" in sentences
     for text in sentences.values():
-        assert {name for _, name, _, _ in string.Formatter().parse(text) if name} <= labels
+        assert {name for _, name, _, _ in string.Formatter().parse(text) if name} <= labels | {"per"}
     assert {f"evidence_{label}" for label in labels} <= set(texts().terms)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from tests.simulate.more_faults import MORE
 from tests.simulate.workload import MS
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def _fault(*moves: str) -> Callable[[Callable[[Workload, float], Workload]], Cal
 def with_faults(workload: Workload) -> Workload:
     """The workload after all its faults."""
     for fault in workload.faults:
-        workload = FAULTS[fault.name].apply(workload, fault.size)
+        apply = MORE[fault.name] if fault.name in MORE else FAULTS[fault.name].apply
+        workload = apply(workload, fault.size)
     return workload
 
 

@@ -39,11 +39,21 @@ NAMES = {
 }
 
 
-def kernel_name(kind: str, vendor: str, functor: str = "") -> str:
+SINGLE = {
+    "matmul": {"nvidia": "ampere_sgemm_128x64_tn", "amd": "Cijk_Ailk_Bljk_S_B_Bias_HA_S_SAV_UserArgs_MT64x64x16_SN"},
+    "attention": {"nvidia": "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel::Params)"},
+    "attention_backward": {
+        "nvidia": "fmha_cutlassB_f32_aligned_64x64_k64_sm80(PyTorchMemEffAttention::AttentionBackwardKernel::Params)"
+    },
+}
+"""Kernels that are others in single precision."""
+
+
+def kernel_name(kind: str, vendor: str, functor: str = "", dtype: str = "") -> str:
     """Name of a kernel; `functor` fills the template where it has a place for it."""
     if vendor == "ascend":
         return npu_name(kind, functor)
-    by_vendor = NAMES[kind]
+    by_vendor = SINGLE.get(kind, {}) if dtype == "float" and vendor in SINGLE.get(kind, {}) else NAMES[kind]
     return by_vendor.get(vendor, by_vendor.get("", "")).replace("{}", functor)
 
 

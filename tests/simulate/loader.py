@@ -27,7 +27,9 @@ class Workers:
         ahead = loader.workers * loader.prefetch
         asked = self._taken[index - ahead] if index >= ahead else 0
         free = self._ready[index - loader.workers] if index >= loader.workers else 0
-        self._ready.append(max(asked, free) + self.cost(index))
+        # New workers begin when the last batch was taken, and none of the old ones is ahead.
+        anew = self._taken[-1] + self.restart(index) if self._taken and self.restart(index) else 0
+        self._ready.append(max(asked, free, anew) + self.cost(index))
         return self._ready[-1]
 
     def take(self, now: int) -> None:
@@ -38,4 +40,10 @@ class Workers:
         """Time to make a batch."""
         workload = self._workload
         nominal = scattered(workload.loader.cost, 0.05, workload.seed, "batch", self._rank, index)
-        return on_grid(nominal, workload.tick)
+        late = workload.ranks.slow_batches if self._rank == workload.ranks.slow_rank else 0
+        return on_grid(nominal + late, workload.tick)
+
+    def restart(self, index: int) -> int:
+        """Time to start the workers before this batch."""
+        loader = self._workload.loader
+        return loader.restart if index and index % 5 == 0 else 0

@@ -10,7 +10,7 @@ from tests.simulate.streams import on_grid
 if TYPE_CHECKING:
     from tests.simulate.host import Host
 
-_BLOCK, _SEGMENT = 512, 2 * 2**20
+_BLOCK = 512
 _BASE = 0x7F00_0000_0000
 
 
@@ -19,8 +19,9 @@ class Allocator:
 
     def __init__(self, host: Host, allocated: int, reserved: int) -> None:
         self._host = host
+        self._segment = host.workload.device.segment
         self.allocated = allocated
-        self.reserved = _rounded(max(allocated, reserved), _SEGMENT)
+        self.reserved = _rounded(max(allocated, reserved), self._segment)
         self._next = _BASE + self.allocated
 
     def allocate(self, size: int) -> tuple[int, int]:
@@ -29,7 +30,7 @@ class Allocator:
         missing = self.allocated + size - self.reserved
         if missing > 0:
             self._host.call("cudaMalloc", "alloc", self._host.workload.host.allocate)
-            self.reserved += _rounded(missing, _SEGMENT)
+            self.reserved += _rounded(missing, self._segment)
         self.allocated += size
         address, self._next = self._next, self._next + size
         self._record(address, size)
@@ -46,7 +47,7 @@ class Allocator:
         host = self._host
         done = host.launched_done() + on_grid(host.workload.host.wake, host.workload.tick)
         host.call("cudaFree", "alloc", host.workload.host.allocate, done)
-        self.reserved = _rounded(self.allocated, _SEGMENT)
+        self.reserved = _rounded(self.allocated, self._segment)
 
     def _record(self, address: int, size: int) -> None:
         host = self._host

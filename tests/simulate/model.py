@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tests.simulate.kernels import kernel_name
@@ -45,6 +45,8 @@ class Kernel:
     bytes: int
     blocks: int
     threads: int = 128
+    misaligned: bool = False
+    """A product with a size that is no multiple of 8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,8 @@ class Builder:
 
     def kernel(self, kind: str, flops: int, moved: int, functor: str = "") -> Kernel:
         """A kernel; its grid follows from the bytes that it moves."""
-        return Kernel(kind, kernel_name(kind, self.vendor, functor), flops, moved, max(1, moved // 65_536))
+        name = kernel_name(kind, self.vendor, functor, self.model.dtype)
+        return Kernel(kind, name, flops, moved, max(1, moved // 65_536))
 
     def tensor(self, *dims: int) -> Tensor:
         return Tensor(dims, self.model.dtype)
@@ -103,6 +106,7 @@ class Builder:
         left, right = self.tensor(rows, inner), self.tensor(inner, columns)
         moved = left.bytes + right.bytes + self.tensor(rows, columns).bytes
         kernel = self.kernel("matmul", 2 * rows * inner * columns, moved, "Mm" if bias is None else "Addmm")
+        kernel = replace(kernel, misaligned=any(size % 8 for size in (rows, inner, columns)))
         if bias is None:
             return Op("aten::mm", (left, right), (kernel,))
         return Op("aten::addmm", (bias, left, right, "1", "1"), (kernel,))
@@ -131,6 +135,16 @@ class Builder:
         back = Op(f"{name}_backward", (x, x), (kernel,)) if inputs == 1 else Op("aten::view", (x,))
         return Layer(Op(name, (x,) * inputs, (kernel,)), node, (back,), (), x.bytes if inputs == 1 else 0)
 
+    def activation_function(self, width: int) -> tuple[Layer, ...]:
+        """GELU, or as many operators as it is written out in."""
+        if self.model.activation == 1:
+            return (self.pointwise("aten::gelu", "GeluBackward0", width, "GeluCUDAKernelImpl"),)
+        names = ("aten::tanh", "aten::exp", "aten::sigmoid", "aten::erf")
+        return tuple(
+            self.pointwise(names[place % 4], "TanhBackward0", width, "GeluCUDAKernelImpl")
+            for place in range(self.model.activation)
+        )
+
     def norm(self) -> Module:
         """`nn.LayerNorm`."""
         width = self.model.hidden
@@ -151,8 +165,46 @@ class Builder:
         )
         return Module("LayerNorm", "torch/nn/modules/normalization.py(229): forward", (layer,))
 
-    def attention(self) -> Layer:
-        """Scaled dot-product attention, the flash kernel."""
+    def attention(self) -> tuple[Layer, ...]:
+        """Scaled dot-product attention."""
+        return (self._flash(),) if self.model.attention == "fused" else self._plain()
+
+    def _plain(self) -> tuple[Layer, ...]:
+        """Scores, scaling, softmax and values, each a kernel that goes through memory."""
+        m = self.model
+        heads, width = m.batch * m.heads, m.hidden // m.heads
+        scores = self.tensor(heads, m.sequence, m.sequence)
+        wide, high = self.tensor(heads, m.sequence, width), self.tensor(heads, width, m.sequence)
+        moved = scores.bytes + 2 * wide.bytes
+        product = self.kernel("matmul", 2 * scores.elements * width, moved, "Mm")
+        scale = self.kernel("elementwise", scores.elements, 2 * scores.bytes, "MulFunctor")
+        softmax = self.kernel("softmax", 5 * scores.elements, 2 * scores.bytes)
+        softmax_back = self.kernel("softmax_backward", 4 * scores.elements, 3 * scores.bytes)
+
+        def bmm(left: Tensor, right: Tensor) -> Op:
+            return Op("aten::bmm", (left, right), (product,))
+
+        return (
+            Layer(bmm(wide, high), "BmmBackward0", (bmm(high, scores), bmm(scores, wide)), (), scores.bytes),
+            Layer(
+                Op("aten::mul", (scores, "0.125"), (scale,)),
+                "MulBackward0",
+                (Op("aten::mul", (scores, "0.125"), (scale,)),),
+                (),
+                scores.bytes,
+            ),
+            Layer(
+                Op("aten::_softmax", (scores, "-1", "False"), (softmax,)),
+                "SoftmaxBackward0",
+                (Op("aten::_softmax_backward_data", (scores, scores), (softmax_back,)),),
+                (),
+                scores.bytes,
+            ),
+            Layer(bmm(scores, wide), "BmmBackward0", (bmm(scores, wide), bmm(wide, high)), (), wide.bytes),
+        )
+
+    def _flash(self) -> Layer:
+        """The flash kernel."""
         m = self.model
         q = self.tensor(m.batch, m.heads, m.sequence, m.hidden // m.heads)
         flops, moved = 4 * m.batch * m.sequence**2 * m.hidden, 4 * q.bytes
@@ -178,12 +230,12 @@ class Builder:
         gelu = Module(
             "GELU",
             "torch/nn/modules/activation.py(734): forward",
-            (self.pointwise("aten::gelu", "GeluBackward0", 4 * width, "GeluCUDAKernelImpl"),),
+            self.activation_function(4 * width),
         )
         attend = Module(
             "Attention",
             "model.py(38): forward",
-            (self.linear(width, 3 * width), self.attention(), self.linear(width, width)),
+            (self.linear(width, 3 * width), *self.attention(), self.linear(width, width)),
         )
         mlp = Module(
             "MLP", "model.py(52): forward", (self.linear(width, 4 * width), gelu, self.linear(4 * width, width))

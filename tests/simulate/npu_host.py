@@ -72,7 +72,8 @@ class NpuHost(Host):
         """Launch a kernel, and the change of layout before it if the device needs one."""
         device, host = self.workload.device, self.workload.host
         api, product = described(kernel.name).api, kernel.kind == "matmul"
-        duration = self._duration(kernel, key) + (device.matmul_extra if product else 0)
+        extra = device.scalar_extra if described(kernel.name).core == "AI_CPU" else 0
+        duration = self._duration(kernel, key) + (device.matmul_extra if product else extra)
         parts = [(kernel, duration)]
         if product and device.layout_change:
             name = f"trans_TransData_{self._layout_changes}"

@@ -58,6 +58,8 @@ class Streams:
         device, ranks = self.workload.device, self.workload.ranks
         ideal = max(kernel.flops / device.flops, kernel.bytes / device.bandwidth) * 1e9
         slow = ranks.slow_by if self.rank == ranks.slow_rank else 1.0
+        if kernel.kind == "matmul" and kernel.misaligned:
+            ideal *= device.misaligned
         nominal = round((device.floor + ideal) * slow)
         duration = scattered(nominal, device.spread, self.workload.seed, "kernel", self.rank, *key)
         return round(duration / self.workload.tick) * self.workload.tick

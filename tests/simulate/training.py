@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,13 @@ from tests.simulate.host import Host
 from tests.simulate.loader import Workers
 from tests.simulate.meeting import Meeting, Met
 from tests.simulate.memory import Allocator
+from tests.simulate.mistakes import fill_with_zeros, read_norm, search_unused, work_beside
 from tests.simulate.model import Builder, Layer, Module, Op, Tensor, layers_of
 from tests.simulate.npu_host import NpuHost
 from tests.simulate.optimizer import OPTIMIZERS
-from tests.simulate.schedule import AUTOGRAD, SIDE, Collective, Step, Work
-from tests.simulate.streams import COMM, COMPUTE, SIDE_STREAM, on_grid
+from tests.simulate.running import run_inside, run_op
+from tests.simulate.schedule import AUTOGRAD, Collective, Step, Work
+from tests.simulate.streams import COMM, COMPUTE, on_grid
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -52,6 +54,9 @@ class Training:
         self._collectives = 0
         self._sequence = 100
         self._bucket: list[Tensor] = []
+        self._reduces = True
+        ranks = workload.ranks
+        self._pause = workload.script.pause + (ranks.slow_pause if rank == ranks.slow_rank else 0)
 
     def run(self) -> Generator[Meeting, Met, None]:
         """All steps, then the profiler stops and waits for the device."""
@@ -83,17 +88,21 @@ class Training:
         start = host.now
         with host.annotation(f"ProfilerStep#{number}"):
             if script.side_kernels:
-                self._side(script.side_kernels)
+                work_beside(host, self._builder, self._parameters, script.side_kernels)
             if script.barrier:
                 yield from self._barrier()
             self._load()
             with self._frame("train.py(41): step"):
                 self._to_device()
                 self._zero_grad()
-                ran = self._forward()
-                self._read_loss(script.items)
-                host.spend(script.pause)
-                yield from self._backward(ran)
+                for micro in range(script.micro_steps):
+                    self._reduces = micro == script.micro_steps - 1 or not script.no_sync
+                    ran = self._forward()
+                    self._read_loss(script.items)
+                    host.spend(self._pause)
+                    search_unused(host)
+                    yield from self._backward(ran)
+                read_norm(host, self._builder, self._parameters)
                 yield from self._optimize()
                 for _ in range(script.device_syncs):
                     with self._frame("torch/cuda/__init__.py(1040): synchronize"):
@@ -111,16 +120,6 @@ class Training:
         before, self.host.phase = self.host.phase, name
         yield
         self.host.phase = before
-
-    def _side(self, kernels: int) -> None:
-        """A second thread, say a moving average of the weights, at its own pace."""
-        weight = max(self._parameters, key=lambda each: each.elements)
-        moved = 3 * weight.bytes
-        op = Op("aten::lerp_", (weight, weight), (self._builder.kernel("elementwise", 0, moved, "LerpFunctor"),))
-        with self.host.beside(SIDE):
-            for _ in range(kernels):
-                self.host.spend(20 * self.workload.host.python)
-                self._op(op, SIDE_STREAM)
 
     def _barrier(self) -> Generator[Meeting, Met, None]:
         host = self.host
@@ -156,6 +155,9 @@ class Training:
     def _to_device(self) -> None:
         model, script = self.workload.model, self.workload.script
         batch = Tensor((model.batch, model.sequence + 1), "long int")
+        if script.pin:
+            with self.host.op("aten::pin_memory", (batch,)):
+                self.host.spend(script.pin)
         with self.host.op("aten::to", (batch,)), self.host.op("aten::_to_copy", (batch,)):
             with self.host.op("aten::empty_strided"):
                 pass
@@ -168,14 +170,22 @@ class Training:
     def _zero_grad(self) -> None:
         with self._phase("optimizer"), self.host.annotation("Optimizer.zero_grad#AdamW.zero_grad"):
             self.host.python()
+            if self.workload.script.zero_fill:
+                fill_with_zeros(self.host, self._builder, self._parameters)
 
     def _forward(self) -> list[_Ran]:
         counts: dict[str, int] = {}
         ran: list[_Ran] = []
         with self._phase("forward"):
             for module in (self._network, self._loss):
-                self._module(module, counts, ran)
+                with self._wrapped(module):
+                    self._module(module, counts, ran)
         return ran
+
+    def _wrapped(self, module: Module) -> AbstractContextManager[None]:
+        """DDP marks the forward pass of what it wraps, once gradients are accumulated."""
+        marked = module is self._network and self.workload.script.micro_steps > 1
+        return self.host.annotation("DistributedDataParallel.forward") if marked else nullcontext()
 
     def _module(self, module: Module, counts: dict[str, int], ran: list[_Ran]) -> None:
         number = counts[module.kind] = counts.get(module.kind, -1) + 1
@@ -195,21 +205,8 @@ class Training:
         with self.host.op(layer.forward.name, layer.forward.inputs) as found:
             found.sequence = self._sequence
             block = self._memory.allocate(layer.keeps)
-            self._inside(layer.forward, COMPUTE)
+            run_inside(self.host, layer.forward)
         return _Ran(layer, found, block)
-
-    def _op(self, op: Op, stream: int = COMPUTE) -> None:
-        with self.host.op(op.name, op.inputs):
-            self._inside(op, stream)
-
-    def _inside(self, op: Op, stream: int) -> None:
-        for each in op.inside:
-            if isinstance(each, Op):
-                self._op(each, stream)
-            elif each.kind == "memset":
-                self.host.memset(each, op.name)
-            else:
-                self.host.launch(each, op.name, stream)
 
     def _read_loss(self, times: int) -> None:
         for _ in range(times):
@@ -240,7 +237,7 @@ class Training:
             outer.sequence = inner.sequence = ran.op.sequence
             outer.forward_of = ran.op
             for op in ran.layer.backward:
-                self._op(op)
+                run_op(host, op)
 
     def _accumulate(self, parameters: tuple[Tensor, ...], *, last: bool) -> Generator[Meeting, Met, None]:
         host, ranks = self.host, self.workload.ranks
@@ -257,7 +254,7 @@ class Training:
     def _reduce(self) -> Generator[Meeting, Met, None]:
         ranks, elements = self.workload.ranks, sum(each.elements for each in self._bucket)
         self._bucket = []
-        if ranks.count == 1:
+        if ranks.count == 1 or not self._reduces:
             return
         if ranks.strategy == "ddp":
             yield from self._collective("all_reduce", elements, elements)
@@ -268,24 +265,31 @@ class Training:
     def _collective(self, kind: str, taken: int, given: int) -> Generator[Meeting, Met, None]:
         """One collective on the communication stream; it begins when this rank's gradients are ready."""
         host, ranks, tick = self.host, self.workload.ranks, self.workload.tick
+        listed = ranks.lists and kind == "all_gather"
+        gather = "c10d::allgather_" if listed else "c10d::_allgather_base_"
         op_name = {"all_reduce": "c10d::allreduce_", "reduce_scatter": "c10d::_reduce_scatter_base_"}
         meant = Collective(kind, taken, given, self.workload.model.dtype, self._collectives)
         self._collectives += 1
-        with host.op(op_name.get(kind, "c10d::_allgather_base_")), host.op("record_param_comms") as op:
-            op.collective = meant
-            host.make_wait(COMM, COMPUTE)
-            call, asking = host.begin_collective(kind)
-        start = host.streams.begin(COMM, call.start)
-        share = (ranks.count - 1) / ranks.count * (2 if kind == "all_reduce" else 1)
-        transfer = on_grid(ranks.latency + ranks.extra + round(share * meant.bytes / ranks.bandwidth * 1e9), tick)
-        met = yield Meeting(start, transfer)
-        host.streams.run(COMM, start, met.end - start)
+        with host.op(op_name.get(kind, gather)):
+            with host.op("record_param_comms") as op:
+                op.collective = meant
+                host.make_wait(COMM, COMPUTE)
+                call, asking = host.begin_collective(kind)
+            start = host.streams.begin(COMM, call.start)
+            share = (ranks.count - 1) / ranks.count * (2 if kind == "all_reduce" else 1)
+            moved = round(share * meant.bytes / ranks.bandwidth * 1e9)
+            met = yield Meeting(start, on_grid(ranks.latency + ranks.extra + moved, tick))
+            host.streams.run(COMM, start, met.end - start)
+            for _ in range(ranks.count if listed else 0):
+                part = meant.bytes // ranks.count
+                copied = self._builder.kernel("elementwise", 0, 2 * part, "direct_copy")
+                run_op(host, Op("aten::copy_", (), (copied,)), COMM)
         kernel: Kernel = self._builder.kernel(kind, 0, 0)
         name = host.collective_name(kernel.name, meant.index)
         work = Work("comm", kind, name, COMM, start, met.end, call, asking, host.phase, 24, 544, meant.bytes)
         work.collective = meant
         if self.workload.device.vendor == "ascend":
-            work.tasks = collective_tasks(work, met.all_here, met.last, host.schedule.rank, ranks.count)
+            work.tasks = collective_tasks(work, met.all_here, met.last, host.schedule.rank, ranks.count, ranks.block)
         host.schedule.works.append(work)
 
     def _optimize(self) -> Generator[Meeting, Met, None]:
@@ -299,7 +303,7 @@ class Training:
         ):
             for op in OPTIMIZERS[self.workload.script.optimizer](self._builder, mine):
                 host.python()
-                self._op(op)
+                run_op(host, op)
             if ranks.count > 1 and ranks.strategy == "sharded":
                 total = sum(each.elements for each in mine)
                 yield from self._collective("all_gather", total, total * ranks.count)

@@ -18,6 +18,10 @@ class Model:
     batch: int = 8
     vocabulary: int = 8192
     dtype: str = "c10::BFloat16"
+    attention: str = "fused"
+    """`fused`, or `plain`: products, scaling and softmax one after the other."""
+    activation: int = 1
+    """Kernels that the activation function takes; several, where it is written out in operators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Loader:
     workers: int = 4
     prefetch: int = 2
     """Batches a worker may be ahead."""
+    restart: int = 0
+    """Starting the workers anew, after every fifth batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,18 @@ class Script:
     """Kernels a step that a second thread launches on its own stream."""
     barrier: bool = False
     """Ranks meet on the host (gloo) before every step."""
+    pin: int = 0
+    """Pinning a batch in the loop takes so long."""
+    norm_reads: int = 0
+    """Python after the norm of the gradients was read, if it is."""
+    zero_fill: bool = False
+    """Gradients are filled with zeros before every step."""
+    unused_search: int = 0
+    """DDP looks for unused parameters for so long."""
+    micro_steps: int = 1
+    """Forward and backward passes before the optimizer's step."""
+    no_sync: bool = True
+    """Gradients are reduced in the last of them only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +131,14 @@ class Device:
     spread: float = 0.03
     matmul_extra: int = 0
     """Every matrix product takes so much longer."""
+    misaligned: float = 1.0
+    """Products with a size that is no multiple of 8 take so many times as long."""
+    scalar_extra: int = 0
+    """Every kernel on the scalar processors takes so much longer (NPU)."""
     layout_change: int = 0
     """Before every matrix product a kernel brings its input into another layout, and takes so long (NPU)."""
+    segment: int = 2 * 2**20
+    """Memory is taken from the device in multiples of so many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +154,17 @@ class Ranks:
     latency: int = 12 * US
     extra: int = 0
     """Every transfer takes so much longer."""
+    lists: bool = False
+    """Parameters are gathered into a list of tensors, one a rank, by copies."""
+    block: int = 1
+    """Ranks exchange multiples of so many bytes (NPU): 512 where the library cuts messages well."""
     slow_rank: int = 0
     slow_by: float = 1.0
     """Kernels of the slow rank take so many times as long."""
+    slow_batches: int = 0
+    """Its batches take so much longer to make."""
+    slow_pause: int = 0
+    """Its host stops for so long in every step, and no event tells why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
         collectives=collective_waits(ranks, groups),
         waits=rank_waits(ranks, groups, rows),
         stragglers=stragglers(ranks, groups, rows),
-        imbalance=imbalance(ranks, steps, rows),
+        imbalance=imbalance(ranks, steps, rows, groups),
         clocks=clock_offsets(ranks, groups),
         links=links(ranks),
     )

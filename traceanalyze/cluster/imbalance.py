@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.cluster.exposed_wait import exposed_wait
 from traceanalyze.cluster.results import Imbalance
 
 if TYPE_CHECKING:
@@ -14,17 +15,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.cluster.results import RankSummary
+    from traceanalyze.cluster.results import MatchedGroup, RankSummary
 
 QUANTITIES = {"compute": ("compute",), "compute_and_host": ("compute", "dispatch", "data_loading")}
 
 
 def imbalance(
-    ranks: Sequence[RankSummary], steps: Sequence[str], rows: NDArray[np.int64]
+    ranks: Sequence[RankSummary], steps: Sequence[str], rows: NDArray[np.int64], groups: Sequence[MatchedGroup] = ()
 ) -> tuple[Imbalance, ...] | NotMeasured:
-    """(max - mean) / mean over ranks, by step and then over steps, of what all ranks recorded."""
+    """(max - mean) / mean over ranks, by step and then over steps, of what all ranks recorded.
+
+    Equal work for all would shorten a step by (max - mean) at most, and by no more than the ranks wait on average.
+    """
     if rows.shape[1] == 0:
         return NotMeasured("no_common_steps")
+    waited = exposed_waits(groups, len(ranks), rows.shape[1])
+    if not isinstance(waited, NotMeasured):
+        waited = waited.sum(axis=0) // len(ranks)
     found = []
     for what, parts in QUANTITIES.items():
         if any(part not in rank.parts for rank in ranks for part in parts):
@@ -36,6 +43,7 @@ def imbalance(
             ]
         )
         mean = amount.mean(axis=0)
+        excess = amount.max(axis=0) - np.ceil(mean).astype(np.int64)
         over = np.where(mean > 0, (amount.max(axis=0) - mean) / np.maximum(mean, 1), 0.0)
         total = amount.sum(axis=1)
         high, low, count = int(total.argmax()), int(total.argmin()), len(steps)
@@ -51,6 +59,23 @@ def imbalance(
                 high=int(total[high]) // count,
                 low=int(total[low]) // count,
                 steps=count,
+                excess=int(excess.sum()) // count,
+                gain=waited if isinstance(waited, NotMeasured) else int(np.minimum(excess, waited).sum()) // count,
             )
         )
     return tuple(found) or NotMeasured("no_device_events")
+
+
+def exposed_waits(groups: Sequence[MatchedGroup], ranks: int, steps: int) -> NDArray[np.int64] | NotMeasured:
+    """(ranks, steps) ns of waiting with nothing beside it, over all groups that are complete."""
+    whole = [one for one in groups if one.complete and one.synchronising.any()]
+    if not whole:
+        return NotMeasured("ranks_missing" if groups else "no_matched_collectives")
+    found = np.zeros((ranks, steps), np.int64)
+    for one in whole:
+        for step in range(steps):
+            chosen = np.flatnonzero(one.synchronising & (one.step == step))
+            if len(chosen):
+                last = int(one.wait[chosen].sum(axis=0).argmin())
+                found[list(one.members), step] += exposed_wait(one, chosen, last)
+    return found

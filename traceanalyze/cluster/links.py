@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,14 +18,17 @@ from traceanalyze.cluster.results import Link, LinkTraffic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from traceanalyze.analyses.context import Context
-    from traceanalyze.cluster.results import RankSummary
+    from traceanalyze.cluster.results import Group, RankSummary
 
 SLOW = 0.05
 """Bandwidth so far below the others is slow (rule RNK103)."""
 LEAST_TRANSFERS = 10
 LEAST_LINKS = 3
 """Fewer of a kind have no usual bandwidth."""
+_NETWORK = re.compile(r"RDMA|ROCE", re.IGNORECASE)
 _MOST_RANKS = 2**20
 """Numbers beyond stand for no rank."""
 
@@ -63,14 +67,42 @@ def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
     )
 
 
+def networked_groups(
+    context: Context, events: NDArray[np.int64], groups: Sequence[Group], of: NDArray[np.int64]
+) -> frozenset[str] | None:
+    """Labels of the groups that have collectives with tasks over a network (RDMA); None where no task is recorded.
+
+    Args:
+        context: of the rank.
+        events: positions of its collectives in `Context.device`.
+        groups: its groups.
+        of: group of each collective.
+    """
+    trace = context.trace
+    column = trace.events.fields.get("part_of")
+    if column is None or not {"transport", "link_type"} & set(trace.events.fields):
+        return None
+    row, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
+    over = np.zeros(len(row), np.bool_)
+    for name in ("transport", "link_type"):
+        code = argument(context, name, row)
+        over[code >= 0] |= trace.strings.lookup(
+            code[code >= 0].astype(np.int32), lambda text: _NETWORK.search(text) is not None
+        ).astype(np.bool_)
+    far = np.isin(context.device.row[events], owner[over])
+    return frozenset(groups[number].label for number in np.unique(of[far]).tolist())
+
+
 def links(ranks: Sequence[RankSummary]) -> tuple[Link, ...] | NotMeasured:
     """All pairs of all recordings, slowest of each kind first; slow ones are marked where enough tell what is usual."""
     sums: dict[tuple[str, int, int], _Sum] = {}
+    seen: dict[tuple[str, int, int], int] = {}
     for rank in ranks:
         for one in rank.links:
             key = one.link, one.source, one.target
             before = sums.get(key, _Sum(0, 0, 0))
             sums[key] = _Sum(before.transfers + one.count, before.bytes + one.bytes, before.time + one.time)
+            seen[key] = seen.get(key, 0) + 1
     if not sums:
         return NotMeasured("no_collective_tasks")
     found: list[Link] = []
@@ -82,7 +114,7 @@ def links(ranks: Sequence[RankSummary]) -> tuple[Link, ...] | NotMeasured:
             usual = median(others) if len(others) >= LEAST_LINKS - 1 else 0.0
             below = 1 - mine.rate / usual if usual and mine.time else 0.0
             slow = below if below >= SLOW and mine.transfers >= LEAST_TRANSFERS else None
-            found.append(Link(key[1], key[2], link, *mine, slow))
+            found.append(Link(key[1], key[2], link, *mine, slow, seen[key]))
     return tuple(sorted(found, key=lambda one: (one.link, one.bytes / one.time if one.time else 0.0, one.source)))
 
 

@@ -5,91 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from traceanalyze.cluster.one_rank import PHASES, Group, KernelTime, LinkTraffic, RankCollectives, RankSummary
 
+if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.results import NotMeasured
 
-PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc")
-"""What can make a rank late. All but the last are exclusive parts of its step; `gc` is the idle time in recorded
-pauses of the garbage collector and lies inside the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankCollectives:
-    """Collectives of one rank in the order in which its program asked for them; columns of equal length."""
-
-    group: NDArray[np.int64]
-    """Position in `RankSummary.groups`."""
-    kind: NDArray[np.int64]
-    """Position in `model.collectives.TYPES`."""
-    bytes: NDArray[np.int64]
-    """-1 where not recorded."""
-    step: NDArray[np.int64]
-    """Row of the step whose marker asked for it; -1 for none."""
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    """Absolute (Unix) time, as the rank's own clock tells it; so is `start`."""
-    exposed: NDArray[np.int64]
-    """Time in which nothing but communication ran, each instant given to one collective (definitions §4)."""
-    moved: NDArray[np.int64]
-    """Time in which some plane moved data; -1 where the tasks are not recorded."""
-    waited_for: NDArray[np.int64]
-    """Rank inside the group that the longest wait of its tasks was for; -1 where not recorded."""
-
-    def __len__(self) -> int:
-        return len(self.group)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A process group as one rank knows it."""
-
-    label: str
-    """Its ranks (`0-7`) or its name; empty where nothing tells."""
-    ranks: tuple[int, ...]
-    """Empty where unknown."""
-    size: int
-    """0 where unknown; never more than what is proven."""
-
-
-@dataclass(frozen=True, slots=True)
-class LinkTraffic:
-    """Transfers between two ranks over one kind of link, as one rank recorded them."""
-
-    source: int
-    target: int
-    """Ranks inside the group of the collective."""
-    link: str
-    count: int
-    bytes: int
-    time: int
-    """Sum of the durations of the transfers."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankSummary:
-    """All that the comparison needs of one rank: small, and fit to be sent between processes."""
-
-    rank: int | None
-    label: str
-    world_size: int | None
-    steps: tuple[str, ...]
-    """Names of the steps."""
-    marked: bool
-    """False: the one window is the whole trace."""
-    complete: NDArray[np.bool_]
-    step_time: NDArray[np.int64]
-    parts: Mapping[str, NDArray[np.int64]]
-    """By step: `communication`, and `PHASES` but those that the recording cannot tell."""
-    groups: tuple[Group, ...]
-    collectives: RankCollectives
-    links: tuple[LinkTraffic, ...]
-    group_names: Mapping[str, tuple[int, ...]]
-    """Process groups that the header lists."""
+__all__ = [
+    "PHASES",
+    "ClockOffset",
+    "Cluster",
+    "CollectiveWait",
+    "Group",
+    "Imbalance",
+    "KernelTime",
+    "Link",
+    "LinkTraffic",
+    "MatchedGroup",
+    "RankCollectives",
+    "RankSummary",
+    "RankWait",
+    "Stop",
+    "Straggler",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +140,9 @@ class Straggler:
     wait: int
     """Mean wait of the other ranks of the group, ns a step."""
     exposed: int
-    """Of it what no compute hides, at least: their exposed time in these collectives beyond the transfer."""
+    """Of it what no compute hides: what their collectives are exposed longer than those of the straggler."""
+    exposed_of: tuple[tuple[int, int], ...]
+    """The same of each rank of the group, by its position in `Cluster.ranks`; 0 of the straggler."""
     share: float
     """Of their mean step."""
     last: float
@@ -230,6 +172,10 @@ class Imbalance:
     low: int
     """Their means, ns a step."""
     steps: int
+    excess: int = 0
+    """Mean over steps of (max - mean): what equal work could save at most, ns a step."""
+    gain: int | NotMeasured | None = None
+    """Of it what the ranks spend waiting with nothing beside it, ns a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +205,8 @@ class Link:
     time: int
     slow: float | None
     """How far its bandwidth is below the median of the other links of its kind; None where not below."""
+    recordings: int = 1
+    """Ranks that recorded transfers over it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,9 @@ def workers_for(sizes: Sequence[int | None]) -> int:
 def map_ranks(work: Callable[[Item], Made], items: Sequence[Item], workers: int) -> Iterator[Made]:
     """Results in the order of the items. Each worker has one item at a time.
 
-    Where no worker can be started, or one is killed, this process does what is left.
+    This process is one of the workers: it takes items from the front, the others from the end, until they meet. So it
+    works while they start, and none only waits with its memory. Where no other can be started, or one is killed, it
+    does what is left.
 
     Args:
         work: a function at the top level of a module; raises what the caller is to see.
@@ -42,11 +44,17 @@ def map_ranks(work: Callable[[Item], Made], items: Sequence[Item], workers: int)
     from multiprocessing import get_context
 
     done = 0
+    # Forked children of a process with threads may hang; fresh ones cannot.
+    pool = ProcessPoolExecutor(workers - 1, mp_context=get_context("spawn"))
     try:
-        # Forked children of a process with threads may hang; fresh ones cannot.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            for made in pool.map(work, items):
-                yield made
-                done += 1
+        elsewhere = [pool.submit(work, item) for item in reversed(items[1:])]
+        yield work(items[0])
+        done = 1
+        for item in items[1:]:
+            future = elsewhere.pop()
+            yield work(item) if future.cancel() else future.result()
+            done += 1
     except (BrokenProcessPool, OSError):
         yield from map(work, items[done:])
+    finally:
+        pool.shutdown(cancel_futures=True)

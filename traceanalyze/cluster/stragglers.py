@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.cluster.exposed_wait import exposed_wait
 from traceanalyze.cluster.results import PHASES, Straggler
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _of_group(ranks: Sequence[RankSummary], one: MatchedGroup, rows: NDArray[np.
     if not recurs or waited == 0:
         return None
     steps = rows.shape[1]
-    bare = np.clip(one.exposed[chosen] - one.transfer[chosen, None], 0, wait)
+    bare = exposed_wait(one, chosen, least)
     position = one.members[least]
     time = sum(int(ranks[member].step_time[rows[member]].sum()) for member in others)
     phase, excess = late_because(ranks, position, others, rows)
@@ -62,7 +63,8 @@ def _of_group(ranks: Sequence[RankSummary], one: MatchedGroup, rows: NDArray[np.
         position=position,
         label=ranks[position].label,
         wait=waited // (len(others) * steps),
-        exposed=int(bare.sum() - bare[:, least].sum()) // (len(others) * steps),
+        exposed=int(bare.sum()) // (len(others) * steps),
+        exposed_of=tuple((one.members[place], int(bare[place]) // steps) for place in range(len(one.members))),
         share=waited / time if time else 0.0,
         last=last,
         steps_last=steps_last,

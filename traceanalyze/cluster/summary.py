@@ -16,8 +16,10 @@ from traceanalyze.analyses.ownership import ownership
 from traceanalyze.analyses.results import IdleCauses, NotMeasured
 from traceanalyze.analyses.steps import owners
 from traceanalyze.analyses.work import argument
-from traceanalyze.cluster.links import link_traffic
+from traceanalyze.cluster.kernels import kernel_times
+from traceanalyze.cluster.links import link_traffic, networked_groups
 from traceanalyze.cluster.results import Group, RankCollectives, RankSummary
+from traceanalyze.cluster.settings import environment, recording
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Mode
@@ -62,6 +64,12 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         collectives=_collectives(context, events, of),
         links=link_traffic(context),
         group_names=dict(trace.groups),
+        host=trace.origin.host,
+        device=next((one.name for one in trace.devices if context.devices and one.id == context.devices[0]), ""),
+        recorded=recording(context),
+        environment=environment(context),
+        kernels=kernel_times(context),
+        networked=networked_groups(context, events, groups, of),
     )
 
 

@@ -80,6 +80,7 @@ def rank_sample(
         ended=trace.base_ns + int((events.ts + events.dur).max()) if len(events) else 0,
         findings=None if counted is None else counted.by_rule,
         places=() if counted is None else counted.places,
+        summary=None if counted is None else counted.summary,
     )
 
 

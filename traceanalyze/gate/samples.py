@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from traceanalyze.cluster.results import RankSummary
     from traceanalyze.gate.explain import Explain
     from traceanalyze.gate.findings import Place
     from traceanalyze.gate.timings import Values
@@ -77,6 +78,8 @@ class RankSample:
     """Rule → findings; None where rules were not run."""
     places: tuple[Place, ...] = ()
     """Findings with a source line."""
+    summary: RankSummary | None = None
+    """What the rules about the ranks of a run need; None where rules were not run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.rules.config import RuleConfig, known_options, options_of
 from traceanalyze.rules.finding import Finding, NotApplicable, Scope
+from traceanalyze.rules.places import located
 from traceanalyze.rules.ranking import confidence_of, ranked
 from traceanalyze.rules.registry import chosen, every_rule
+
+NO_COLLECTIVES = "no_collective_metadata"
+"""Where there is no communication at all, there is nothing to miss."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +68,8 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
                         scope=_scope(each, facts),
                     )
                 )
-    return Outcome(ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules}), tuple(unjudged))
+    told = ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules})
+    return Outcome(tuple(located(one, facts) for one in told), tuple(unjudged))
 
 
 def _scope(each: Finding, facts: Facts) -> Scope:
@@ -78,6 +83,8 @@ def _said(facts: Facts, rule: Rule, options: Options) -> Iterator[Finding | NotA
     if facts.platform not in rule.platforms:
         return
     reason = facts.missing(rule.needs)
+    if reason == NO_COLLECTIVES and not facts.communicates:
+        return
     if reason is not None:
         yield NotApplicable(reason)
     else:

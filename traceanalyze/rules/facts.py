@@ -11,7 +11,8 @@ from traceanalyze import intervals
 from traceanalyze.analyses import idle
 from traceanalyze.analyses.results import IdleCauses, NotMeasured
 from traceanalyze.analyses.window import Window, window_of
-from traceanalyze.model.vocabulary import Cause, Mode
+from traceanalyze.model.columns import distinct_codes
+from traceanalyze.model.vocabulary import Cause, DeviceClass, Mode
 from traceanalyze.rules.finding import intervals_of
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Facts:
         self.allocator = allocator
         """What a snapshot of the same rank tells about the headline device, where there is one."""
         self._made: dict[Callable[[Facts], object], object] = {}
+        self._names: dict[tuple[EventKind, ...], tuple[NDArray[np.int64], NDArray[np.int32], dict[int, str]]] = {}
 
     def once(self, make: Callable[[Facts], Made]) -> Made:
         """What several rules derive from these facts, made when first asked for and dropped with the facts."""
@@ -113,6 +115,7 @@ class Facts:
         known = {
             "D": lambda: self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": lambda: len(context.calls) > 0,
+            "A": lambda: len(context.calls) > 0 and not context.queue_only,
             "O": lambda: len(context.host_rows) > 0,
             "P": lambda: context.frames.recorded,
             "H": lambda: "shapes" in fields,
@@ -123,6 +126,11 @@ class Facts:
             "E": lambda: self.context.trace.environment is not None,
         }
         return code in known and known[code]()
+
+    @cached_property
+    def communicates(self) -> bool:
+        """Whether any device work is communication."""
+        return bool((self.context.device.klass == DeviceClass.COMM).any())
 
     @cached_property
     def _has_kernel_table(self) -> bool:
@@ -180,12 +188,27 @@ class Facts:
         self, kinds: EventKind | Sequence[EventKind], test: re.Pattern[str] | Callable[[str], bool]
     ) -> NDArray[np.int64]:
         """Event rows of these kinds whose name fits (`search` of a pattern) and that begin in the windows, by time."""
-        trace, wanted = self.context.trace, [kinds] if isinstance(kinds, int) else list(kinds)
-        rows = np.flatnonzero(np.isin(self.context.kind, wanted))
+        trace = self.context.trace
+        rows, codes, texts = self.named((kinds,) if isinstance(kinds, int) else tuple(kinds))
         fits = test if callable(test) else lambda text: test.search(text) is not None
-        rows = rows[trace.strings.lookup(trace.events.name[rows], fits).astype(np.bool_)]
+        found = [code for code, text in texts.items() if fits(text)]
+        if not found:
+            return rows[:0]
+        wanted = np.zeros(len(trace.strings), np.bool_)
+        wanted[found] = True
+        rows = rows[wanted[codes]]
         rows = rows[self.inside(trace.events.ts[rows])]
         return rows[np.argsort(trace.events.ts[rows], kind="stable")]
+
+    def named(self, kinds: tuple[EventKind, ...]) -> tuple[NDArray[np.int64], NDArray[np.int32], dict[int, str]]:
+        """Event rows of these kinds in file order, the code of each one's name, and the names by code."""
+        if kinds not in self._names:
+            trace = self.context.trace
+            rows = np.flatnonzero(np.isin(self.context.kind, kinds))
+            codes = trace.events.name[rows]
+            distinct, _ = distinct_codes(codes, len(trace.strings))
+            self._names[kinds] = rows, codes, {code: trace.strings.text(code) for code in distinct.tolist()}
+        return self._names[kinds]
 
     def spans(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, 2) start and end of event rows."""
@@ -211,6 +234,7 @@ class Facts:
 _REASONS = {
     "D": "no_device_events",
     "L": "no_api",
+    "A": "no_cann_calls",
     "O": "no_host_ops",
     "P": "no_python",
     "H": "no_shapes",

@@ -7,25 +7,39 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.rules.evaluate import Outcome
 from traceanalyze.rules.finding import Finding, NotApplicable, Severity
-from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, MEDIUM, confidence_of
+from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, confidence_of
 from traceanalyze.rules.registry import every_rule
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from traceanalyze.cluster.results import Cluster
     from traceanalyze.rules.evaluate import Plan
+    from traceanalyze.rules.rule import Rule
 
 RANKS = "R"
 
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """The mean step of all ranks, which findings about ranks are measured by."""
+    """The mean step of all ranks, or of one, which findings are measured by."""
 
     time: int
 
     def share(self, amount: int) -> float:
         """Ns a step as a fraction of it."""
         return amount / self.time if self.time else 0.0
+
+    def small(self, saving: int) -> bool:
+        """Whether a saving is not worth a row."""
+        return saving < LEAST_NS or self.share(saving) < LEAST_SHARE
+
+    def severity(self, saving: int | None) -> Severity:
+        """By the share of a saving."""
+        if saving is None:
+            return Severity.INFO
+        share = self.share(saving)
+        return Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW
 
 
 def of_one_rank(outcome: Outcome) -> Outcome:
@@ -37,7 +51,8 @@ def of_one_rank(outcome: Outcome) -> Outcome:
 def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
     """Findings about the ranks of a run, most saving first, and the rules that could not be judged.
 
-    Savings of different rules are not made disjoint: a straggler and an imbalance may be one cause seen twice.
+    A straggler and an imbalance may be one cause seen twice: of two findings that save time of one class, the later one
+    (by the order of its rule) has only what the other leaves, and is not told where that is less than half.
     """
     step = RunStep(round(float(cluster.step_time.mean()))) if cluster.steps else RunStep(0)
     found: list[Finding] = []
@@ -49,8 +64,6 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
             if isinstance(each, NotApplicable):
                 unjudged.append(replace(each, rule=rule.id, slug=rule.slug))
                 continue
-            if each.saving is not None and rule.threshold and _small(each.saving, step):
-                continue
             found.append(
                 replace(
                     each,
@@ -58,19 +71,28 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
                     slug=rule.slug,
                     confidence=confidence_of(each, rule),
                     advice=each.advice or rule.advice,
-                    severity=_severity(each, step) if each.severity is None else each.severity,
                 )
             )
-    found.sort(key=lambda one: (one.saving is None, -(one.saving or 0), one.rule))
-    return Outcome(tuple(found), tuple(unjudged))
+    rules = {rule.id: rule for rule, _ in wanted.rules}
+    told = [
+        replace(one, severity=step.severity(one.saving) if one.severity is None else one.severity)
+        for one in _disjoint(found, rules)
+        if one.saving is None or not rules[one.rule].threshold or not step.small(one.saving)
+    ]
+    told.sort(key=lambda one: (one.saving is None, -(one.saving or 0), one.rule))
+    return Outcome(tuple(told), tuple(unjudged))
 
 
-def _small(saving: int, step: RunStep) -> bool:
-    return saving < LEAST_NS or step.share(saving) < LEAST_SHARE
-
-
-def _severity(one: Finding, step: RunStep) -> Severity:
-    if one.saving is None:
-        return Severity.INFO
-    share = step.share(one.saving)
-    return Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW
+def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:
+    """Findings of different rules that draw from one class: the first keeps its saving, the next what it leaves."""
+    claimed: dict[str, dict[str, int]] = {}
+    for one in sorted(found, key=lambda each: (rules[each.rule].order, -(each.confidence or 0), -(each.saving or 0))):
+        if not one.saving:
+            yield one
+            continue
+        before = claimed.setdefault(one.draws, {})
+        saving = max(0, one.saving - sum(amount for rule, amount in before.items() if rule != one.rule))
+        if saving < LEFT * one.saving:
+            continue
+        before[one.rule] = before.get(one.rule, 0) + saving
+        yield replace(one, saving=saving)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze import intervals
+from traceanalyze.rules.common.concurrent import shared_compute
+from traceanalyze.rules.common.late_host import with_late_host
 from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ LEAST_NS = 100_000
 HIGH, MEDIUM = 0.20, 0.05
 """Shares of the step from which on a finding is severe."""
 LEFT = 0.5
-"""A finding most of whose time others have explained is told by them."""
+"""A finding most of whose time others have explained is told by them, unless what is left is much."""
 PRESENT = 0.25
 """A finding holds in a step where it takes at least this part of its own mean."""
 
@@ -36,6 +38,9 @@ def ranked(found: Iterable[Finding], facts: Facts, rules: Mapping[str, Rule]) ->
     """Findings worth telling, most saving first; those that save no time after them, by severity."""
     ordered = sorted(_merged(found), key=lambda one: _claim(one, rules[one.rule]))
     kept = [one for one in _disjoint(ordered, facts) if _worth(one, facts, rules[one.rule])]
+    told = {one.rule for one in kept}
+    kept = [one for one in kept if rules[one.rule].beside in told or rules[one.rule].beside not in rules]
+    kept = [one for one in kept if rules[one.rule].unless not in told]
     judged = [one if one.severity is not None else replace(one, severity=_severity(one, facts)) for one in kept]
     return tuple(sorted(judged, key=_rank))
 
@@ -76,13 +81,16 @@ def _sum(first: int | None, second: int | None) -> int | None:
 def _disjoint(ordered: list[Finding], facts: Facts) -> list[Finding]:
     """Each finding keeps the time that none before it claimed, and what its class still has to give."""
     claimed, left, kept = intervals.EMPTY, {}, []
-    for one in ordered:
+    for each in ordered:
+        one = _bounded(_alone(each, facts), facts)
+        if one.draws == "compute" and one.intervals is not None and facts.share(one.saving or 0) >= LEAST_SHARE:
+            one = replace(one, saving=with_late_host(facts, one.intervals, one.saving or 0))
         part, mine = 1.0, one
         if one.intervals is not None:
             span = facts.clip(one.intervals)
             free = intervals.subtract(span, claimed)
             part = intervals.total(free) / max(intervals.total(span), 1)
-            if part < LEFT and one.saving:
+            if part < LEFT and one.saving and facts.share(round(one.saving * part)) < MEDIUM:
                 continue
             claimed = intervals.union(claimed, free)
             mine = replace(one, intervals=intervals_of(free.start, free.end))
@@ -98,6 +106,21 @@ def _disjoint(ordered: list[Finding], facts: Facts) -> list[Finding]:
             left[one.draws] = room - saving
         kept.append(replace(mine, saving=saving, bound=bound))
     return kept
+
+
+def _bounded(one: Finding, facts: Facts) -> Finding:
+    """The finding with a bound of no more than all time of its class."""
+    whole = facts.amount_of(one.draws)
+    return one if one.bound is None or whole is None else replace(one, bound=min(one.bound, whole))
+
+
+def _alone(one: Finding, facts: Facts) -> Finding:
+    """The finding without what other kernels run beside: the step is shorter by time of its own kernels only."""
+    if one.draws != "compute" or not one.saving or one.intervals is None:
+        return one
+    span = facts.clip(one.intervals)
+    beside = intervals.total(intervals.intersect(span, facts.once(shared_compute)))
+    return replace(one, saving=round(one.saving * (1 - beside / max(intervals.total(span), 1))))
 
 
 def _worth(one: Finding, facts: Facts, rule: Rule) -> bool:

@@ -59,9 +59,10 @@ class Rule:
     find: Callable[[Any, Options], Iterator[Finding | NotApplicable]]
     """Of `Facts`; rules about ranks (needs R) take the facts of all ranks."""
     needs: str
-    """Codes of what the profile must have: D device events, L runtime calls, O host operators, P Python functions,
-    H shapes, M memory records, N allocator snapshot, R all ranks, C collective metadata, E environment, K kernel
-    arguments. A rule that can do with less asks for less and looks itself."""
+    """Codes of what the profile must have: D device events, L runtime calls, A those of the runtime itself (not only of
+    the queue before it), O host operators, P Python functions, H shapes, M memory records, N allocator snapshot, R all
+    ranks, C collective metadata, E environment, K kernel arguments. A rule that can do with less asks for less and
+    looks itself."""
     advice: tuple[str, ...]
     """Keys of `advice_<key>`; `advice_<key>.cuda` and `.ascend` where the vendors differ."""
     options: Mapping[str, Option] = field(default_factory=dict)
@@ -74,6 +75,10 @@ class Rule:
     order: int = 0
     """Of two findings about the same time, that of the rule with the lower order keeps it; general rules, which explain
     what particular ones leave, have a positive one."""
+    beside: str = ""
+    """A rule whose findings this one only adds to: where that one was judged and is not told, nor is this one."""
+    unless: str = ""
+    """A rule that tells the same better: where it is told, this one is not."""
     doc: str = ""
 
     @property
@@ -106,6 +111,8 @@ def rule(
     rare: bool = False,
     threshold: bool = True,
     order: int = 0,
+    beside: str = "",
+    unless: str = "",
 ) -> Callable[[Callable[[Any, Options], Iterator[Finding | NotApplicable]]], Rule]:
     """Make a rule of a generator; `options` are name → (default, where the default comes from)."""
     if not _ID.fullmatch(code):
@@ -125,6 +132,8 @@ def rule(
             rare=rare,
             threshold=threshold,
             order=order,
+            beside=beside,
+            unless=unless,
             doc=getdoc(find) or "",
         )
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.rules.make import STEP, busy, program
+from tests.rules.memory.cases import simulated, snapshot
+from tests.simulate.allocator.programs import Loop
+from traceanalyze.analyses.allocator.results_patterns import Truncation
 from traceanalyze.readers.kineto import read_text
 
 
@@ -70,6 +73,7 @@ FIRES = {
     "CAP108": [program(busy)],
     "CAP109": [without_steps()],
     "CAP110": [program(busy, steps=2)],
+    "CAP111": [snapshot(truncation=Truncation(kind, 2**30)) for kind in ("full", "round", "late")],
 }
 
 SILENT = {
@@ -82,4 +86,6 @@ SILENT = {
     "CAP108": [program(fine)],
     "CAP109": [program(busy)],
     "CAP110": [program(busy, steps=3)],
+    # Recording that begins late is no truncation: the peak comes later.
+    "CAP111": [snapshot(), snapshot(simulated(Loop(), keep=500)), snapshot(events=1)],
 }

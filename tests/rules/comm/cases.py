@@ -9,6 +9,7 @@ from tests.rules.make import program
 from tests.rules.sequences import STEP, read_npu
 
 MB = 1 << 20
+DDP = "DistributedDataParallel.forward"
 NCCL = 20
 """Stream of communication."""
 
@@ -208,6 +209,53 @@ def npu_messages(count):
     return b
 
 
+def npu_transfers(*, size, over="SDMA", dur=40, link="HCCS", times=1):
+    """Collectives of 400 µs with ten transfers one after the other, of one size and over one kind of link."""
+    b = AscendBuilder()
+    for number in range(3):
+        at = number * STEP * times
+        b.step(number, at, STEP * times - 100)
+        b.kernel("aclnnMatMul_1", at + 100, 2000, op_type="MatMulV2", launch=at + 10)
+        parts = [(0, "Memcpy", at + 2200 + dur * part, dur, 1) for part in range(10)]
+        b.collective(f"hcom_allReduce__1_{number}_1", at + 2200, 10 * dur, parts)
+    for event in b.events:
+        if "transport type" in event.get("args", {}):
+            event["args"] |= {"size(Byte)": size, "transport type": over, "link type": link}
+    return read_npu(b)
+
+
+def npu_beside(under, alone):
+    """Transfers of 4 MB that take so many µs beside matrix products, and without."""
+    b = AscendBuilder()
+    for number in range(3):
+        at = number * STEP
+        b.step(number, at, STEP - 100)
+        b.kernel("aclnnMatMul_1", at + 100, 2000, op_type="MatMulV2", launch=at + 10)
+        first = [(0, "Memcpy", at + 200 + under * part, under, 1) for part in range(3)]
+        b.collective(f"hcom_allReduce__1_{number}_1", at + 200, 3 * under, first)
+        second = [(0, "Memcpy", at + 2200 + alone * part, alone, 1) for part in range(3)]
+        b.collective(f"hcom_allReduce__2_{number}_1", at + 2200, 3 * alone, second)
+    for event in b.events:
+        if "transport type" in event.get("args", {}):
+            event["args"]["size(Byte)"] = 4 * MB
+    return read_npu(b)
+
+
+def sharded(*, left, exposed, name="FullyShardedDataParallel.forward", kind="_allgather_base"):
+    """Compute, and gathers that are exposed for so many µs a step; so much of the memory is never used."""
+
+    def body(b, at, number):
+        b.annotation(name, at, 3000)
+        b.annotation("Optimizer.step#AdamW.step", at + 3700, 100)
+        b.memory(at + 5, 512, allocated=round((1 - left) * 80 * 2**30), reserved=round((1 - left) * 80 * 2**30))
+        compute(b, at, at + 20, 3000)
+        reduce(b, at + 30, at + 3020 + exposed - 900, 900, kind=kind, tid=2)
+
+    b = steps(body)
+    b.header["deviceProperties"] = [{"id": 0, "name": "Example GPU", "totalGlobalMem": 80 * 2**30}]
+    return b
+
+
 def steps(body):
     return program(body, length=STEP)
 
@@ -222,12 +270,21 @@ FIRES = {
     "COM105": [steps(buckets(last=True))],
     "COM106": [steps(gathered(as_list=True, cat=False)), steps(gathered(as_list=True, cat=True))],
     "COM107": [steps(waiting(wait=True))],
-    "COM108": [steps(beside(1.5))],
+    "COM108": [steps(beside(1.5)), npu_beside(400, 240)],
+    "COM109": [npu_transfers(size=1000)],
     "COM110": [LARGE],
+    "COM111": [
+        npu_transfers(size=2 * MB, over="RDMA", dur=400, link="ROCE"),
+        npu_transfers(size=2 * MB, over="RDMA", dur=4_100_000, link="ROCE", times=20_000),
+        replace(LARGE, environment={"HCCL_RDMA_TC": "133"}),
+        replace(LARGE, environment={"HCCL_RDMA_SL": "8"}),
+        replace(LARGE, environment={"HCCL_INTRA_ROCE_ENABLE": "1"}),
+    ],
     "COM112": [steps(gathering(790))],
     "COM113": [steps(driven(2, module=True))],
     "COM114": [steps(gloo("gloo:all_reduce", busy=False))],
     "COM115": [steps(pipeline(1500))],
+    "COM117": [sharded(left=0.5, exposed=800), sharded(left=0.05, exposed=0, name=DDP, kind="allreduce")],
     "COM118": [steps(normalised(30))],
 }
 SILENT = {
@@ -247,14 +304,33 @@ SILENT = {
         steps(waiting(wait=True, under="autograd::engine::evaluate_function: MyBackward")),
         steps(waiting(wait=True, tid=2)),
     ],
-    "COM108": [steps(beside(1.05))],
+    "COM108": [steps(beside(1.05)), npu_beside(250, 240), npu_beside(400, 400), npu_beside(230, 100)],
+    "COM109": [
+        npu_transfers(size=1024),
+        npu_transfers(size=200),
+        npu_transfers(size=1000, over="RDMA", link="ROCE"),
+        npu_transfers(size=1000, link="ON_CHIP"),
+    ],
     "COM110": [
         read_npu(npu_messages(10 * MB)),
         replace(LARGE, environment={"HCCL_BUFFSIZE": "500"}),
+    ],
+    "COM111": [
+        npu_transfers(size=2 * MB, over="RDMA", dur=200, link="ROCE"),
+        npu_transfers(size=1000, over="RDMA", dur=400, link="ROCE"),
+        npu_transfers(size=2 * MB, dur=400),
+        replace(LARGE, environment={"HCCL_RDMA_TC": "132", "HCCL_RDMA_SL": "4"}),
+        replace(LARGE, environment={"HCCL_INTRA_ROCE_ENABLE": "1", "HCCL_INTRA_PCIE_ENABLE": "0"}),
     ],
     "COM112": [steps(gathering(100))],
     "COM113": [steps(driven(2, module=False)), steps(driven(1, module=True))],
     "COM114": [steps(gloo("gloo:barrier", busy=False)), steps(gloo("gloo:all_reduce", busy=True))],
     "COM115": [steps(pipeline(100)), steps(exposed(0.3))],
+    "COM117": [
+        sharded(left=0.1, exposed=800),
+        sharded(left=0.5, exposed=100),
+        sharded(left=0.5, exposed=800, name="Megatron.forward"),
+        sharded(left=0.5, exposed=0, name=DDP, kind="allreduce"),
+    ],
     "COM118": [steps(normalised(10)), steps(hidden)],
 }

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.ascend_builder import AscendBuilder
 from tests.rules.comm.cases import (
     MB,
     beside,
@@ -22,10 +23,11 @@ from tests.rules.comm.cases import (
     waiting,
 )
 from tests.rules.make import finding, judged
-from tests.rules.sequences import STEP
+from tests.rules.sequences import STEP, read_npu
 from tests.rules.test_faults import HEALTHY
+from tests.simulate.cost import with_slower_link
 from tests.simulate.simulate import simulate
-from tests.simulate.truth.summary import step_time, without_faults
+from tests.simulate.truth.summary import step_time
 from tests.simulate.workload import Fault, Ranks
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
@@ -85,10 +87,10 @@ def test_a_cause_takes_the_time_before_exposed_communication_does():
 
 @pytest.mark.parametrize("size", [2, 4, 8])
 def test_exposed_communication_is_found_with_its_price(size):
-    """Against the simulation without the fault: one bucket, and a slower link."""
+    """Against the simulation in which gradients are reduced in buckets, over the same slow link."""
     plain = replace(HEALTHY, ranks=Ranks(count=2))
     workload = replace(plain, faults=(Fault("exposed_comm", size),))
-    true = (step_time(workload) - without_faults(workload)["exposed_comm"]) / workload.steps
+    true = (step_time(workload) - step_time(with_slower_link(plain, size))) / workload.steps
     found = judged(read_text(write(simulate(workload)[0], TODAY)), "COM").findings
     assert [one.rule for one in found] == ["COM101"]
     assert found[0].saving == pytest.approx(true, rel=0.2)
@@ -115,3 +117,17 @@ def test_collectives_without_description_cannot_be_judged(rule):
     said = judged(steps(body), rule)
     assert [(one.rule, one.reason) for one in said.not_applicable] == [(rule, "no_collective_metadata")]
     assert judged(steps(lambda b, at, number: b.launch(at, 3, at + 10, 3000)), rule).not_applicable == ()
+
+
+def test_where_tasks_are_recorded_waiting_for_other_ranks_is_no_saving():
+    """A collective of 1500 µs of which a transfer takes 500; there is room for all under the compute."""
+    b = AscendBuilder()
+    for number in range(3):
+        at = number * STEP
+        b.step(number, at, STEP - 100)
+        b.kernel("aclnnMatMul_1", at + 100, 2000, op_type="MatMulV2", launch=at + 10)
+        parts = [(0, "Notify_Wait", at + 2200, 1000, 1), (0, "Memcpy", at + 3200, 500, 1)]
+        b.collective(f"hcom_allReduce__1_{number}_1", at + 2200, 1500, parts)
+    found = finding(read_npu(b), "COM101")
+    assert {each.label: each.value for each in found.evidence}["wait_exposed"] == 1000 * US
+    assert (found.sentence, found.saving, found.bound) == ("waiting", 500 * US, 1500 * US)

@@ -50,6 +50,23 @@ def checkpointed(again, reserved):
     return b
 
 
+def tuned(*, allocations=20, tries=1, sizes=1):
+    """Convolutions of 3 ms in all a step; the first step allocates memory, and tries so many algorithms."""
+    b = steps([])
+    for number in range(4):
+        at = number * 4000.0
+        for part in range(allocations if number == 0 else 0):
+            b.api("cudaMalloc", at + 10 + 20 * part, 15)
+        for part in range(3):
+            t = at + 500 + 100 * part
+            side = 64 + 32 * (number if sizes > 1 else 0)
+            b.op("aten::cudnn_convolution", t, 90, **{"Input Dims": [[8, 3, side, side], [8, 3, 3, 3]]})
+            for attempt in range(tries if number == 0 and part == 0 else 1):
+                begin = at + 600 + 1000 * part + 100 * attempt
+                b.launch(t + 5 + 8 * attempt, 3, begin, 90 if tries > 1 else 900, name=f"cudnn_algorithm_{attempt}")
+    return b
+
+
 def convolutions(*, bias, norm="aten::batch_norm"):
     """Convolutions of 800 µs, the addition of their bias of 150 µs, and the operator that follows."""
     b = steps([])
@@ -81,6 +98,33 @@ def looping(count, op="aten::mul"):
     return b
 
 
+def made(op, between=False):
+    """A tensor of the host that takes 300 µs to copy while nothing else runs."""
+    b = steps([mm(1000)])
+    for number in range(4):
+        at = number * 4000.0 + 1500
+        b.op(op, at, 50)
+        if between:
+            b.op("aten::add", at + 55, 5)
+        b.op("aten::to", at + 65, 30)
+        b.op("aten::copy_", at + 66, 25)
+        b.copy(at + 70, 10, at + 85, 300, name="Memcpy HtoD (Pageable -> Device)", bytes=4 << 20)
+    return b
+
+
+def npu_sequence(*types):
+    """Steps of these kernels, 300 µs each, one after the other, three times."""
+    b = AscendBuilder()
+    for number in range(3):
+        at = number * 4000
+        b.step(number, at, 3900)
+        for part, kind in enumerate(types * 3):
+            begin = at + 100 + 310 * part
+            core = "AI_CORE" if kind.startswith("MatMul") else "AI_VECTOR_CORE"
+            b.kernel(f"aclnn{kind}_{part}", begin, 300, op_type=kind, core=core, launch=at + 10 + part)
+    return read_npu(b)
+
+
 def npu(core, dur):
     """Three steps with one operator of 2 ms on the AI Core and one on another core."""
     b = AscendBuilder()
@@ -100,11 +144,17 @@ FIRES = {
         steps([BMM, pointwise("mul", 100), pointwise("add", 100), SOFTMAX, BMM]),
         steps([BMM, pointwise("div", 100), SOFTMAX, pointwise("native_dropout", 100), BMM]),
     ],
-    "KRN105": [steps([mm(1000), *NORM, mm(500), *NORM]), steps([mm(500), *ROTARY, mm(500), *ROTARY])],
+    "KRN105": [
+        steps([mm(1000), *NORM, mm(500), *NORM]),
+        steps([mm(500), *ROTARY, mm(500), *ROTARY]),
+        npu_sequence("MatMulV2", "Add", "Mul"),
+        npu_sequence("Sort", "GatherV2", "Mul"),
+    ],
     "KRN106": [steps([mm(1000), *CHAIN])],
     "KRN107": [steps([mm(1000), TRANSPOSE, TRANSPOSE]), steps([mm(1000), CONTIGUOUS, CONTIGUOUS])],
+    "KRN108": [tuned()],
     "KRN109": [convolutions(bias=True)],
-    "KRN110": [steps([mm(1000), CAST, CAST])],
+    "KRN110": [steps([mm(1000), CAST, CAST]), made("aten::zeros"), made("aten::randn")],
     "KRN111": [steps([grid(0.3)])],
     "KRN112": [steps([mm(1000), GATHER, SCATTER])],
     "KRN113": [steps([mm(1000), cumsum(1024)])],
@@ -133,7 +183,12 @@ SILENT = {
         steps([BMM, *[BIG] * 2, SOFTMAX, BMM]),
         steps([Run("aten::_scaled_dot_product_flash_attention", 1500, kernel="flash_fwd_kernel")]),
     ],
-    "KRN105": [steps([BIG, pointwise("pow", 100), pointwise("mul", 100)]), steps([mm(3000), *NORM])],
+    "KRN105": [
+        steps([BIG, pointwise("pow", 100), pointwise("mul", 100)]),
+        steps([mm(3000), *NORM]),
+        steps([mm(500), pointwise("add", 100)] * 3),
+        npu_sequence("MatMulV2", "Mul", "Add"),
+    ],
     "KRN106": [
         steps([BIG, *CHAIN[:3], BIG]),
         steps([BIG, *(pointwise("mul", 150, [[2**n, 8]]) for n in range(3, 8))]),
@@ -143,8 +198,11 @@ SILENT = {
         steps([BIG, Run("aten::copy_", 150, kernel="void at::native::direct_copy_kernel_cuda")]),
         steps([BIG, Run("aten::conv_transpose2d", 500, kernel="cudnn_convTranspose_kernel")]),
     ],
+    "KRN108": [tuned(tries=8), tuned(allocations=0), tuned(sizes=4), steps([BIG])],
     "KRN109": [convolutions(bias=False), convolutions(bias=True, norm="aten::relu")],
     "KRN110": [
+        made("aten::stack"),
+        made("aten::zeros", between=True),
         steps([BIG, CONTIGUOUS]),
         steps([mm(3600), Run("aten::copy_", 50, kernel="copy", under="aten::_to_copy")]),
     ],

@@ -44,7 +44,9 @@ def test_its_masks_are_resized_in_float64(shared_traces):
     """`upsample_bilinear2d` of float64 masks; Python numbers, which are float64 on paper, are not counted."""
     (found,) = said(shared_traces, "pairs/sam_fast_ladder/10b61b*", "KRN117")
     assert found.scope.ops[0] == "aten::upsample_bilinear2d"
-    assert found.saving == pytest.approx(77_184_000 / 2, rel=0.01)
+    assert found.bound == pytest.approx(77_184_000 / 2, rel=0.01)
+    # The host is late in this trace, so some of it would be idle time.
+    assert 0.9 * found.bound < found.saving < found.bound
 
 
 def test_a_tuned_gpt_has_exposed_communication_and_no_graph_breaks(shared_traces):

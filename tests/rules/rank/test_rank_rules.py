@@ -17,9 +17,10 @@ from tests.simulate.workload import Fault, Model, Ranks
 from traceanalyze.cluster.compare import compare_ranks
 from traceanalyze.cluster.results import Group, LinkTraffic
 from traceanalyze.rules.config import RuleConfig
-from traceanalyze.rules.evaluate import plan
-from traceanalyze.rules.finding import Severity
+from traceanalyze.rules.evaluate import Outcome, plan
+from traceanalyze.rules.finding import Finding, Severity
 from traceanalyze.rules.of_run import evaluate_run
+from traceanalyze.rules.waiting import without_waiting
 
 MS = 1_000_000
 
@@ -76,11 +77,98 @@ def test_healthy_runs_have_no_finding(seed):
 
 
 def test_unequal_work_is_found_from_a_tenth_on():
-    (one,) = said(pair(0, 0, compute=(1 * MS, 2 * MS)), "RNK102").findings
+    (one,) = said(pair(MS, 0, compute=(1 * MS, 2 * MS)), "RNK102").findings
     # (2 - 1.5) / 1.5
     assert {each.label: each.value for each in one.evidence}["imbalance"] == pytest.approx(1 / 3)
-    assert one.saving is None
-    assert said(pair(0, 0, compute=(19 * MS, 21 * MS)), "RNK102").findings == ()
+    # With 1.5 ms on both, the step is half a millisecond shorter; that is also what both wait on average.
+    assert (one.saving, one.bound) == (MS // 2, MS // 2)
+    assert said(pair(MS, 0, compute=(19 * MS, 21 * MS)), "RNK102").findings == ()
+
+
+def test_unequal_work_saves_no_more_than_the_ranks_wait():
+    (one,) = said(pair(MS // 2, 0, compute=(1 * MS, 2 * MS)), "RNK102").findings
+    assert (one.saving, one.bound) == (MS // 4, MS // 2)
+    assert said(pair(0, 0, compute=(1 * MS, 2 * MS)), "RNK102").findings == ()
+
+
+def test_where_waiting_cannot_be_told_unequal_work_is_a_note_without_saving():
+    (one,) = said(
+        pair(MS, 0, group=Group("0-3", (0, 1, 2, 3), 4), world=4, compute=(1 * MS, 2 * MS)), "RNK102"
+    ).findings
+    assert (one.saving, one.bound, one.severity) == (None, MS // 2, Severity.LOW)
+
+
+def alternating(first, second):
+    """Two ranks of which each is the last in turn, over four steps; waits in ms."""
+    steps = tuple(f"ProfilerStep#{number}" for number in range(4))
+    waits = [[first if step % 2 else 0, 0 if step % 2 else second] for step in range(4)]
+    return [
+        rank(
+            number,
+            *[
+                (step, "all_reduce", 64, 10 * MS * step + MS - waits[step][number] * MS, 10 * MS * step + 2 * MS)
+                for step in range(4)
+            ],
+            steps=steps,
+            length=10 * MS,
+            compute=[(5 - waits[step][number]) * MS for step in range(4)],
+            communication=[(1 + waits[step][number]) * MS for step in range(4)],
+        )
+        for number in range(2)
+    ]
+
+
+def test_where_only_the_host_is_slower_no_balance_of_tokens_is_advised():
+    (one,) = said(pair(MS, 0, compute=(4 * MS, 4 * MS), dispatch=(0, 2 * MS), data_loading=(0, 0)), "RNK102").findings
+    assert (one.sentence, one.advice) == ("compute_and_host", ("diff_ranks",))
+    assert {each.label: each.value for each in one.evidence}["compute_alone"] == 0
+    assert one.saving == MS // 2
+
+
+def test_work_that_is_unequal_now_here_now_there_is_told_by_the_imbalance_alone():
+    (one,) = said(alternating(2, 2)).findings
+    assert (one.rule, one.saving) == ("RNK102", MS)
+
+
+@pytest.mark.parametrize("wait", [2, 4])
+def test_waiting_for_each_other_in_turn_is_no_saving_of_communication(wait):
+    """In half of the steps each rank waits so many ms; a transfer takes one."""
+    cluster = compare_ranks(alternating(wait, wait))
+    one = Finding(saving=(2 + wait) * MS // 2, draws="comm_exposed", rule="COM101", severity=Severity.HIGH)
+    for found in without_waiting([Outcome((one,))] * 2, cluster, plan()):
+        assert [each.saving for each in found.findings] == [MS]
+
+
+def test_savings_of_communication_without_waiting_stay():
+    cluster = compare_ranks(alternating(0, 0))
+    before = Outcome((Finding(saving=MS, draws="comm_exposed", rule="COM101", severity=Severity.MEDIUM),))
+    assert without_waiting([before] * 2, cluster, plan()) == [before] * 2
+
+
+def test_of_a_straggler_the_imbalance_is_not_told_again():
+    found = said(pair(MS, 0, compute=(1 * MS, 2 * MS))).findings
+    assert [one.rule for one in found] == ["RNK101"]
+
+
+@pytest.mark.parametrize(("size", "ranks"), [(1.5, 3), (2.0, 2)])
+def test_the_saving_is_what_the_run_gains_with_equal_work(size, ranks):
+    """The same work, spread over the ranks: all of them are slower by the mean."""
+    run = replace(workload(Fault("straggler", size)), model=Model(), ranks=Ranks(count=ranks))
+    (one,) = said(summaries(run), "RNK102").findings
+    mean = 1 + (size - 1) / ranks
+    device = run.device
+    equal = replace(
+        run,
+        faults=(),
+        device=replace(
+            device, flops=device.flops / mean, bandwidth=device.bandwidth / mean, floor=round(device.floor * mean)
+        ),
+    )
+    gained = sum(step.time for step in windows(simulate(run)[0])) - sum(
+        step.time for step in windows(simulate(equal)[0])
+    )
+    assert one.saving * run.steps == pytest.approx(gained, rel=0.2)
+    assert one.saving <= one.bound
 
 
 def test_a_slow_link_is_found_among_enough_of_its_kind():
@@ -88,6 +176,8 @@ def test_a_slow_link_is_found_among_enough_of_its_kind():
     links = tuple(LinkTraffic(0, target, "HCCS", 20, 1000, time) for target, time in ((1, 100), (2, 100), (3, 110)))
     (one,) = said([replace(ranks[0], links=links), ranks[1]], "RNK103").findings
     assert one.scope.ranks == (0, 3)
+    # 110 ns at 9 % less than usual, over three steps; all communication of these ranks is exposed.
+    assert (one.saving, one.bound) == (3, 3)
     assert said([replace(ranks[0], links=links[1:]), ranks[1]], "RNK103").findings == ()
     assert [one.reason for one in said(ranks, "RNK103").not_applicable] == ["no_collective_tasks"]
 

@@ -33,7 +33,7 @@ _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "A
     "COM107",
     "blocking-collective",
     confidence=Confidence.MEDIUM,
-    needs="DLO",
+    needs="DLAO",
     advice=("async_collective",),
     options={"part": (0.5, "rules specification, own: compute that follows, over the time of the collective")},
 )

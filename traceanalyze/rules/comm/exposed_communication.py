@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from traceanalyze import intervals
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import names_of
+from traceanalyze.rules.common.gradients import LAST_BUCKET, gradients, hideable
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from traceanalyze.rules.common.communication import Communicating
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.rule import Options
 
@@ -35,8 +37,10 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         The device only waits for data of other ranks.
     How it is measured
         Exposed communication of the partition (definitions §4). It can be hidden under compute that runs without
-        communication now, so the saving is the lesser of the two; at most, all of it. The time includes waiting for
-        ranks that come later, which no overlap removes: compare the ranks first.
+        communication now, so the saving is the lesser of the two; at most, all of it. Gradients are hidden by their
+        backward pass only, but for the last bucket of 25 MB, which is ready when that is over. The time includes
+        waiting for ranks that come later, which no overlap removes: compare the ranks first. Where the tasks of the
+        collectives are recorded (Ascend), time in which none of them moves data is told as waiting, and is no saving.
     What to do
         Data parallel: the defaults of DDP (`bucket_cap_mb`, `static_graph`, `gradient_as_bucket_view`), prefetching in
         FSDP, larger batches. Tensor parallel all-reduces lie on the critical path and can hardly be hidden.
@@ -51,8 +55,10 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     total = facts.mean(intervals.total(intervals.intersect(facts.windows, intervals.merge(work.start, work.end))))
     hidden = max(0, total - exposed)
     room = max(0, (facts.amount_of("compute") or 0) - hidden)
+    waiting = _waiting(facts, work)
+    saving, last = _saving(facts, work, exposed, room)
     yield Finding(
-        saving=min(exposed, room),
+        saving=min(exposed - (waiting or 0), saving),
         bound=exposed,
         draws="comm_exposed",
         intervals=intervals_of(*work.free),
@@ -61,7 +67,29 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
             Evidence("share", facts.share(exposed), "SHARE"),
             Evidence("overlap", hidden / total if total else 0.0, "SHARE"),
             Evidence("count", len(work), "COUNT"),
+            *((Evidence(LAST_BUCKET, last, "DURATION"),) if last else ()),
+            *(() if waiting is None else (Evidence("wait_exposed", waiting, "DURATION"),)),
         ),
+        sentence="" if waiting is None else "waiting",
         scope=Scope(ops=names_of(facts, facts.context.device.name[work.event], work.exposed)),
         count=len(work),
     )
+
+
+def _saving(facts: Facts, work: Communicating, exposed: int, room: int) -> tuple[int, int]:
+    """What compute could hide (of gradients what their backward pass could), and the last bucket, which it cannot."""
+    chosen = facts.once(gradients)
+    if not chosen.any():
+        return min(exposed, room), 0
+    hidden, last = hideable(facts, chosen)
+    rest = max(0, exposed - facts.length(work.exposed_spans(chosen)))
+    return min(hidden + rest, room), last
+
+
+def _waiting(facts: Facts, work: Communicating) -> int | None:
+    """Exposed time in which no collective moves data, ns a step; None where their tasks are not all recorded."""
+    parts = facts.context.collective_parts
+    if parts is None or not len(work) or not parts.recorded[work.event].all():
+        return None
+    moving = intervals.merge(parts.start, parts.end)
+    return facts.mean(intervals.total(intervals.subtract(work.free, moving)))

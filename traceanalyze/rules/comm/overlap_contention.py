@@ -9,9 +9,11 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.work import argument
+from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import computing, names_of, op_text
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.common.transfers import transfers
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
+_MB = 1 << 20
 _RUNS = 3
 """Of a kernel on each side, for a comparison."""
 
@@ -36,6 +39,9 @@ _RUNS = 3
     options={
         "slower": (0.20, "rules specification: kernels under communication against the same without"),
         "least_us": (20.0, "own: shorter kernels scatter by more"),
+        "sdma_gbs": (18.0, "msprof-analyze advisor: GB/s of a transfer between devices of one machine"),
+        "reached": (0.8, "msprof-analyze advisor: of it, beside matrix products"),
+        "large_mb": (1.0, "own: smaller transfers do not reach it in any case"),
     },
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -48,7 +54,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     How it is measured
         The same kernels (name, grid, shapes of the operator) of 20 µs or more, at least three under communication for
         more than half their time and three without any. The saving is what the former take longer than the median of
-        the latter; half of it is the estimate, as overlap costs something in any case.
+        the latter; half of it is the estimate, as overlap costs something in any case. On Ascend also transfers of 1 MB
+        or more between devices of one machine that reach less than 80 % of 18 GB/s beside matrix products, and a fifth
+        less than without; what they take longer than at 18 GB/s is the most.
     What to do
         Fewer channels or blocks for NCCL (`NCCL_MAX_CTAS`, `NCCL_MAX_NCHANNELS`), copies by the copy engine; compare
         with overlap switched off.
@@ -59,6 +67,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     work, comm = facts.once(computing), facts.once(communicating)
     if len(work) == 0 or len(comm) == 0:
         return
+    yield from _transfers(facts, options)
     covered = intervals.coverage(intervals.merge(comm.start, comm.end), work.start, work.end)
     long = work.time >= options.number("least_us") * 1000
     under, alone = long & (2 * covered > work.time), long & (covered == 0)
@@ -84,6 +93,39 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         ),
         scope=Scope(ops=names_of(facts, work.name[chosen], more)),
         count=int(chosen.sum()),
+    )
+
+
+def _transfers(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Transfers of the copy engine that are slow beside matrix products, where tasks are recorded."""
+    tasks, work = facts.once(transfers), facts.once(computing)
+    if tasks is None:
+        return
+    large = ~tasks.network & ~tasks.inside & (tasks.size >= options.number("large_mb") * _MB) & (tasks.time > 0)
+    products = work.group == KernelGroup.MATMUL
+    beside = intervals.coverage(
+        intervals.merge(work.start[products], work.end[products]), tasks.start, tasks.start + tasks.time
+    )
+    under, alone = large & (2 * beside > tasks.time), large & (beside == 0)
+    if int(under.sum()) < _RUNS:
+        return
+    rate, usual = (float(tasks.size[side].sum() / max(int(tasks.time[side].sum()), 1)) for side in (under, alone))
+    nominal = options.number("sdma_gbs")
+    if rate >= options.number("reached") * nominal or (alone.any() and rate * (1 + options.number("slower")) > usual):
+        return
+    time = facts.mean(int(tasks.time[under].sum()))
+    yield Finding(
+        bound=round(time * (1 - rate / nominal)),
+        draws="comm_exposed",
+        sentence="sdma",
+        evidence=(
+            Evidence("count", int(under.sum()), "COUNT", *tasks.longest(under)),
+            Evidence("bandwidth", rate, "NUMBER"),
+            Evidence("expected", nominal, "NUMBER"),
+        ),
+        scope=Scope(ops=("SDMA",)),
+        count=int(under.sum()),
+        severity=Severity.LOW,
     )
 
 

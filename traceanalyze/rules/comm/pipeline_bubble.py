@@ -45,7 +45,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     work = facts.once(communicating)
     if len(work) == 0:
         return
-    if not work.described:  # NCCL runs an all_to_all in a kernel of the same name.
+    if not work.described and facts.platform != "ascend":  # NCCL runs an all_to_all in a kernel of the same name.
         yield NotApplicable("no_collective_metadata")
         return
     chosen = work.of_kind("send", "recv", "send_recv")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze import intervals
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.facts import DISPATCH
 from traceanalyze.rules.finding import intervals_of
 
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 PYTHON_NS = 1_000_000
 """Stretches of Python shorter than this lie between operators, and belong to launching; longer ones are work."""
+LONG_NS, LONG_TIMES, MOST, PATTERN = 10_000_000, 100, 20, 3
+"""A gap of so much, and of so many times the median gap, is no slow launching: libraries are loaded or kernels compiled
+when they are first used, unless there are more than so many, or they come back in half of so many steps or more. So is
+one in which a graph is captured."""
+_BEGIN, _END = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Launching:
     """(n, 2) idle time in which the host was on its way to the next launch: dispatch, operators, Python in between."""
     gap: NDArray[np.int64]
     """Which of `Context.gaps` each of them lies in."""
+    first_use: NDArray[np.int64]
+    """(n, 2) idle time of that kind in gaps that are too long for it; not in `spans`, nor in `share`."""
 
     def bound(self, share: float, late: float) -> bool:
         """Whether the host cannot keep the queue filled."""
@@ -49,15 +58,50 @@ def launching(facts: Facts) -> Launching:
     seen = np.unique(pieces.gap)
     late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
-    chosen = (np.isin(pieces.cause, (*DISPATCH, Cause.HOST_OP)) | short) & (gaps.launch_end > gaps.start)[pieces.gap]
+    dispatch = np.isin(pieces.cause, (*DISPATCH, Cause.HOST_OP))
+    first = _first_use(facts, seen, dispatch)[pieces.gap]
+    chosen = (dispatch | short) & (gaps.launch_end > gaps.start)[pieces.gap] & ~first
     known = facts.analysis.launches
+    loading = intervals_of(*intervals.merge(pieces.start[dispatch & first], pieces.end[dispatch & first]))
     return Launching(
-        facts.share(facts.idle_mean(*DISPATCH, Cause.HOST_OP)),
+        facts.share(facts.idle_mean(*DISPATCH, Cause.HOST_OP) - facts.length(loading)),
         float(late[seen].mean()) if len(seen) else 0.0,
         None if isinstance(known, NotMeasured) else known.queue_depth_p50,
         intervals_of(pieces.start[chosen], pieces.end[chosen]),
         pieces.gap[chosen],
+        loading,
     )
+
+
+def _first_use(facts: Facts, seen: NDArray[np.int64], dispatch: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether each of `Context.gaps` is too long to be slow launching, or is for the capture of a graph.
+
+    Args:
+        facts: Of the rank.
+        seen: Gaps in the windows.
+        dispatch: Which pieces of idle time are launching.
+    """
+    gaps, pieces = facts.context.gaps, facts.pieces
+    launching_in = np.zeros(len(gaps), np.int64)
+    np.add.at(launching_in, pieces.gap[dispatch], (pieces.end - pieces.start)[dispatch])
+    length = gaps.end - gaps.start
+    usual = float(np.median(length[seen])) if len(seen) else 0.0
+    long: NDArray[np.bool_] = (length >= max(LONG_NS, LONG_TIMES * usual)) & (2 * launching_in >= length)
+    if _recurs(facts, intervals_of(gaps.start[long], gaps.end[long])):
+        long[:] = False
+    begin, end = (facts.spans(facts.rows(EventKind.API, name))[:, 0] for name in (_BEGIN, _END))
+    after = np.searchsorted(end, begin, "left")
+    closed = after < len(end)
+    captures = intervals.merge(begin[closed], end[after[closed]])
+    return long | (2 * intervals.coverage(captures, gaps.start, gaps.end) > length)
+
+
+def _recurs(facts: Facts, spans: NDArray[np.int64]) -> bool:
+    """Whether some stretches are a pattern: half of the steps have at least half as much of them as the mean step."""
+    if len(spans) > MOST:
+        return True
+    by_step = facts.by_step(spans)
+    return len(by_step) >= PATTERN and facts.recurs(by_step, max(1.0, float(by_step.mean()) / 2))
 
 
 def underused(facts: Facts, busy: float, other: float) -> float | None:

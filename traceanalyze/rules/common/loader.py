@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 LOADER = re.compile(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
 """Ranges in which torch's loader makes or waits for a batch."""
+WORKERS = re.compile(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
+"""Those in which it waits for its worker processes."""
 
 
 def single_process(facts: Facts, rows: NDArray[np.int64]) -> bool:

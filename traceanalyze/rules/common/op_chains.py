@@ -40,11 +40,13 @@ _LETTERS = (
     ("g", r"^aten::gelu$|^Gelu$"),
     ("N", r"^aten::native_layer_norm$|^LayerNorm(V\d)?$"),
     ("G", r"^aten::native_group_norm$|^GroupNorm"),
+    ("o", r"^aten::(sort|argsort)$|^(Sort|ArgSort)\w*$"),
+    ("x", r"^aten::(index|index_select|gather)$|^(GatherV\d|GatherElements\w*|IndexSelect|Index(V\d)?)$"),
     ("t", r"^aten::(copy_|_to_copy|clone|contiguous)$|^(Cast|TensorMove|ViewCopy|Transpose)$"),
 )
 _KNOWN = tuple((ord(letter), re.compile(pattern)) for letter, pattern in _LETTERS)
 OTHER, BREAK = ".", ";"
-"""Another operator; the end of what a thread launched."""
+"""Another operator; the end of what a thread launched in a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +78,17 @@ def chains(facts: Facts) -> Chains:
     order = np.lexsort((work.start, launched, track))
     letter = context.trace.strings.lookup(_label(facts), _letter).astype(np.uint8)[order]
     op, track = work.op[order], track[order]
+    step = np.searchsorted(context.all_steps.host_start, launched[order], "right")
     opens = np.ones(len(order), np.bool_)
     opens[1:] = (op[1:] != op[:-1]) | (op[1:] < 0)
     first = np.flatnonzero(opens)
-    new_track = np.flatnonzero(np.diff(track[first], prepend=track[:1])) if len(first) else first
-    codes = np.insert(letter[first], new_track, ord(BREAK))
-    at = np.insert(first, new_track, first[new_track])
+    opens = (track[1:] != track[:-1]) | (step[1:] != step[:-1])
+    anew = np.flatnonzero(opens[first[1:] - 1]) + 1 if len(first) else first
+    codes = np.insert(letter[first], anew, ord(BREAK))
+    at = np.insert(first, anew, first[anew])
     return Chains(
         codes.astype(np.uint8).tobytes().decode("latin-1"),
-        np.insert(order[first], new_track, -1),
+        np.insert(order[first], anew, -1),
         order,
         np.append(at, len(order)),
     )

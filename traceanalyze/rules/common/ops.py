@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 
 def names_under(facts: Facts, op: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:
     """Whether each operator (place in `Context.op_nest`, -1 for none), or one around it, has a name that fits."""
-    nest, trace = facts.context.op_nest, facts.context.trace
-    fits = re.compile(pattern)
-    found = np.zeros(len(op), np.bool_)
-    at = op.copy()
-    while (at >= 0).any():
-        here = np.flatnonzero(at >= 0)
-        names = trace.events.name[nest.row[at[here]]]
-        found[here] |= trace.strings.lookup(names, lambda text: fits.search(text) is not None).astype(np.bool_)
-        at[here] = nest.parent[at[here]]
-    return found
+    nest, trace, fits = facts.context.op_nest, facts.context.trace, re.compile(pattern)
+    fitting = [code for code, text in facts.named((EventKind.HOST_OP,))[2].items() if fits.search(text)]
+    if not fitting:
+        return np.zeros(len(op), np.bool_)
+    wanted = np.zeros(len(trace.strings), np.bool_)
+    wanted[fitting] = True
+    place = np.flatnonzero(wanted[trace.events.name[nest.row]])
+    # What lies under an operator follows it in the tree, up to its stop.
+    return contains(merge(place, nest.stop[place].astype(np.int64)), op)
 
 
 def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], pattern: str) -> NDArray[np.bool_]:

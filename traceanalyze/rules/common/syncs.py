@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.copies import DIRECTIONS, directions
+from traceanalyze.analyses.gc_pauses import SUSPECTED_NS
 from traceanalyze.analyses.syncs import blamed
-from traceanalyze.intervals import intersect, merge, union
+from traceanalyze.intervals import intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.ops import inside_ranges, names_under
 from traceanalyze.rules.common.without import without
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.rules.facts import Facts
+
+
+_AHEAD = 2
+"""From this multiple of the idle time at the calls on the sentence says that the saving has more in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +171,22 @@ def places(
 def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = False) -> Iterator[Finding]:
     """One finding on the chosen calls: what they cost together, the costliest places as evidence.
 
+    Long stretches that nothing recorded explains are left out, though a call drained the device before them: they are
+    pauses or work of their own.
+
     `with_use`: without the calls there is no value, hence none of the Python that follows while the device waits.
     """
     calls = facts.once(sync_calls)
     if not chosen.any():
         return
     start, end = facts.context.calls.start[calls.call], facts.context.calls.end[calls.call]
-    spans = calls.spans(chosen)
+    quiet = facts.idle(Cause.UNTRACED)
+    pause = quiet[:, 1] - quiet[:, 0] >= SUSPECTED_NS
+    spans = intervals_of(*subtract(facts.clip(calls.spans(chosen)), facts.clip(quiet[pause])))
     caused = facts.length(spans)
     removed = merge(start[chosen], end[chosen])
     if with_use:
-        after = facts.clip(facts.idle(Cause.UNTRACED))
+        after = facts.clip(quiet[~pause])
         removed = union(removed, intersect(after, merge(spans[:, 0], spans[:, 1])))
     gone = without(facts, removed)
     saving = max(caused, gone.saving)
@@ -193,6 +203,7 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
         bound=max(saving, blocked),
         draws="idle.sync",
         intervals=np.concatenate((spans, gone.idle)),
+        sentence="ahead" if saving >= _AHEAD * caused else "",
         evidence=(
             Evidence("idle", caused, "DURATION"),
             Evidence("count", int(chosen.sum()), "COUNT"),

@@ -2,20 +2,23 @@
 
 The host's program is moved forward by the time taken out of it, and every device event by as much as three things
 allow: its launch (it may have waited in the queue, too), the idle time before it, and the shift of the event before.
-Where the host still waits for the device, it goes on when the device is ready. Work of several streams that overlaps
+Where the host still waits for the device, it goes on when the device is ready; where it waits for a batch of the
+loader's workers, when that is there: no earlier than now. Work of several streams that overlaps
 moves together, so that what streams wait for each other for stays as it was.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses.idle import LAUNCH_LATENCY_NS
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.loader import WORKERS
 from traceanalyze.rules.finding import intervals_of
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 BETWEEN_KERNELS_NS = 1_500
 """What stays of a gap when the next kernel is there in time; typical of current devices."""
+WAITED_NS = 1_000_000
+"""Fetching a batch that is ready takes less: in a longer call the loop waited for the loader's workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class Without:
 class _Queue:
     """Events of the headline device by start, and the gaps before them."""
 
+    event: NDArray[np.int64]
+    """Position in `Context.device`."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     launch: NDArray[np.int64]
@@ -68,13 +75,21 @@ def queue(facts: Facts) -> _Queue:
     # What is left of a gap long after the launch has something else to wait for, and stays.
     reached = np.minimum(gaps.end, np.where(late, gaps.launch_end, gaps.start) + LAUNCH_LATENCY_NS)
     free[at[known]] = np.maximum(reached - gaps.start - BETWEEN_KERNELS_NS, 0)[late][known]
-    return _Queue(start, device.end[mine], launch, slack, free)
+    return _Queue(mine, start, device.end[mine], launch, slack, free)
 
 
-def without(facts: Facts, removed: Intervals) -> Without:
-    """What the steps would gain without some host time (a set); sync calls inside it go too, all others stay."""
-    work, _context = facts.once(queue), facts.context
-    start, end = _waits(facts, removed)
+def without(
+    facts: Facts, removed: Intervals, shorter: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+) -> Without:
+    """What the steps would gain without some host time, and with some device events shorter.
+
+    Args:
+        facts: of the rank.
+        removed: the host time, a set; sync calls inside it go too, all others stay.
+        shorter: positions in `Context.device`, by start, and by how many ns each of these events is shorter.
+    """
+    work = _with_shorter(facts.once(queue), shorter)
+    start, end, fixed = _waits(facts, removed)
     loss = np.zeros(len(start) + 1, np.int64)
     """How much less the host is ahead than the time taken out before, after so many waits."""
     gained, shift, before = np.cumsum(work.free), np.zeros(len(work.start), np.int64), 0
@@ -90,7 +105,9 @@ def without(facts: Facts, removed: Intervals) -> Without:
             start_at = before - (int(gained[low - 1]) if low else 0)
             shift[low:high] = np.minimum(np.minimum.accumulate(own), start_at) + gained[low:high]
             before = int(shift[high - 1])
-        if wait < len(start):
+        if wait < len(start) and fixed[wait]:
+            loss[wait + 1] = int(_until(removed, end[wait : wait + 1])[0])
+        elif wait < len(start):
             done = int(last[wait]) - 1
             finish = int(reach[done]) if done >= 0 else int(start[wait])
             host = int(_until(removed, end[wait : wait + 1])[0])
@@ -103,14 +120,29 @@ def without(facts: Facts, removed: Intervals) -> Without:
     return Without(_saved(facts, work, shift, removed, end, loss), intervals_of(*facts.clip(spans)))
 
 
-def _waits(facts: Facts, removed: Intervals) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sync calls that stay, by their end."""
+def _with_shorter(work: _Queue, shorter: tuple[NDArray[np.int64], NDArray[np.int64]] | None) -> _Queue:
+    """What an event is shorter by is as good as idle time before the one that follows it."""
+    if shorter is None:
+        return work
+    after = np.searchsorted(work.event, shorter[0]) + 1
+    inside = after < len(work.event)
+    free = work.free.copy()
+    np.add.at(free, after[inside], shorter[1][inside])
+    return replace(work, free=free)
+
+
+def _waits(facts: Facts, removed: Intervals) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Waits of the host that stay, by their end: sync calls, and waits for a batch, whose end is fixed."""
     context = facts.context
     sync = np.flatnonzero(context.is_sync)
-    start, end = context.calls.start[sync], context.calls.end[sync]
-    stays = ~intervals.contains(removed, start)
-    order = np.argsort(end[stays], kind="stable")
-    return start[stays][order], end[stays][order]
+    batch = facts.spans(facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), WORKERS))
+    batch = batch[batch[:, 1] - batch[:, 0] >= WAITED_NS]
+    start = np.concatenate((context.calls.start[sync], batch[:, 0]))
+    end = np.concatenate((context.calls.end[sync], batch[:, 1]))
+    fixed = np.arange(len(start)) >= len(sync)
+    stays = np.flatnonzero(~intervals.contains(removed, start))
+    order = stays[np.argsort(end[stays], kind="stable")]
+    return start[order], end[order], fixed[order]
 
 
 def _until(removed: Intervals, t: NDArray[np.int64]) -> NDArray[np.int64]:

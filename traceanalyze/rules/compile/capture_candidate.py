@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         "late": (0.20, "as HST101"),
         "least": (100.0, "own: kernels a step, below which there is little to capture"),
     },
+    beside="HST101",
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Every step launches the same kernels, one by one, and the host is too slow.

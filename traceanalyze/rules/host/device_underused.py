@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         "other": (0.50, "rules specification: data, sync, peers and untraced explain less than half of the idle time"),
     },
     rare=True,
+    unless="HST101",
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The device is busy less than half of the time.
@@ -36,7 +37,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         What each step costs besides (launches, Python, communication) is shared by few samples.
     How it is measured
         Busy time below half of the step, while waiting for data, sync calls, other processes and untraced work explain
-        less than half of the idle time. How much a larger batch gains cannot be told from the recording.
+        less than half of the idle time. How much a larger batch gains cannot be told from the recording. Where the host
+        launches too slowly, HST101 tells it alone.
     What to do
         A larger batch (and the learning rate that belongs to it). For inference of single requests it may be as it
         must.

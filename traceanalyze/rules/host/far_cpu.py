@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         "late": (0.20, "as HST101"),
     },
     rare=True,
+    beside="HST101",
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Launch calls take very different times.

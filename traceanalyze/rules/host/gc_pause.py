@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     options={
         "high_ms": (200.0, "msprof-analyze advisor: a pause this long is severe"),
         "least": (2.0, "rules specification: suspected pauses recur"),
+        "busy": (0.05, "own: of the step; a device that is hardly used waits for the program as a whole"),
     },
     rare=True,
 )
@@ -43,7 +44,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         and all wait for the slowest one in every collective.
     How it is measured
         Idle time of the device inside the pauses, and until the host is ahead again. Writing a checkpoint or an
-        evaluation outside of operators looks like a suspected pause.
+        evaluation outside of operators looks like a suspected pause; so does a program that hardly uses the device,
+        which is left out.
     What to do
         `gc.freeze()` after the set-up, higher thresholds; or disable the automatic collection and collect every N
         steps, on all ranks together.
@@ -58,6 +60,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     recorded = more.gc.source == "events"
     # What happens once may be a checkpoint, or the end of the set-up.
     if not pauses or (not recorded and (len(pauses) < options.number("least") or not facts.marked)):
+        return
+    used = facts.window.share(facts.window.sum(facts.analysis.partitions[0].busy))
+    if not recorded and used < options.number("busy"):
         return
     start = np.array([one.start for one in pauses], np.int64)
     stop = start + np.array([one.length for one in pauses], np.int64)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     "HST106",
     "launch-blocking",
     confidence=Confidence.HIGH,
-    needs="DL",
+    needs="DLA",
     advice=("unset_launch_blocking",),
     options={
         "share": (0.5, "msprof-analyze advisor: launches that a sync follows"),

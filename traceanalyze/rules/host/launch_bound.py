@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.common.launching import launching
 from traceanalyze.rules.facts import DISPATCH
-from traceanalyze.rules.finding import Confidence, Evidence, Finding
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
@@ -40,7 +42,10 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     How it is measured
         Idle time of the device in dispatch and host operators (definitions §5) from 10 % of the step on, while a fifth
         of the gaps end with work launched during them, or the median queue depth is 1 or less. The saving is that idle
-        time with the Python between operators (stretches below 1 ms), less what other findings explain.
+        time with the Python between operators (stretches below 1 ms), less what other findings explain. Gaps of 10 ms
+        or more that are a hundred times as long as the median gap, and do not come back, are no slow launching:
+        libraries are loaded and kernels compiled when first used. They are told apart, without a saving, and so is the
+        capture of graphs.
     What to do
         Fewer and larger kernels: fusion, `torch.compile`, a fused optimizer; CUDA graphs; a larger batch; less Python
         in the loop. Python stacks and shapes make the host slower while recording: confirm with a light recording.
@@ -49,6 +54,20 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         PyTorch Performance Tuning Guide; Holistic Trace Analysis; MindStudio general performance issues.
     """
     host = facts.once(launching)
+    loading = facts.length(host.first_use)
+    if facts.share(loading) >= options.number("share"):
+        longest = host.first_use[np.argmax(host.first_use[:, 1] - host.first_use[:, 0])].tolist()
+        yield Finding(
+            sentence="first_use",
+            evidence=(
+                Evidence("idle", loading, "DURATION"),
+                Evidence("share", facts.share(loading), "SHARE"),
+                Evidence("longest", longest[1] - longest[0], "DURATION", *longest),
+            ),
+            advice=("record_later",),
+            count=len(host.first_use),
+            severity=Severity.INFO,
+        )
     if not host.bound(options.number("share"), options.number("late")):
         return
     saving = facts.length(host.spans)

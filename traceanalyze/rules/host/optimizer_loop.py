@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     advice=("fused_optimizer",),
     options={
         "kernels": (100.0, "rules specification, own: kernels a step in the optimizer"),
+        "lists": (4.0, "own: kernels a step over lists of tensors; a fused optimizer needs one or two, too"),
         "short_us": (10.0, "rules specification, own: their median"),
         "fused_share": (
             0.47,
@@ -72,6 +73,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     each = len(rows) / facts.window.count
     short = float(np.median((device.end - device.start)[rows])) < options.number("short_us") * 1e3
     looped = each >= options.number("kernels") and short
+    if listed and each < options.number("lists"):
+        return
     if not (listed or looped or len(facts.rows(EventKind.PYTHON, _LOOP_FRAME))):
         return
     busy = intervals.merge(device.start[rows], device.end[rows])

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     options={
         "count": (10.0, "TraceLens: copies a step"),
         "bytes": (65536.0, "TraceLens: the median copy is smaller than 64 KiB"),
+        "share": (0.05, "TraceLens: of the step; without marked steps the count tells nothing"),
     },
     order=1,
 )
@@ -36,12 +37,12 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Many small copies go between host and device.
 
     What it finds
-        More than 10 copies a step from or to the host, the median below 64 KiB.
+        More than 10 copies a step from or to the host, or 5 % of the step in them, the median below 64 KiB.
     Why it costs time
         Each copy costs a call and a transfer whose time hardly depends on its size.
     How it is measured
-        Time in which nothing but such copies runs, and idle time in their calls; of it all but the part of one copy is
-        saved by packing them.
+        Time in which nothing but the copies below 64 KiB runs, and idle time in their calls; of it all but the part of
+        one copy is saved by packing them.
     What to do
         Pack tensors into one pinned buffer and copy it once; create tensors on the device.
 
@@ -57,15 +58,22 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         else rows
     )
     size = argument(context, "bytes", device.row[rows])
-    each = len(rows) / max(facts.window.count, 1)
-    if each <= options.number("count") or (size == MISSING).any() or np.median(size) >= options.number("bytes"):
+    if not len(rows) or (size == MISSING).any() or np.median(size) >= options.number("bytes"):
         return
+    rows, size = rows[size < options.number("bytes")], size[size < options.number("bytes")]
+    each = len(rows) / max(facts.window.count, 1)
     other = device.klass != DeviceClass.MEM
     alone = intervals.subtract(
         intervals.merge(device.start[rows], device.end[rows]), intervals.merge(device.start[other], device.end[other])
     )
-    spans = np.concatenate((intervals_of(*intervals.intersect(alone, facts.windows)), facts.idle(Cause.DISPATCH_COPY)))
+    pieces = facts.pieces
+    called = (pieces.cause == Cause.DISPATCH_COPY) & np.isin(context.gaps.event[pieces.gap], rows)
+    calls = intervals_of(pieces.start[called], pieces.end[called])
+    spans = np.concatenate((intervals_of(*intervals.intersect(alone, facts.windows)), calls))
     whole = facts.length(spans)
+    often = facts.marked and each > options.number("count")
+    if not often and facts.share(whole) < options.number("share"):
+        return
     yield Finding(
         saving=round(whole * (1 - 1 / each)),
         bound=whole,

@@ -35,7 +35,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     Why it costs time
         Each gradient is written once more, and the next backward pass adds to it instead of storing it.
     How it is measured
-        Device time of the fills launched inside `Optimizer.zero_grad` ranges in which nothing else runs.
+        Device time of the fills launched inside `Optimizer.zero_grad` ranges in which nothing else runs, and the idle
+        time before each of them.
     What to do
         `zero_grad(set_to_none=True)`, the default since torch 2.0.
 
@@ -50,13 +51,18 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     fills = rows[device.kind[rows] != EventKind.MEMCPY]
     if len(fills) < facts.window.count:
         return
-    spans = intervals_of(*facts.clip(intervals_of(device.start[fills], device.end[fills])))
-    time = facts.length(spans)
+    chosen = np.zeros(len(device), np.bool_)
+    chosen[fills] = True
+    gaps = context.gaps
+    before = (gaps.event >= 0) & chosen[gaps.event]
+    starts = np.concatenate((device.start[fills], gaps.start[before]))
+    spans = intervals_of(*facts.clip(intervals_of(starts, np.concatenate((device.end[fills], gaps.end[before])))))
+    work, time = facts.length(intervals_of(device.start[fills], device.end[fills])), facts.length(spans)
     memset = bool((device.klass[fills] == DeviceClass.MEM).mean() > 0.5)
     yield Finding(
         saving=time,
         bound=time,
-        draws="mem_exposed" if memset else "compute",
+        draws="" if time > work else "mem_exposed" if memset else "compute",
         intervals=spans,
         evidence=(Evidence("count", len(fills), "COUNT"), Evidence("time", time, "DURATION")),
         count=len(fills),

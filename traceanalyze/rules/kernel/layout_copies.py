@@ -21,6 +21,8 @@ _KERNELS = r"nchwTo|nhwcTo|nchwAddPadding|TransData|(?i:transpose|permute)(?!d?_
 _NOT = r"(?i)conv_?transpose|conv.*Transpose|gemm|matmul"
 _COPY = r"direct_copy_kernel|copy_kernel_cuda|elementwise_kernel.*copy"
 _OPS = r"^aten::(contiguous|clone)$"
+_FORMATS = r"nchwTo|nhwcTo|nchwAddPadding|TransData"
+"""What one format for all would make needless."""
 
 
 @rule(
@@ -41,7 +43,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         it by such kernels each time.
     How it is measured
         Device time of kernels with such names, and of copy kernels under `aten::contiguous` and `aten::clone`, from 5 %
-        of compute on. Half of it is taken as saving, all as the most.
+        of compute on. Changes of format go altogether where one format is kept; half of the rest is taken as saving,
+        all as the most.
     What to do
         `channels_last` for model and input together with mixed precision; drop `.contiguous()` where a view will do; on
         Ascend keep one format (`allow_internal_format`).
@@ -57,8 +60,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
     time = facts.mean(int(work.time[chosen].sum()))
+    formats = facts.mean(int(work.time[by_name & fits(facts, work.name, _FORMATS)].sum()))
     yield Finding(
-        saving=time // 2,
+        saving=(time + formats) // 2,
         bound=time,
         draws="compute",
         intervals=work.spans(chosen),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
+_ATTENTION = re.compile(r"attention", re.IGNORECASE)
+
+
 @rule(
     "KRN119",
     "low-roofline",
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     advice=("better_shapes",),
     options={
         "reached": (0.5, "rules specification, own: of the roofline"),
+        "attention": (0.35, "FlashAttention-3 paper: what FlashAttention-2 reaches on an H100"),
         "share": (0.05, "rules specification, own: of compute"),
         "least_us": (20.0, "own: shorter calls are limited by their launch"),
         "most": (3.0, "own: findings, costliest first"),
@@ -45,8 +49,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
         does not fit it.
     How it is measured
         Floating-point operations and bytes by formula (table of operators with a formula) over the peak rates of the
-        device; calls shorter than 20 µs are left out. The estimate brings the operator to half of its roofline; at
-        most, all the way.
+        device; calls shorter than 20 µs are left out. The estimate brings the operator to half of its roofline, fused
+        attention to the third that good kernels reach; at most, all the way.
     What to do
         Other layouts and sizes, a newer library, a fused or specialised kernel.
 
@@ -66,13 +70,14 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
         share = one.roofline_share
         if isinstance(share, NotMeasured) or one.time < options.number("share") * total:
             continue
-        if share >= options.number("reached") or one.time < least * one.calls or found >= options.number("most"):
+        limit = options.number("attention" if _ATTENTION.search(one.op) else "reached")
+        if share >= limit or one.time < least * one.calls or found >= options.number("most"):
             continue
         found += 1
         rows = _kernels(facts, one.op, one.shapes)
         time = facts.mean(int(work.time[rows].sum()))
         yield Finding(
-            saving=round(time * (1 - share / options.number("reached"))),
+            saving=round(time * (1 - share / limit)),
             bound=round(time * (1 - share)),
             draws="compute",
             intervals=work.spans(rows),

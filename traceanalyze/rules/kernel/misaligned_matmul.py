@@ -110,5 +110,7 @@ def _is_bad(shapes: list[tuple[int, ...]], dtypes: list[str], matrix: bool, plat
         return False  # A matrix times a vector reads memory, whatever its alignment.
     if platform == "ascend":
         return len(shapes[0]) == 2 and any(shape[-1] % _INNER_NPU for shape in shapes)
-    step = _STEP.get(dtypes[-1], _TF32 if matrix and dtypes[-1] == "float" else 1)
+    tensors = [dtype for dtype in dtypes if not dtype.startswith("scalar")]  # Factors of addmm come last.
+    dtype = tensors[-1] if tensors else ""
+    step = _STEP.get(dtype, _TF32 if matrix and dtype == "float" else 1)
     return any(size % step for shape in shapes for size in shape[-2:])

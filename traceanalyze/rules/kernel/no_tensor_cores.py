@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 _TYPICAL = 8.0
-"""Tensor cores over float32 units of V100, A100 and H100, by their data sheets."""
+"""Tensor cores over float32 units by the data sheets: V100 in 16 bits, A100 and H100 in TF32 (16 bits: twice)."""
 
 
 @rule(
@@ -42,7 +42,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     How it is measured
         Device time of matrix products and convolutions whose first tensor is float32 and whose kernel is known not to
         use matrix units (definitions §13); a kernel that the name does not tell is never counted. The saving takes 0.4
-        of the data sheet's speed-up (2 at least), the upper bound all of it.
+        of the data sheet's speed-up of TF32 (2 at least); the upper bound all of that of the fastest 16 bit type, and
+        half of the other float32 kernels, which then move half as many bytes.
     What to do
         Mixed precision (`torch.autocast` with bfloat16); or TF32: `torch.set_float32_matmul_precision("high")` and
         `torch.backends.cudnn.allow_tf32 = True`.
@@ -56,14 +57,16 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     work = facts.once(computing)
     product = (work.group == KernelGroup.MATMUL) | (work.group == KernelGroup.CONVOLUTION)
     chosen = product & (work.tensor_core == TensorCore.NO)
-    chosen[chosen] = op_text(facts, "dtypes", work.op_row[chosen], _is_float, 0) == 1
+    single = op_text(facts, "dtypes", work.op_row, _is_float, 0) == 1
+    chosen &= single
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
     time = facts.mean(int(work.time[chosen].sum()))
-    faster = _faster(facts)
+    other = facts.mean(int(work.time[single & ~product].sum()))
+    faster, fastest = _faster(facts)
     yield Finding(
         saving=round(time * (1 - 1 / max(2.0, options.number("reached") * faster))),
-        bound=round(time * (1 - 1 / faster)),
+        bound=round(time * (1 - 1 / fastest)) + other // 2,
         draws="compute",
         intervals=work.spans(chosen),
         sentence="volta" if newest == 7 else "",
@@ -89,9 +92,13 @@ def _generation(facts: Facts) -> int | None:
     return int(major) if major.isdigit() else None
 
 
-def _faster(facts: Facts) -> float:
-    """How many times as fast tensor cores are, by the data sheet."""
+def _faster(facts: Facts) -> tuple[float, float]:
+    """How many times as fast tensor cores are by the data sheet, in TF32 (if they have it) and in 16 bits."""
     peaks = device_peaks(facts)
     rates = {} if peaks is None else peaks.tflops
-    slow, fast = rates.get("fp32"), rates.get("tf32", rates.get("fp16"))
-    return _TYPICAL if not slow or not fast else max(2.0, fast / slow)
+    slow, half = rates.get("fp32"), rates.get("fp16")
+    fast = rates.get("tf32", half)
+    if not slow or not fast:
+        return _TYPICAL, 2 * _TYPICAL
+    faster = max(2.0, fast / slow)
+    return faster, max(faster, (half or 0.0) / slow)

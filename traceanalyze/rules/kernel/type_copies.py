@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.rules.common.computing import computing, part_of_compute
+from traceanalyze import intervals
+from traceanalyze.analyses.copies import DIRECTIONS, directions
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
 from traceanalyze.rules.common.ops import names_under
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 _OPS = r"^aten::(_to_copy|to)$|^npu::npu_dtype_cast$"
+_FILLS = r"^aten::(zeros|ones|full|rand|randn|randint|arange|eye|linspace|zero_|fill_|uniform_|normal_)(_like)?$"
+_MOVES = r"^aten::(to|_to_copy)$"
 
 
 @rule(
@@ -32,12 +37,14 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Tensors are converted to another type again and again.
 
     What it finds
-        Kernels that `aten::_to_copy` launched: conversions between element types.
+        Kernels that `aten::_to_copy` launched: conversions between element types; and tensors that are filled on the
+        host and moved to the device by the next operator.
     Why it costs time
         A conversion reads and writes the whole tensor and computes nothing.
     How it is measured
         Device time of compute kernels under such operators from 5 % of compute on. Some conversions belong to mixed
-        precision, so half of the time is taken as saving, all as the most.
+        precision, so half of the time is taken as saving, all as the most. Of tensors made on the host the time in
+        which nothing but their copies runs.
     What to do
         Create tensors with the right `dtype=` and `device=`; keep parameters that are cast in every step in the type
         they are used in; let `torch.compile` fuse what remains.
@@ -45,6 +52,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         PyTorch Performance Tuning Guide; torch.amp.
     """
+    yield from _moved(facts)
     work = facts.once(computing)
     known = np.flatnonzero(work.op >= 0)
     chosen = known[names_under(facts, work.op[known], _OPS)]
@@ -63,4 +71,40 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         ),
         scope=Scope(ops=("aten::_to_copy",)),
         count=len(chosen),
+    )
+
+
+def _moved(facts: Facts) -> Iterator[Finding]:
+    """Tensors that are filled on the host, directly before they are copied to the device."""
+    context = facts.context
+    nest, device = context.op_nest, context.device
+    names = context.trace.events.name[nest.row]
+    fill = np.flatnonzero(fits(facts, names, _FILLS) & facts.inside(nest.start))
+    fill = fill[nest.stop[fill] < len(nest)]
+    move = nest.stop[fill]
+    move = np.unique(move[fits(facts, names[move], _MOVES) & (nest.parent[move] == nest.parent[fill])])
+    copy = np.flatnonzero((device.kind == EventKind.MEMCPY) & (context.event_op >= 0))
+    if not len(move) or not len(copy):
+        return
+    copy = copy[directions(context, copy) == DIRECTIONS.index("h2d")]
+    at = np.searchsorted(move, context.event_op[copy], "right") - 1
+    copy = copy[(at >= 0) & (context.event_op[copy] < nest.stop[move[np.maximum(at, 0)]])]
+    if len(copy) < facts.window.count:
+        return
+    other = device.klass != DeviceClass.MEM
+    alone = intervals.subtract(
+        intervals.merge(device.start[copy], device.end[copy]), intervals.merge(device.start[other], device.end[other])
+    )
+    spans = intervals_of(*intervals.intersect(alone, facts.windows))
+    time = facts.length(spans)
+    yield Finding(
+        saving=time,
+        bound=time,
+        draws="mem_exposed",
+        intervals=spans,
+        sentence="on_host",
+        evidence=(Evidence("time", time, "DURATION"), Evidence("count", len(copy), "COUNT")),
+        scope=Scope(ops=names_of(facts, names[fill], nest.end[fill] - nest.start[fill], 1)),
+        count=len(copy),
+        advice=("create_on_device",),
     )

@@ -26,6 +26,11 @@ PATTERNS = {
     "add, layer_norm": r"at?N",
 }
 """Operators in order of launch, see `op_chains`; what frees no kernel (views, slices) launches none."""
+PATTERNS_NPU = {
+    "matmul, add": r"Ma",
+    "sort, gather": r"ot?x",
+}
+"""Those that only Ascend has a fused kernel for, or whose libraries do."""
 
 
 @rule(
@@ -45,7 +50,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
 
     What it finds
         Well-known sequences written out in Python: RMS norm (pow, mean, rsqrt, mul), rotary embedding (neg, cat, mul,
-        add), SwiGLU (silu, mul), GeGLU (gelu, mul), group norm with SiLU, add with layer norm.
+        add), SwiGLU (silu, mul), GeGLU (gelu, mul), group norm with SiLU, add with layer norm; on Ascend also a product
+        followed by an addition, and sorting tokens by expert (sort, gather).
     Why it costs time
         Each operator reads its input from memory and writes its result back; one kernel would do that once.
     How it is measured
@@ -53,13 +59,15 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         saving of each is the time of its kernels but the longest; at most, all of them.
     What to do
         `torch.compile` on the module, or fused norm, activation and rotary kernels; on Ascend `npu_rms_norm`,
-        `npu_rotary_mul`, `npu_swiglu`, `npu_geglu`, `npu_group_norm_silu`, `npu_add_layer_norm`.
+        `npu_rotary_mul`, `npu_swiglu`, `npu_geglu`, `npu_group_norm_silu`, `npu_add_layer_norm`, `npu_matmul_add` and
+        `npu_moe_token_permute` of MindSpeed (by the version of CANN).
 
     References
         msprof-analyze advisor; Ascend foundation-model tuning guide; torch.compiler.
     """
     found, work = facts.once(chains), facts.once(computing)
-    for name, pattern in PATTERNS.items():
+    patterns = PATTERNS | (PATTERNS_NPU if facts.platform == "ascend" else {})
+    for name, pattern in patterns.items():
         runs = list(found.find(pattern))
         if len(runs) < options.number("least") * facts.window.count:
             continue

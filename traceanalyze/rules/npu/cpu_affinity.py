@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         "late": (0.20, "as HST101"),
     },
     platforms=("ascend",),
+    beside="HST101",
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The host is too slow, and its threads are bound to no cores.

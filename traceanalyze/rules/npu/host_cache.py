@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         "once": (0.25, "own: of the calls have shapes of one step only"),
     },
     platforms=("ascend",),
+    beside="HST101",
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Shapes change from step to step, and the caches of operators have their default size.

@@ -32,6 +32,7 @@ _DEQUEUE = re.compile(r"^Dequeue@")
         "busy": (0.5, "own: of the step, from which the queue's thread counts as saturated"),
     },
     platforms=("ascend",),
+    beside="HST101",
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The host is too slow, and the task queue has its first level only.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     needs="R",
     advice=("balance_batches",),
     options={"imbalance": (0.10, "own; msprof-analyze advisor: 0.05")},
+    order=1,
 )
 def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
     """Ranks have unequal work.
@@ -31,8 +32,10 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
     Why it costs time
         The others wait for it in the next collective.
     How it is measured
-        (max - mean) / mean over the ranks, in every step, then the mean over steps. No saving is given: RNK101 says
-        what waiting costs. Stages of a pipeline differ by design and are left out.
+        (max - mean) / mean over the ranks, in every step, then the mean over steps. Equal work would shorten a step by
+        (max - mean) at most; the saving is as much of it as the ranks spend waiting for each other with no compute
+        beside it, on average. Where the same rank is always the last, RNK101 tells it, and this rule only what is
+        left. Stages of a pipeline differ by design and are left out.
     What to do
         The same number of tokens for every rank: bucket or sort by length, sample anew; mixtures of experts: a balance
         loss and a capacity.
@@ -46,15 +49,22 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
     if any(one.point_to_point for one in ranks.waits) and any(group.role == "pipeline" for group in ranks.groups):
         return
     uneven = [one for one in ranks.imbalance if one.mean >= options.number("imbalance")]
+    alone = next((one.mean for one in ranks.imbalance if one.what == "compute"), 0.0)
     for one in uneven[:1]:
         yield Finding(
+            saving=one.gain if isinstance(one.gain, int) else None,
+            bound=one.excess,
+            draws="comm_exposed",
             sentence="" if one.what == "compute" else one.what,
             evidence=(
                 Evidence("imbalance", one.mean, "SHARE"),
                 Evidence("rank", one.highest, "TEXT"),
                 Evidence("most", one.high, "DURATION"),
                 Evidence("least", one.low, "DURATION"),
+                *(() if one.what == "compute" else (Evidence("compute_alone", alone, "SHARE"),)),
             ),
+            advice=() if one.what == "compute" else ("diff_ranks",),
             scope=Scope(ops=(f"rank {one.highest}",)),
             count=one.steps,
+            severity=None if isinstance(one.gain, int) else Severity.LOW,
         )

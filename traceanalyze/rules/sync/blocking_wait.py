@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
-@rule("SYN108", "blocking-wait", confidence=Confidence.MEDIUM, needs="DL", advice=("unset_blocking_wait",))
+@rule("SYN108", "blocking-wait", confidence=Confidence.MEDIUM, needs="DLA", advice=("unset_blocking_wait",))
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The host waits for collectives.
 

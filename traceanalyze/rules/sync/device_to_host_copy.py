@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
-@rule("SYN104", "device-to-host-copy", confidence=Confidence.HIGH, needs="DLO", advice=("keep_on_device", "read_late"))
+@rule("SYN104", "device-to-host-copy", confidence=Confidence.HIGH, needs="DLAO", advice=("keep_on_device", "read_late"))
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Tensors are copied to the host in the middle of the step.
 

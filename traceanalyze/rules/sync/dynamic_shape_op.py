@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
-@rule("SYN102", "dynamic-shape-op", confidence=Confidence.HIGH, needs="DLO", advice=("fixed_shapes",))
+@rule("SYN102", "dynamic-shape-op", confidence=Confidence.HIGH, needs="DLAO", advice=("fixed_shapes",))
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The shape of a result depends on values on the device.
 

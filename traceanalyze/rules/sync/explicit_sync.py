@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
-@rule("SYN103", "explicit-sync", confidence=Confidence.HIGH, needs="DL", advice=("device_events",))
+@rule("SYN103", "explicit-sync", confidence=Confidence.HIGH, needs="DLA", advice=("device_events",))
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The program waits for the whole device or a stream.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
-@rule("SYN106", "grad-norm-read", confidence=Confidence.MEDIUM, needs="DLO", advice=("norm_on_device",))
+@rule("SYN106", "grad-norm-read", confidence=Confidence.MEDIUM, needs="DLAO", advice=("norm_on_device",))
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The norm of the gradients is read on the host.
 

@@ -11,8 +11,9 @@ from traceanalyze import intervals
 from traceanalyze.analyses.copies import copy_direction, copy_memory
 from traceanalyze.analyses.work import MISSING, argument
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
+from traceanalyze.rules.common.without import without
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     "SYN105",
     "pageable-copy",
     confidence=Confidence.HIGH,
-    needs="DL",
+    needs="DLA",
     advice=("pin_memory", "prefetch_copy"),
     options={"pinned_gbs": (12.0, "reached by pinned copies over PCIe 3.0 x16; newer links are faster")},
 )
@@ -41,9 +42,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         The driver copies pageable memory to a staging buffer first, at a fraction of the link's speed, and the call
         returns only when that is done: the host launches nothing meanwhile.
     How it is measured
-        Idle time of the device that the blocking calls caused (definitions §7), and of the exposed time of pageable
-        copies what a pinned copy of as many bytes would not take. At most: all of their exposed time, as a copy on
-        another stream can be hidden.
+        What a replay of the launches gains without the blocking calls, and with pageable copies as short as pinned ones
+        of as many bytes. At most: the idle time the calls caused (definitions §7) and all exposed time of the copies,
+        as a copy on another stream can be hidden.
     What to do
         `pin_memory=True` in the DataLoader *and* `.to(device, non_blocking=True)`; copy the next batch ahead, on a side
         stream.
@@ -55,24 +56,29 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     waits = next(sync_findings(facts, blocking), None)
     event = _pageable(facts)
     exposed = _exposed(facts, event)
-    span = intervals.total(exposed)
-    slow = _share_saved(facts, event, options.number("pinned_gbs"))
+    span = facts.mean(intervals.total(exposed))
     if waits is None and not len(event):
         return
+    slow = _share_saved(facts, event, options.number("pinned_gbs"))
+    device, calls = facts.context.device, facts.once(sync_calls).call[blocking]
+    shown = intervals.coverage(exposed, device.start[event], device.end[event])
+    call = facts.context.calls
+    removed = intervals.merge(call.start[calls], call.end[calls])
+    gone = without(facts, removed, (event, np.round(shown * slow).astype(np.int64)))
     waits = waits or Finding()
-    times = [one for one in (waits.intervals, intervals_of(*exposed)) if one is not None]
-    idle = waits.saving or 0
-    saving, bound = idle + facts.mean(round(span * slow)), idle + facts.mean(span)
+    idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
+    saving = max(idle, gone.saving)
     yield replace(
         waits,
         saving=saving,
-        bound=bound,
-        draws="idle.sync" if idle > saving - idle else "mem_exposed",
-        intervals=np.concatenate(times),
+        bound=max(saving, idle + span),
+        draws="mem_exposed" if saving <= span else "idle.sync",
+        intervals=np.concatenate((facts.once(sync_calls).spans(blocking), gone.idle)),
         evidence=(
             Evidence("idle", idle, "DURATION"),
-            Evidence("exposed", facts.mean(span), "DURATION"),
+            Evidence("exposed", span, "DURATION"),
             Evidence("count", max(len(event), int(blocking.sum())), "COUNT"),
+            *(one for one in waits.evidence if one.label == "place"),
         ),
         scope=waits.scope if waits.scope.ops else Scope(),
         count=max(len(event), int(blocking.sum())),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
-@rule("SYN101", "scalar-read", confidence=Confidence.HIGH, needs="DLO", advice=("read_rarely", "sync_debug_mode"))
+@rule("SYN101", "scalar-read", confidence=Confidence.HIGH, needs="DLAO", advice=("read_rarely", "sync_debug_mode"))
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """A value is read from the device, and the device runs dry meanwhile.
 
@@ -28,6 +28,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     How it is measured
         Idle time of the device that sync calls under `aten::item`, `_local_scalar_dense`, `is_nonzero` or `equal`
         caused (definitions §7), never the time the host was blocked. What such a read costs nothing is no finding.
+        Pauses of 10 ms and more that follow a read are left to HST104 and HST107.
     What to do
         Read values every N steps only; sum them on the device and read the sum.
         `torch.cuda.set_sync_debug_mode("warn")` names the places (not distributed and sparse operators, nor pageable

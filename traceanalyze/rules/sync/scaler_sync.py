@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options
 
 
-@rule("SYN107", "scaler-sync", confidence=Confidence.MEDIUM, needs="DLP", advice=("bf16_no_scaler", "fused_scaler"))
+@rule("SYN107", "scaler-sync", confidence=Confidence.MEDIUM, needs="DLAP", advice=("bf16_no_scaler", "fused_scaler"))
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The gradient scaler reads from the device whether gradients are finite.
 

@@ -1,0 +1,113 @@
+"""Libraries that are loaded and graphs that are captured make no slow host; small copies pay for small copies only."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.host.cases import copied, optimized, stopped
+from tests.rules.make import STEP, busy, crowded, finding, judged, kernel, program
+from traceanalyze.rules.finding import Severity
+
+US = 1000
+
+
+def values(found):
+    return {each.label: each.value for each in found.evidence}
+
+
+def loading(api="cudaLaunchKernel"):
+    """A step of 60 ms with a call of 40 ms that the device waits for; the others are busy."""
+
+    def body(b, at, number):
+        if number == 1:
+            b.op("aten::conv2d", at, 40_020)
+            b.launch(at + 5, 40_000, at + 40_020, 500, api=api)
+            at += 40_510
+        period = 150 if number == 1 else 460
+        for part in range(129):
+            kernel(b, at + part * period, period - 22)
+
+    return program(body, length=60_000)
+
+
+def test_a_call_that_is_long_only_once_is_a_note_without_saving():
+    (one,) = judged(loading(), "HST101").findings
+    assert (one.sentence, one.saving, one.severity) == ("first_use", None, Severity.INFO)
+    # 40.02 ms in one of four steps; the place is that gap.
+    assert values(one)["idle"] == pytest.approx(40_020 * US / 4, rel=0.01)
+    assert one.evidence[2].start // US == 60_000
+    assert values(one)["longest"] == pytest.approx(40_020 * US, rel=0.01)
+
+
+def test_a_long_call_in_every_step_is_not_for_the_first_time():
+    def body(b, at, number):
+        b.op("aten::empty", at, 20_020)
+        b.api("cudaMalloc", at + 5, 20_000)
+        for part in range(40):
+            kernel(b, at + 20_030 + part * 450, 428)
+
+    (one,) = judged(program(body, length=40_000), "HST101").findings
+    assert (one.sentence, one.severity) == ("", Severity.HIGH)
+
+
+def test_a_host_that_is_always_slow_is_told_as_before():
+    (one,) = judged(program(crowded), "HST101").findings
+    assert one.sentence == ""
+    assert one.saving > 0
+
+
+def test_a_slow_host_is_not_told_again_as_too_little_work():
+    assert judged(program(crowded), "HST110").findings != ()
+    assert [one.rule for one in judged(program(crowded), "HST101", "HST110").findings] == ["HST101"]
+
+
+def test_the_capture_of_a_graph_is_no_slow_host():
+    def body(b, at, number):
+        if number != 1:
+            busy(b, at, number)
+            return
+        for part in range(3):  # As many kernels as in the other steps, so that it is complete.
+            kernel(b, at + 30 * part, 5)
+        b.op("aten::mm", at + 100, STEP - 120)
+        b.api("cudaStreamBeginCapture", at + 102, 3)
+        b.api("cudaStreamEndCapture", at + STEP - 40, 3)
+        b.launch(at + STEP - 30, 5, at + STEP - 20, 10)
+
+    (one,) = judged(program(body), "HST101").findings
+    assert one.sentence == "first_use"
+
+
+def test_small_copies_do_not_pay_for_large_ones():
+    def mixed(b, at, number):
+        copied(12, 1024)(b, at, number)
+        b.copy(at + 700, 5, at + 710, 280, name="Memcpy HtoD (Pinned -> Device)", bytes=64 << 20)
+
+    small, both = (values(finding(program(body), "HST109")) for body in (copied(12, 1024), mixed))
+    assert both["each"] == 12
+    assert both["time"] == pytest.approx(small["time"], rel=0.02)
+
+
+def test_without_steps_the_number_of_copies_says_nothing():
+    trace = program(copied(12, 1024), steps=1)
+    trace.events = [event for event in trace.events if not str(event.get("name", "")).startswith("ProfilerStep")]
+    trace.copy(100_000, 5, 100_010, 1, name="Memcpy HtoD (Pinned -> Device)", bytes=1024)
+    assert finding(trace, "HST109") is None
+
+
+def test_a_list_optimizer_of_few_kernels_is_as_good_as_a_fused_one():
+    assert finding(program(optimized("aten::_foreach_add_", 2)), "HST111") is None
+
+
+def test_a_program_that_hardly_uses_the_device_does_not_collect_garbage():
+    assert finding(program(stopped({1, 3}), length=20_000), "HST104") is not None
+
+    def idle(b, at, number):
+        kernel(b, at, 50)
+        kernel(b, at + 13_000, 50)
+
+    assert finding(program(idle, length=20_000), "HST104") is None
+    assert finding(program(idle, length=20_000), "HST107") is not None
+
+
+def test_a_healthy_program_has_neither():
+    assert judged(program(busy), "HST101", "HST109").findings == ()

@@ -1,0 +1,54 @@
+"""CAP111: the snapshot's history lacks its beginning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "CAP111",
+    "snapshot-truncated",
+    confidence=Confidence.MEDIUM,
+    needs="N",
+    advice=("longer_history",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """The snapshot's history lacks its beginning.
+
+    What it finds
+        Histories whose ring was full, or that begin when memory was already falling.
+    Why it costs time
+        It costs the program nothing, but the real peak may have been higher, and what was allocated before has no line.
+    How it is measured
+        The file's own flag (torch 2.12 or later); before that a history of just so many events as rings are long, with
+        memory in use before the first, or a peak before the first event.
+    What to do
+        Record more events, with shorter stacks: `_record_memory_history(max_entries=1000000, stacks="python")`, from
+        the start of the program.
+
+    References
+        Understanding CUDA memory usage.
+    """
+    assert facts.allocator is not None  # The engine asks for it.
+    if facts.allocator.events <= 1:
+        yield NotApplicable("no_memory_history")
+        return
+    found = facts.allocator.truncation
+    if found.kind:
+        peak = facts.allocator.moments[0].requested
+        evidence = (
+            Evidence("events", facts.allocator.events, "COUNT"),
+            Evidence("before", found.before, "MEMORY"),
+            Evidence("peak", peak, "MEMORY"),
+        )
+        yield Finding(evidence=evidence, count=1, severity=Severity.INFO)

@@ -1,0 +1,136 @@
+"""COM119: large messages are slower than the links, or than in other groups like this one."""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.model.collectives import TYPES, bus_factor
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.cluster.results import Cluster, MatchedGroup
+    from traceanalyze.rules.rule import Options
+
+
+_MB = 1 << 20
+_ON_BOARD = 8
+"""Ranks that a machine with such links has at most, where machines are not told."""
+_NOMINAL = (
+    (r"V100.*SXM", 150.0),
+    (r"A100.*SXM", 300.0),
+    (r"H100(?!.*(PCIe|NVL))", 450.0),
+    (r"H200(?!.*NVL)", 450.0),
+    (r"B200", 900.0),
+    (r"MI300X", 448.0),
+)
+"""GB/s out of one device over all its links to others of the board, by its name: half of what makers state for both
+directions (NVIDIA NVLink generations 2 to 5; AMD Infinity Fabric, seven links of 64 GB/s)."""
+
+
+class _Rate(NamedTuple):
+    """A group and the bus bandwidth of its large messages."""
+
+    group: MatchedGroup
+    rows: NDArray[np.int64]
+    rate: float
+    nominal: float | None
+
+
+@rule(
+    "COM119",
+    "low-bus-bandwidth",
+    confidence=Confidence.MEDIUM,
+    needs="RC",
+    advice=("check_topology",),
+    options={
+        "reached": (0.5, "rules specification, own: of the nominal bandwidth, and of other groups"),
+        "large_mb": (16.0, "msprof-analyze advisor: smaller messages inside a machine are limited by latency"),
+        "least": (10.0, "own: messages"),
+    },
+)
+def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Large messages are slower than the links, or than in other groups like this one.
+
+    What it finds
+        Groups of ranks whose collectives of 16 MB or more reach less than half of the bandwidth of the links between
+        the devices, and less than half of what other groups of the same kind and size reach.
+    Why it costs time
+        Every collective takes twice as long as it could.
+    How it is measured
+        Bus bandwidth (definitions §12) from the transfer time, which is the shortest duration on any rank; only of
+        groups all of whose ranks were recorded, as the time includes waiting otherwise. The bandwidth of the links is
+        known for boards of NVIDIA and AMD, inside one machine; other groups are compared where there are two or more.
+        One of the two must be known, and both must agree where both are. The estimate brings the exposed time of these
+        collectives to half of what is usual; at most, all the way.
+    What to do
+        Look at the topology (`nvidia-smi topo -m`, `npu-smi info -t topo`), at which links and which algorithm the
+        library chooses (`NCCL_DEBUG=INFO`), at its version, and between machines at the settings of the network.
+
+    References
+        NCCL; CANN HCCL.
+    """
+    whole = [one for one in ranks.groups if one.complete]
+    if not whole:
+        yield NotApplicable("ranks_missing" if ranks.groups else "no_matched_collectives")
+        return
+    if all((one.bytes < 0).all() for one in whole):
+        yield NotApplicable("no_collective_metadata")
+        return
+    rates = [rate for one in whole if (rate := _rate(ranks, one, options)) is not None]
+    least = options.number("reached")
+    judged = False
+    for mine in rates:
+        alike = [
+            other.rate
+            for other in rates
+            if other is not mine
+            and (other.group.role, len(other.group.members), other.nominal is None)
+            == (mine.group.role, len(mine.group.members), mine.nominal is None)
+        ]
+        usual = [*([mine.nominal] if mine.nominal else []), *([median(alike)] if len(alike) > 1 else [])]
+        judged |= bool(usual)
+        if not usual or any(mine.rate >= least * each for each in usual):
+            continue
+        exposed = int(mine.group.exposed[mine.rows].sum()) // (len(mine.group.members) * max(len(ranks.steps), 1))
+        yield Finding(
+            saving=round(exposed * (1 - mine.rate / (least * min(usual)))),
+            bound=round(exposed * (1 - mine.rate / max(usual))),
+            draws="comm_exposed.transfer",
+            evidence=(
+                Evidence("group", mine.group.group, "NAME"),
+                Evidence("bandwidth", mine.rate, "NUMBER"),
+                Evidence("expected", min(usual), "NUMBER"),
+                Evidence("exposed", exposed, "DURATION"),
+                Evidence("count", len(mine.rows), "COUNT"),
+            ),
+            scope=Scope(ops=(mine.group.group,)),
+            count=len(mine.rows),
+        )
+    if rates and not judged:
+        yield NotApplicable("unknown_links")
+
+
+def _rate(ranks: Cluster, one: MatchedGroup, options: Options) -> _Rate | None:
+    """Bus bandwidth of a group's large messages in GB/s; None where there are too few."""
+    factor = np.array([bus_factor(kind, len(one.members)) or 0.0 for kind in TYPES])[one.kind]
+    rows = np.flatnonzero(
+        one.synchronising & (one.bytes >= options.number("large_mb") * _MB) & (factor > 0) & (one.transfer > 0)
+    )
+    if len(rows) < options.number("least"):
+        return None
+    rate = float((one.bytes[rows] * factor[rows]).sum() / one.transfer[rows].sum())
+    members = [ranks.ranks[position] for position in one.members]
+    hosts, devices = {rank.host for rank in members}, {rank.device for rank in members}
+    world = max(rank.world_size or 0 for rank in members)
+    together = len(hosts) == 1 and (None not in hosts or 0 < world <= _ON_BOARD)
+    known = [rate for name, rate in _NOMINAL if len(devices) == 1 and re.search(name, next(iter(devices)))]
+    return _Rate(one, rows, rate, known[0] if known and together and len(members) <= _ON_BOARD else None)

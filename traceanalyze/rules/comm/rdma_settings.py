@@ -1,0 +1,124 @@
+"""COM111: transfers over the network are slow or repeated, or its settings are not valid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.common.transfers import transfers
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from traceanalyze.rules.common.transfers import Transfers
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_MB = 1 << 20
+
+
+@rule(
+    "COM111",
+    "rdma-settings",
+    confidence=Confidence.LOW,
+    needs="D",
+    advice=("rdma_settings",),
+    options={
+        "repeat_s": (4.0, "msprof-analyze advisor: a transfer of so many seconds was sent again"),
+        "least_mb": (1.0, "msprof-analyze advisor: smaller packets do not reach the bandwidth of the network"),
+        "gbs": (12.5, "own: GB/s of a port of 100 Gbit/s"),
+        "reached": (0.5, "own: of that bandwidth"),
+        "least": (10.0, "own: transfers"),
+    },
+    platforms=("ascend",),
+    rare=True,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Transfers over the network are slow or repeated, or its settings are not valid.
+
+    What it finds
+        RDMA transfers of more than 4 s, which were sent again; many of 1 MB or more that together reach less than half
+        of the bandwidth of a port of 100 Gbit/s; values of `HCCL_RDMA_TC`, `HCCL_RDMA_SL` and
+        `HCCL_INTRA_ROCE_ENABLE` that are not allowed.
+    Why it costs time
+        Where the traffic class of the cards does not fit the queues of the switches, packets are dropped and sent
+        again.
+    How it is measured
+        Tasks of the collectives as profiles of level 1 and above record them; variables as the profile states them.
+        The time of the transfers beyond that at half of the port's bandwidth is the most that can be saved.
+    What to do
+        Set `HCCL_RDMA_TC` (0 to 255, a multiple of 4, default 132) and `HCCL_RDMA_SL` (0 to 7, default 4) as the
+        switches are configured (PFC, DSCP); `HCCL_INTRA_ROCE_ENABLE=1` only where the product supports it and with
+        `HCCL_INTRA_PCIE_ENABLE=0`; leave `HCCL_ALGO` unset.
+
+    References
+        CANN HCCL environment variables; msprof-analyze advisor, communication retransmission.
+    """
+    stated = facts.context.trace.environment
+    yield from _invalid(stated or {})
+    tasks = facts.once(transfers)
+    if tasks is None:
+        yield NotApplicable("no_collective_tasks")
+        return
+    repeated = tasks.network & (tasks.time > options.number("repeat_s") * 1e9)
+    if repeated.any():
+        time = facts.length(tasks.spans(repeated))
+        yield Finding(
+            bound=time,
+            draws="comm_exposed",
+            sentence="repeated",
+            evidence=(
+                Evidence("count", int(repeated.sum()), "COUNT", *tasks.longest(repeated)),
+                Evidence("time", time, "DURATION"),
+            ),
+            scope=Scope(ops=("RDMA",)),
+            count=int(repeated.sum()),
+            severity=Severity.HIGH,
+        )
+    else:
+        yield from _slow(facts, tasks, options)
+
+
+def _slow(facts: Facts, tasks: Transfers, options: Options) -> Iterator[Finding]:
+    large = tasks.network & (tasks.size >= options.number("least_mb") * _MB) & (tasks.time > 0)
+    if int(large.sum()) < options.number("least"):
+        return
+    size, time = int(tasks.size[large].sum()), int(tasks.time[large].sum())
+    usual = options.number("gbs") * options.number("reached")
+    if size / time >= usual:
+        return
+    busy = facts.length(tasks.spans(large))
+    yield Finding(
+        bound=round(busy * (1 - size / time / usual)),
+        draws="comm_exposed",
+        evidence=(
+            Evidence("bandwidth", size / time, "NUMBER", *tasks.longest(large)),
+            Evidence("expected", usual, "NUMBER"),
+            Evidence("time", busy, "DURATION"),
+            Evidence("count", int(large.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=("RDMA",)),
+        count=int(large.sum()),
+        severity=Severity.LOW,
+    )
+
+
+def _invalid(stated: Mapping[str, str]) -> Iterator[Finding]:
+    """Values outside of what the documentation allows."""
+    for name, most, multiple in (("HCCL_RDMA_TC", 255, 4), ("HCCL_RDMA_SL", 7, 1)):
+        value = stated.get(name, "")
+        if value and not (value.isdigit() and int(value) <= most and int(value) % multiple == 0):
+            yield _setting(name, value)
+    if stated.get("HCCL_INTRA_ROCE_ENABLE") == "1" and stated.get("HCCL_INTRA_PCIE_ENABLE", "") != "0":
+        yield _setting("HCCL_INTRA_ROCE_ENABLE", "1")
+
+
+def _setting(name: str, value: str) -> Finding:
+    return Finding(
+        sentence="invalid",
+        evidence=(Evidence("variable", name, "NAME"), Evidence("setting", value, "TEXT")),
+        scope=Scope(ops=(name,)),
+        severity=Severity.LOW,
+    )

@@ -1,0 +1,106 @@
+"""COM117: parameters are sharded more than memory needs, or the optimizer less."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.allocations import device_memory
+from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+_SHARDED = re.compile(r"FSDP::|FullyShardedDataParallel|fully_shard|partition_parameters|zero/stage3|DeepSpeedZero")
+_REPLICATED = re.compile(r"^DistributedDataParallel\.forward|c10d::.*Reducer")
+_OPTIMIZER = re.compile(r"^Optimizer\.step#")
+
+
+@rule(
+    "COM117",
+    "sharding-level",
+    confidence=Confidence.MEDIUM,
+    needs="DM",
+    advice=("shard_less",),
+    options={
+        "exposed": (0.20, "rules specification: of the time of all-gathers"),
+        "share": (0.05, "own: of the step, in exposed all-gathers"),
+        "left": (0.20, "as KRN114: of the device's memory"),
+        "full": (0.90, "as MEM109: peak of allocated memory over the capacity"),
+    },
+    order=1,
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Parameters are sharded more than memory needs, or the optimizer less.
+
+    What it finds
+        Fully sharded training (FSDP, ZeRO-3) whose all-gathers are exposed for more than 20 % of their time, while 20 %
+        of the device's memory is never used; or DistributedDataParallel, whose optimizer keeps all its state on every
+        rank, at a peak of 90 % of the device's memory.
+    Why it costs time
+        Sharded parameters are gathered twice a step, in the forward and again in the backward; parameters that stay
+        after the forward are gathered once. Replicated optimizer state takes the memory that a larger batch needs.
+    How it is measured
+        Exposed time of all-gathers; half of it, those of the backward, is the estimate, all of it the most. Highest
+        reserve (peak of allocated memory) over the device's memory. Sharding is recognised by ranges and functions of
+        FSDP and DeepSpeed.
+    What to do
+        Memory left: `reshard_after_forward=False` (FSDP2), `ShardingStrategy.SHARD_GRAD_OP`, ZeRO-2 or ZeRO-1. Memory
+        short: ZeRO-1 (`ZeroRedundancyOptimizer`) or SHARD_GRAD_OP; full sharding where parameters do not fit, either.
+
+    References
+        FSDP; Ascend foundation-model tuning guide.
+    """
+    work = facts.once(communicating)
+    kinds = (EventKind.ANNOTATION, EventKind.HOST_OP, EventKind.PYTHON)
+    gathers = work.of_kind("all_gather")
+    sharded = bool(gathers.any()) and bool(len(facts.rows(kinds, _SHARDED)))
+    replicated = bool(work.of_kind("all_reduce").any()) and not sharded and bool(len(facts.rows(kinds, _REPLICATED)))
+    if not sharded and not (replicated and len(facts.rows(kinds, _OPTIMIZER))):
+        return
+    known = device_memory(facts)
+    if known is None:
+        yield NotApplicable("unknown_capacity")
+        return
+    memory, capacity = known
+    if replicated:
+        if not isinstance(memory.peak_allocated, NotMeasured) and memory.peak_allocated > capacity * options.number(
+            "full"
+        ):
+            yield Finding(
+                sentence="replicated",
+                evidence=(
+                    Evidence("used", memory.peak_allocated / capacity, "SHARE"),
+                    Evidence("capacity", capacity, "MEMORY"),
+                ),
+                advice=("shard_more",),
+                severity=Severity.INFO,
+            )
+        return
+    spans = work.exposed_spans(gathers)
+    exposed, whole = facts.length(spans), facts.mean(int(work.time[gathers].sum()))
+    left = None if isinstance(memory.peak_reserved, NotMeasured) else 1 - memory.peak_reserved / capacity
+    if left is None or left < options.number("left"):
+        return
+    if exposed < options.number("exposed") * whole or facts.share(exposed) < options.number("share"):
+        return
+    yield Finding(
+        saving=exposed // 2,
+        bound=exposed,
+        draws="comm_exposed",
+        intervals=spans,
+        evidence=(
+            Evidence("exposed", exposed, "DURATION"),
+            Evidence("part", exposed / whole, "SHARE"),
+            Evidence("left", left, "SHARE"),
+        ),
+        count=int(gathers.sum()),
+    )

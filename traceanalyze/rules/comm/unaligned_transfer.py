@@ -1,0 +1,73 @@
+"""COM109: transfers between devices have sizes that are no multiple of 512 bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.common.transfers import transfers
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "COM109",
+    "unaligned-transfer",
+    confidence=Confidence.MEDIUM,
+    needs="D",
+    advice=("align_messages",),
+    options={
+        "align": (512.0, "msprof-analyze advisor: bytes; smaller transfers are not judged"),
+        "share": (0.05, "own: of the time of all transfers between devices"),
+    },
+    platforms=("ascend",),
+)
+def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+    """Transfers between devices have sizes that are no multiple of 512 bytes.
+
+    What it finds
+        Transfers of collectives over the links inside a machine, larger than 512 bytes and no multiple of it, that take
+        5 % of the time of all such transfers or more.
+    Why it costs time
+        The copy engine moves blocks of 512 bytes; the rest is moved by a slower way.
+    How it is measured
+        Sizes of the tasks of the collectives, as profiles of level 1 and above record them. Copies on the device itself
+        and transfers over a network are left out. What alignment saves cannot be told from the recording; at most, the
+        time of these transfers.
+    What to do
+        Pad tensors so that each rank's part is a multiple of 512 bytes.
+
+    References
+        msprof-analyze advisor, byte alignment.
+    """
+    tasks = facts.once(transfers)
+    if tasks is None:
+        yield NotApplicable("no_collective_tasks")
+        return
+    judged = ~tasks.network & ~tasks.inside & (tasks.size > options.number("align"))
+    if not judged.any():
+        return
+    unaligned = judged & (tasks.size % round(options.number("align")) != 0)
+    part = int(tasks.time[unaligned].sum()) / max(int(tasks.time[judged].sum()), 1)
+    if not unaligned.any() or part < options.number("share"):
+        return
+    yield Finding(
+        bound=facts.length(tasks.spans(unaligned)),
+        draws="comm_exposed",
+        evidence=(
+            Evidence("count", int(unaligned.sum()), "COUNT", *tasks.longest(unaligned)),
+            Evidence("size", int(np.median(tasks.size[unaligned])), "MEMORY"),
+            Evidence("time", facts.length(tasks.spans(unaligned)), "DURATION"),
+            Evidence("part", part, "SHARE"),
+        ),
+        scope=Scope(ops=("SDMA",)),
+        count=int(unaligned.sum()),
+        severity=Severity.INFO,
+    )

@@ -1,0 +1,118 @@
+"""DAT106: one rank reads for the others, which wait for it; or all ranks read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.model.collectives import TYPES
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.cluster.results import Cluster, MatchedGroup
+    from traceanalyze.rules.rule import Options
+
+
+_BROADCAST = TYPES.index("broadcast")
+
+
+@rule(
+    "DAT106",
+    "reader-rank",
+    confidence=Confidence.MEDIUM,
+    needs="ORC",
+    advice=("prefetch_on_reader",),
+    options={
+        "share": (0.05, "TensorBoard plugin: a loader above 5 % of the step is a bottleneck"),
+        "equal": (0.5, "own: of the reader's loading that the others spend in the broadcast"),
+    },
+    order=-1,
+)
+def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+    """One rank reads for the others, which wait for it; or all ranks wait for their loaders.
+
+    What it finds
+        A rank that waits for its data loader for 5 % of its step or more, while the others, which do not, wait in a
+        broadcast at the start of the step; or all ranks waiting for their loaders.
+    Why it costs time
+        While one rank reads, the devices of all others are idle. Where all read at the same time, they may share the
+        storage that slows them down, or read the same data.
+    How it is measured
+        Idle time in data loading of every rank; duration of the first collective of the step, if it is a broadcast,
+        beyond its shortest on any rank. The saving is as much of the loading as the others spend in it with no compute
+        beside it; at most, all loading of the reader. Broadcasts of the first step alone (those of parameters) are
+        left out. What all ranks spend in their loaders is told by DAT101 of each.
+    What to do
+        Prefetch on the reading rank in a thread, so that the next batch is there when the step begins; one reader a
+        node. Where the ranks of a tensor parallel group need the same data, read it once a group and broadcast it;
+        else give every rank data of its own.
+
+    References
+        Ascend foundation-model tuning guide; torch.distributed; torch.utils.data.
+    """
+    loading = ranks.part("data_loading")
+    if loading is None or not loading.size:
+        yield NotApplicable("no_host_ops")
+        return
+    time = ranks.step_time.sum(axis=1)
+    share = loading.sum(axis=1) / np.maximum(time, 1)
+    reads = share >= options.number("share")
+    if reads.all():
+        per_step = loading.sum(axis=1) // loading.shape[1]
+        yield Finding(
+            sentence="all",
+            evidence=(
+                Evidence("ranks", len(reads), "COUNT"),
+                Evidence("least", int(per_step.min()), "DURATION"),
+                Evidence("most", int(per_step.max()), "DURATION"),
+            ),
+            advice=("read_apart",),
+            count=loading.shape[1],
+            severity=Severity.LOW,
+        )
+        return
+    for one in ranks.groups:
+        members = np.array(one.members)
+        reader = int(share[members].argmax())
+        others = np.arange(len(members)) != reader
+        if not reads[members[reader]] or reads[members[others]].any():
+            continue
+        wait, shown, steps = _first_broadcasts(one)
+        waited = int(wait[:, others].sum(axis=0).mean()) // loading.shape[1]
+        read = int(loading[members[reader]].sum()) // loading.shape[1]
+        if 2 * len(steps) < loading.shape[1] or waited < options.number("equal") * read:
+            continue
+        label = ranks.ranks[int(members[reader])].label
+        number = ranks.ranks[int(members[reader])].rank
+        yield Finding(
+            saving=min(read, int(shown[:, others].sum(axis=0).mean()) // loading.shape[1]),
+            bound=read,
+            draws="comm_exposed",
+            evidence=(
+                Evidence("rank", label, "TEXT"),
+                Evidence("time", read, "DURATION"),
+                Evidence("wait", waited, "DURATION"),
+            ),
+            scope=Scope(ranks=() if number is None else (number,), ops=(f"rank {label}",)),
+            count=len(steps),
+        )
+
+
+def _first_broadcasts(
+    one: MatchedGroup,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Broadcasts that are the first collective of the group in their step.
+
+    Waiting by member, of it what is exposed, and the steps.
+    """
+    steps, first = np.unique(one.step, return_index=True)
+    chosen = one.kind[first] == _BROADCAST
+    rows = first[chosen]
+    wait = one.duration[rows] - one.duration[rows].min(axis=1, initial=np.iinfo(np.int64).max)[:, None]
+    return wait, np.minimum(wait, one.exposed[rows]), steps[chosen]

@@ -1,0 +1,89 @@
+"""KRN118: the same kernels take longer on one rank than on the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
+from traceanalyze.rules.rule import rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.cluster.results import Cluster
+    from traceanalyze.rules.rule import Options
+
+
+@rule(
+    "KRN118",
+    "low-clock",
+    confidence=Confidence.MEDIUM,
+    needs="RK",
+    advice=("check_clock",),
+    options={
+        "slower": (0.10, "rules specification: same kernel and shape on one rank"),
+        "same": (0.5, "own: of the rank's recorded kernel time that other ranks have, too"),
+    },
+)
+def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+    """The same kernels take longer on one rank than on the others.
+
+    What it finds
+        A rank on which kernels of the same name, shapes and launch configuration take 10 % longer than on the others.
+    Why it costs time
+        The others wait for it in the next collective. Equal work that takes longer speaks for a lower clock (power,
+        temperature) or for another process on the device, not for the program.
+    How it is measured
+        Median duration of each kernel on the rank over the median of the others' medians; of these ratios the median,
+        weighted by time. Kernels below 5 µs, with fewer than three runs, or beside communication are left out. At
+        most, all that these kernels take longer can be saved; what it costs the run is told by RNK101.
+    What to do
+        Look at clock rates and reasons for throttling (`nvidia-smi -q -d PERFORMANCE,CLOCK`, `rocm-smi`,
+        `npu-smi info`), cooling and power limits, and at other processes on the device.
+
+    References
+        msprof-analyze advisor, AI Core frequency.
+    """
+    times = [{(each.name, each.what): each for each in rank.kernels} for rank in ranks.ranks]
+    if any(not each for each in times):
+        yield NotApplicable("no_kernel_shapes")
+        return
+    steps = max(len(ranks.steps), 1)
+    for position, mine in enumerate(times):
+        theirs = [other for at, other in enumerate(times) if at != position]
+        same = [key for key in mine if all(key in other for other in theirs)]
+        weight = np.array([mine[key].time for key in same], np.int64)
+        if int(weight.sum()) < options.number("same") * sum(each.time for each in mine.values()):
+            continue
+        usual = np.array([np.median([other[key].median for other in theirs]) for key in same])
+        ratio = np.array([mine[key].median for key in same]) / np.maximum(usual, 1)
+        slower = _weighted_median(ratio, weight) - 1
+        if slower < options.number("slower"):
+            continue
+        lost = round(float((weight * np.clip(1 - 1 / np.maximum(ratio, 1), 0, 1)).sum())) // steps
+        rank = ranks.ranks[position]
+        costliest = max(same, key=lambda key: mine[key].time)
+        yield Finding(
+            bound=lost,
+            draws="compute",
+            evidence=(
+                Evidence("rank", rank.label, "TEXT"),
+                Evidence("slower", slower, "SHARE"),
+                Evidence("lost", lost, "DURATION"),
+                Evidence("kernels", len(same), "COUNT"),
+                Evidence("kernel", costliest[0], "NAME"),
+            ),
+            scope=Scope(ranks=() if rank.rank is None else (rank.rank,), ops=(f"rank {rank.label}",)),
+            count=len(same),
+            severity=Severity.LOW,
+        )
+
+
+def _weighted_median(values: NDArray[np.float64], weight: NDArray[np.int64]) -> float:
+    order = np.argsort(values, kind="stable")
+    reach = np.cumsum(weight[order])
+    return float(values[order][np.searchsorted(reach, reach[-1] / 2)])
