@@ -99,6 +99,29 @@ def test_json_and_text_files(run, pair, tmp_path):
     assert (tmp_path / "mine.txt").read_text().startswith("The candidate is 10 µs")
 
 
+def test_a_page_and_markdown_by_the_ending(run, pair, tmp_path):
+    for name, start in (("mine.html", "<!DOCTYPE html>"), ("mine.md", "**The candidate is 10 µs (10 %) slower")):
+        result = run("compare", *pair, "-o", tmp_path / name, "-q")
+        assert (result.code, result.err) == (0, f"Wrote {tmp_path / name}\n")
+        assert result.out.startswith("The candidate is 10 µs")
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+
+
+@pytest.mark.parametrize(("format_", "start"), [("html", "<!DOCTYPE html>"), ("markdown", "**比对侧每步慢 10 µs")])
+def test_a_page_and_markdown_on_the_console_stand_alone(run, pair, format_, start):
+    result = run("compare", *pair, "--format", format_, "--lang", "zh")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(start)
+
+
+@pytest.mark.parametrize(("format_", "ending"), [("html", "html"), ("markdown", "md")])
+def test_a_page_and_markdown_into_a_folder_are_named_by_the_time(run, pair, tmp_path, format_, ending):
+    folder = tmp_path / "new"
+    assert run("compare", *pair, "--output_path", folder, "--format", format_).code == 0
+    (name,) = [path.name for path in folder.iterdir()]
+    assert re.fullmatch(rf"performance_comparison_result_\d{{14}}\.{ending}", name)
+
+
 def test_tables_as_files(run, pair, tmp_path):
     result = run("compare", *pair, "-o", f"{tmp_path}/tables/", "--format", "csv")
     assert result.code == 0
@@ -205,8 +228,11 @@ def test_a_name_map_in_a_file(run, pair, tmp_path):
         (["{base}", "{candidate}", "--comm-regex", "("], "--comm-regex (: not a regular expression"),
         (["{base}", "{candidate}", "--lang", "xx"], "no texts in 'xx'"),
         (["{base}", "{candidate}", "-o", "{base}"], "this is an input"),
-        (["{base}", "{candidate}", "-o", "{folder}/x.pdf"], "end the name in .xlsx, .json or .txt"),
+        (["{base}", "{candidate}", "-o", "{folder}/x.pdf"], "end the name in .xlsx, .html, .md, .json or .txt"),
         (["{base}", "{candidate}", "-o", "{folder}/none/x.xlsx"], "does not exist"),
+        (["{base}", "{candidate}", "-o", "{folder}/none/x.html"], "does not exist"),
+        (["{base}", "{candidate}", "-o", "{candidate}", "--format", "html"], "this is an input"),
+        (["{base}", "{candidate}", "-o", "{folder}/x.xlsx", "--format", "html"], "do not go together"),
         (["{base}", "{candidate}", "-o", "{folder}/x.xlsx", "--format", "json"], "do not go together"),
         (["{base}", "{candidate}", "--format", "csv"], "give a folder"),
     ],

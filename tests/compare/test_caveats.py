@@ -14,6 +14,7 @@ from traceanalyze.analyses.context import Options
 from traceanalyze.compare import caveats as caveats_module
 from traceanalyze.compare.caveats import caveats, recorded
 from traceanalyze.compare.side import median_step, side
+from traceanalyze.locales import texts
 
 
 def keyed(base, candidate):
@@ -26,13 +27,11 @@ def test_equal_recordings_need_no_caveat():
 
 def test_every_caveat_has_a_sentence_for_its_values():
     """Also the ones that no hand-made pair here has."""
-    from traceanalyze.locales.en import MESSAGES
-
     source = Path(caveats_module.__file__).read_text(encoding="utf-8")
     keys = set(re.findall(r'Caveat\("(\w+)"', source))
     keys |= {f"{what}_on_one" for what in recorded(side_from(training()).context)}
     assert len(keys) > 15
-    assert keys <= set(MESSAGES)
+    assert keys <= set(texts().messages)
 
 
 def headed(**header):
@@ -154,9 +153,25 @@ def test_steps_chosen_otherwise_and_steps_left_out():
 
 
 def test_levels_of_the_profiler():
-    level = side_from(training())
-    known = replace(level, info=replace(level.info, level="Level1"))
-    assert keyed(level, known) == {"levels_differ": {"base": "–", "candidate": "Level1"}}
+    gpu = side_from(training())
+    untold, one, two = (
+        replace(gpu, info=replace(gpu.info, vendor="ascend", device_name="", level=level))
+        for level in ("", "Level1", "Level2")
+    )
+    assert keyed(untold, one) == {"levels_differ": {"base": "–", "candidate": "Level1"}}
+    assert keyed(two, one) == {"levels_differ": {"base": "Level2", "candidate": "Level1"}}
+    assert "levels_differ" not in keyed(gpu, one), "a GPU's trace has no level"
+
+
+def test_a_device_that_one_form_does_not_name_may_be_the_same():
+    gpu = side_from(training())
+    text, database, older = (
+        replace(gpu, info=replace(gpu.info, vendor="ascend", device_name=name))
+        for name in ("", "Ascend910B", "Ascend910A")
+    )
+    assert keyed(text, database) == {}
+    assert keyed(older, database) == {"devices_differ": {"base": "Ascend910A", "candidate": "Ascend910B"}}
+    assert "devices_differ" in keyed(gpu, text)
 
 
 def test_a_file_that_ends_early_and_one_with_broken_events():

@@ -66,3 +66,17 @@ def test_causes_are_ranked_by_the_size_of_what_was_put_in(comparison: Comparison
 def test_all_of_the_difference_is_in_the_causes(comparison: Comparison) -> None:
     change = comparison.candidate.step_time - comparison.base.step_time
     assert sum(one.candidate - one.base for one in comparison.contributions) == change
+
+
+def test_numbered_kernels_of_the_npu_are_one_row_by_their_type(comparison: Comparison) -> None:
+    assert isinstance(comparison.kernels, tuple)
+    names = [row.name for row in comparison.kernels if row.candidate]
+    assert len(names) == len(set(names))
+    assert not [name for name in names if name[-1].isdecimal() and name.rstrip("0123456789").endswith("_")]
+    (layout,) = [row for row in comparison.kernels if row.name == "TransData"]
+    assert layout.base is None
+    assert layout.candidate is not None
+    assert layout.candidate.count == 15 * comparison.candidate.count
+    for side in ("base", "candidate"):
+        rows = [getattr(row, side) for row in comparison.kernels]
+        assert sum(row.total for row in rows if row) == getattr(comparison, side).device_time

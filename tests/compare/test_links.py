@@ -43,7 +43,7 @@ def test_the_rate_is_that_of_the_raw_timeline(shared_traces: Path) -> None:
 def test_a_side_that_does_not_tell_is_not_measured() -> None:
     sample = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
     table = traceanalyze.compare(sample / "gpu", sample / "npu").tables["link_rates"]
-    assert table.column("base_rate_gbs") == (NotMeasured("no_collective_tasks"),)
+    assert table.column("base_rate_gbs") == (NotMeasured("vendor_does_not_say"),)
 
 
 def test_gpu_profiles_have_no_such_table() -> None:

@@ -15,6 +15,7 @@ from traceanalyze.compare.attribution import parts
 from traceanalyze.compare.overall import overall
 from traceanalyze.compare.side import side
 from traceanalyze.model.columns import Sparse
+from traceanalyze.model.trace import ModuleMemory
 
 FLASH = "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>(Flash_fwd_params)"
 CONV = "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x64"
@@ -157,6 +158,20 @@ def test_peaks_of_memory_are_labelled_and_not_per_step():
     }
     one_side = side_from(training())
     assert not [row for row in table(one_side, one_side) if row.kind != "duration"]
+
+
+def test_the_memory_of_the_process_is_a_row_of_its_own():
+    """What the driver counts is more than what PyTorch reserved: the two never stand in one row."""
+    b = training()
+    b.memory(5, 1000, allocated=5000, reserved=9000)
+    npu = side_from(b)
+    samples = ModuleMemory("APP", 0, 12_000, 11_000, 2), ModuleMemory("APP", 3, 50_000, 50_000, 2)
+    for process, peak in ((samples[:1], 12_000), (samples[1:], 50_000), (samples, 12_000)):
+        trace = replace(npu.context.trace, process_memory=process)
+        told = side(trace)
+        found = {row.key: (row.base, row.candidate) for row in table(told, npu) if row.kind == "bytes"}
+        assert found["peak_process"] == (peak, NotMeasured("no_process_memory"))
+        assert found["peak_reserved"] == (9000, 9000)
 
 
 def test_memory_records_may_number_the_only_device_otherwise():

@@ -289,3 +289,28 @@ def test_tables_are_data_frames():
     for table in built().listing:
         frame = table.to_pandas()
         assert len(frame) == len(table.rows)
+
+
+def test_kernels_of_different_vendors_are_not_expected_to_meet_by_name():
+    found = comparison()
+    other = replace(found, candidate=replace(found.candidate, vendor="ascend"))
+    assert [item.key for item in build_compare(found, version="0").quality][1] == "compare_matched"
+    assert [item.key for item in build_compare(other, version="0").quality][1] == "compare_matched_by_name"
+
+
+def test_no_share_is_told_where_more_is_unknown_than_differs():
+    parts = (Part("compute", 200 * MS, 80 * MS), Part("untraced", 0, 240 * MS))
+    text = said(built(replace(comparison(), parts=parts)))
+    assert "compute -80.00 ms, untraced +60.00 ms. +60.00 ms is time of unknown cause." in text
+    assert "explained" not in text
+
+
+def test_a_step_that_is_the_only_part_is_not_summed():
+    parts = (Part("step", 200 * MS, 320 * MS),)
+    table = build_compare(replace(comparison(), parts=parts), version="0").tables["step_difference"]
+    assert (len(table.rows), table.total) == (1, None)
+
+
+def test_host_time_in_runtime_calls_has_a_name():
+    assert texts().terms["api"] == "runtime calls"
+    assert texts("zh").terms["api"] == "运行时调用"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.make_compare import comparison, itself
+from tests.report.make_compare import comparison, contribution, itself
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.report.build.compare import build_compare
@@ -66,6 +66,16 @@ cause       part           base  candidate    diff  of change  how
                              ms         ms      ms          %
 ───────────────────────────────────────────────────────────────────
 DataLoader  data loading  30.00       0.00  -30.00      150.0  gone
+
+Where to look
+- host operators +5.000 ms (largest: aten::conv2d +5.000 ms): look at the Python
+  code around these operators and at load, clock rate and binding of the CPU;
+  see that both sides were recorded with the same options.
+- untraced +3.000 ms: see what the host does there: record both sides with
+  stacks (with_stack=True), if they were not.
+- compute +2.000 ms (largest: aten::add_ +2.000 ms): compare shapes, data types
+  and implementations of these kernels; on equal devices, the same kernels that
+  each take longer point to a lower clock or to other work on the device.
 
 Before you conclude
 - The two profiles have different levels.
@@ -141,7 +151,7 @@ def test_what_cannot_be_compared_is_said_once_with_its_reason():
 
 def test_top_limits_the_causes():
     text = page(top=1)
-    assert "aten::add_" not in text
+    assert "\naten::add_" not in text
     assert "and 2 more; --top 3 shows them" in text
 
 
@@ -154,3 +164,43 @@ def test_without_the_overall_table_the_parts_are_shown():
 def test_names_cannot_steer_the_terminal():
     text = page(detail=Detail.VERBOSE, width=160)
     assert "\r" not in text
+
+
+def test_causes_without_weight_are_shown_when_more_are_asked_for():
+    light = tuple(contribution("compute", "operator", f"aten::op{n}", 0, 4_000, (0, 4)) for n in range(9))
+    found = replace(comparison(), contributions=(*comparison().contributions, *light))
+    assert "and 9 more; --top 12 shows them" in page(found)
+    shown = page(found, top=12)
+    assert all(f"aten::op{n} " in shown for n in range(9))
+    assert "shows them" not in shown
+
+
+@pytest.mark.parametrize("width", [110, 120, 160, 200])
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_columns_that_matter_less_do_not_push_out_difference_ratio_and_share(width, language):
+    words = texts(language)
+    text = render(build_compare(comparison(), version="0"), words, Style(width=width), View(Detail.NORMAL, 5))
+    table = text[text.index(words.tables["overall_metrics"]) :].splitlines()
+    for key in ("diff_ns", "ratio", "step_change_share"):
+        assert words.columns[key] in table[1]
+    causes = text[text.index(words.tables["slower"]) :].splitlines()
+    assert words.columns["change"] in causes[1]
+
+
+def test_a_wide_table_names_the_side_above_what_its_columns_hold():
+    lines = page(width=120).splitlines()
+    start = lines.index("Where the steps' time went (per step)")
+    assert lines[start + 1 : start + 5] == [
+        "part                 base       base    base  candidate  candidate  candidate    diff  ratio  of change",
+        "                       ms  of step %  number         ms  of step %     number      ms                 %",
+        "─" * 103,
+        "compute             60.00       60.0      15      62.00       77.5         17   +2.00   1.03      -10.0",
+    ]
+
+
+def test_names_are_whole_where_minor_columns_could_be_left_out():
+    name = "aten::scaled_dot_product_attn"
+    found = comparison()
+    row = contribution("compute", "operator", name, 0, 90_000_000, (0, 4))
+    for width in (110, 120, 140):
+        assert name in page(replace(found, contributions=(row, *found.contributions)), width=width)

@@ -15,7 +15,7 @@ from traceanalyze.report.json import render_compare
 
 @pytest.fixture(scope="module")
 def report():
-    return build_compare(comparison(), version="1.2", options={"--base-step": "5"}, notes=["base: x is missing"])
+    return build_compare(comparison(), version="1.2", options={"--base-step": "5"}, notes=[("base", "x is missing")])
 
 
 def test_the_document(report):
@@ -29,6 +29,8 @@ def test_the_document(report):
     assert found["notes"][0]["text"] == "base: x is missing"
     assert found["caveats"][0]["text"] == "The two profiles have different levels."
     assert len(found["quality"]) == 4
+    assert [item["values"]["part"] for item in found["advice"]] == ["host_op", "untraced", "compute"]
+    assert found["advice"][0]["values"]["diff_ns"] == 5 * MS
 
 
 def test_every_table_is_there_with_exact_sums(report):

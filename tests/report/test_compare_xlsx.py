@@ -10,7 +10,7 @@ import pytest
 
 from tests.report.make_compare import MS, comparison, itself, measured
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.results import KernelPair
+from traceanalyze.compare.results import KernelPair, MemoryPair, MemorySide
 from traceanalyze.locales import texts
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.report.build.compare import build_compare
@@ -272,3 +272,24 @@ def test_the_same_comparison_gives_the_same_bytes():
 def test_units_fit_the_sheet(book):
     assert "base mean (ms)" in headings(book["KernelCompare"])
     assert column(book["KernelCompare"], "diff (ms)")[0].value == pytest.approx(2 * MS / MS)
+
+
+def test_both_sides_are_shown_in_one_unit_with_as_many_decimals():
+    found = comparison()
+    peaks = tuple(
+        replace(row, base=708_000_000, candidate=2_210_000_000) if row.kind == "bytes" else row for row in found.overall
+    )
+    memory = (MemoryPair("aten::empty", MemorySide(4, 8_000, 10 * MS), MemorySide(8, 32_000_000_000, None)),)
+    sheets = opened(replace(found, overall=peaks, memory=memory))
+    assert {"base (GB)", "candidate (GB)"} <= set(lines(sheets["Summary"]))
+    row = next(row for row in sheets["Summary"].iter_rows() if row[0].value == "peak memory")
+    assert [cell.value for cell in row[1:3]] == [0.708, 2.21]
+    assert row[1].number_format == row[2].number_format
+    assert {"base bytes (GB)", "candidate bytes (GB)"} <= set(headings(sheets["MemoryCompareStatistic"]))
+
+
+def test_the_summary_says_what_to_check(book):
+    found = lines(book["Summary"])
+    at = found.index("Where to look")
+    assert found[at + 1].startswith("host operators +5.000 ms (largest: aten::conv2d +5.000 ms): look at")
+    assert at > found.index("Faster in the candidate (per step)")

@@ -110,7 +110,7 @@ def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = N
         _load(each, wanted, progress) for each, wanted in zip((choices.base, choices.candidate), analyses, strict=True)
     )
     comparison = compare_sides(base.side, candidate.side, options)
-    notes = [f"{name}: {note}" for name, one in (("base", base), ("candidate", candidate)) for note in one.notes]
+    notes = [(name, note) for name, one in (("base", base), ("candidate", candidate)) for note in one.notes]
     return build_compare(comparison, version=__version__, notes=notes, options=choices.listed())
 
 

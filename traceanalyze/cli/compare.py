@@ -18,6 +18,8 @@ class Format(StrEnum):
     CONSOLE = "console"
     JSON = "json"
     XLSX = "xlsx"
+    HTML = "html"
+    MARKDOWN = "markdown"
     CSV = "csv"
     PARQUET = "parquet"
 
@@ -50,8 +52,8 @@ def compare(
             "--output-path",
             metavar="DIR|FILE",
             help=(
-                "Write the workbook into DIR (made if need be), named by the time, or to FILE (.xlsx, .json, .txt). "
-                "Default: only the console."
+                "Write the workbook into DIR (made if need be), named by the time, or to FILE (.xlsx, .html, .md, "
+                ".json, .txt). Default: only the console."
             ),
         ),
     ] = None,

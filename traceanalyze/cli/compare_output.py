@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 _NAME = "performance_comparison_result_"
 """What msprof-analyze calls its workbook, before the time."""
-_ENDINGS = {"xlsx": ".xlsx", "json": ".json", "console": ".txt"}
+_ENDINGS = {"xlsx": ".xlsx", "html": ".html", "markdown": ".md", "json": ".json", "console": ".txt"}
+
+_NAMED = ".xlsx, .html, .md, .json or .txt"
+"""The same in a sentence."""
 
 
 def sides(paths: Sequence[str], *, base: str | None, candidate: str | None) -> tuple[str, str]:
@@ -56,7 +59,7 @@ class CompareTarget:
             return cls(Target.of(output, format_, inputs=inputs))
         refuse_input(path, inputs)
         if not is_folder and (path.suffix or path.exists()):
-            raise UsageError(f"--output {output}: end the name in .xlsx, .json or .txt (a file) or in / (a folder)")
+            raise UsageError(f"--output {output}: end the name in {_NAMED} (a file) or in / (a folder)")
         chosen = format_ or "xlsx"
         name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{_ENDINGS[chosen]}"
         return cls(Target(path / name, chosen), make_folder=path)
@@ -65,7 +68,7 @@ class CompareTarget:
 def write_compare(report: CompareReport, target: CompareTarget, texts: Texts, view: View) -> None:
     """Show the comparison, and write it where it belongs."""
     to = target.target
-    if to.path is None and to.format == "json":
+    if to.path is None and to.format != "console":
         _show(_text(report, to, texts, view))
         return
     _show(_text(report, Target(None, "console"), texts, view))
@@ -110,6 +113,14 @@ def _text(report: CompareReport, target: Target, texts: Texts, view: View) -> st
         from traceanalyze.report import json
 
         return json.render_compare(report, texts)
+    if target.format == "html":
+        from traceanalyze.report import html
+
+        return html.render_compare(report, texts)
+    if target.format == "markdown":
+        from traceanalyze.report import compare_markdown
+
+        return compare_markdown.render(report, texts, view.top)
     from traceanalyze.report.console import file_style, style_for
     from traceanalyze.report.console.compare import render
 

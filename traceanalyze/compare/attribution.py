@@ -20,8 +20,14 @@ IDLE = "idle"
 """Idle time as one part: only one side recorded runtime calls, without which no cause can be told for sure."""
 OUTSIDE_CALLS = "outside_calls"
 """Idle time while the host is in no runtime call, as one part: only one side recorded host operators."""
+HOST_SIDE = "host_side"
+"""Idle time while the host runs operators, launches or waits, as one part: one side is of a level without the calls
+that would tell these apart."""
 _HOST = ("data_loading", "sync", "peer_wait", "api", "host_op", "untraced")
 _TOLD_BY_HOST = frozenset({Cause.DATA_LOADING, Cause.PEER_WAIT, Cause.HOST_OP})
+_TOLD_BY_CALLS = frozenset(
+    {Cause.SYNC, Cause.HOST_OP, *(cause for cause in Cause if cause.name.startswith("DISPATCH"))}
+)
 GROUPS = {
     **{cause.name.lower(): "dispatch" for cause in Cause if cause.name.startswith("DISPATCH")},
     **{cause.name.lower(): "device_side" for cause in Cause if cause.name.startswith("DEVICE")},
@@ -53,10 +59,19 @@ def parts(base: Side, candidate: Side) -> tuple[Part, ...]:
 def idle_parts(base: Side, candidate: Side) -> dict[Cause, str]:
     """Key of the part that each cause of idle time counts in."""
     differ = _missing(base) ^ _missing(candidate)
-    if differ - _TOLD_BY_HOST:
+    if calls_of_one_level(base, candidate):
+        merged, key = _TOLD_BY_CALLS, HOST_SIDE
+    elif differ - _TOLD_BY_HOST:
         return dict.fromkeys(Cause, IDLE)
-    merged = {*_TOLD_BY_HOST, Cause.UNTRACED} if differ else set()
-    return {cause: OUTSIDE_CALLS if cause in merged else cause.name.lower() for cause in Cause}
+    else:
+        merged, key = frozenset({*_TOLD_BY_HOST, Cause.UNTRACED} if differ else ()), OUTSIDE_CALLS
+    return {cause: key if cause in merged else cause.name.lower() for cause in Cause}
+
+
+def calls_of_one_level(base: Side, candidate: Side) -> bool:
+    """Whether only one side recorded calls of the runtime, and the other just the queue before it (Ascend, Level0)."""
+    differ = _missing(base) ^ _missing(candidate)
+    return Cause.SYNC in differ and differ < _TOLD_BY_CALLS
 
 
 def _missing(side: Side) -> set[Cause]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.compare.attribution import IDLE, OUTSIDE_CALLS, idle_parts
+from traceanalyze.compare.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.compare.results import Caveat
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -55,7 +55,11 @@ def _device(base: Side, candidate: Side) -> Iterator[Caveat]:
         yield Caveat("no_device_on_one", _which(base.partition is None))
     elif base.info.vendor != candidate.info.vendor or base.info.device_name != candidate.info.device_name:
         names = [side.info.device_name or side.info.vendor for side in (base, candidate)]
-        if names[0] != names[1]:
+        # The text form of an Ascend profile does not name its device: of one vendor that may be the same.
+        untold = base.info.vendor == candidate.info.vendor and not (
+            base.info.device_name and candidate.info.device_name
+        )
+        if names[0] != names[1] and not untold:
             yield Caveat("devices_differ", (("base", names[0]), ("candidate", names[1])))
 
 
@@ -75,9 +79,11 @@ def _idle(base: Side, candidate: Side) -> Iterator[Caveat]:
 
 
 def _levels(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """Only Ascend profiles have levels; what a GPU's trace lacks is said by what it is."""
     levels = base.info.level, candidate.info.level
-    if levels[0] != levels[1]:
-        yield Caveat("levels_differ", (("base", levels[0] or "–"), ("candidate", levels[1] or "–")))
+    if levels[0] != levels[1] and {base.info.vendor, candidate.info.vendor} <= {"ascend"}:
+        key = "levels_differ_in_calls" if calls_of_one_level(base, candidate) else "levels_differ"
+        yield Caveat(key, (("base", levels[0] or "–"), ("candidate", levels[1] or "–")))
 
 
 def _steps(base: Side, candidate: Side) -> Iterator[Caveat]:

@@ -43,12 +43,16 @@ def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
     Names are matched as recorded; where that fails without signature, trailing counter and CANN's prefix; where even
     that fails without template arguments, if only one kernel of each side can be meant. Profiles of Ascend that both
     state the type of operator are compared by this type, shapes and core. Kernels of different vendors often have no
-    partner by name: `kernel_type_pairs` compares these by family. NotMeasured if a side has no device events.
+    partner by name: `kernel_type_pairs` compares these by family; those of Ascend, whose names are numbered, are rows
+    by their type. NotMeasured if a side has no device events.
     """
     if min(len(base.device), len(candidate.device)) == 0:
         return NotMeasured("no_device_events")
     typed = _typed(base, candidate)
-    return _pairs((base, candidate), [_kinds(context, options, typed=typed) for context in (base, candidate)])
+    foreign = base.trace.origin.format != candidate.trace.origin.format
+    return _pairs(
+        (base, candidate), [_kinds(context, options, typed=typed, foreign=foreign) for context in (base, candidate)]
+    )
 
 
 def kernel_type_pairs(
@@ -69,14 +73,18 @@ def _typed(base: Context, candidate: Context) -> bool:
     return all("op_type" in context.trace.events.fields for context in (base, candidate))
 
 
-def _kinds(context: Context, options: CompareOptions, *, typed: bool) -> _Side:
-    """Names as mapped by the user; with `typed` the type of operator where it is stated."""
+def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: bool) -> _Side:
+    """Names as mapped by the user; with `typed` the type of operator where it is stated, its shapes and core.
+
+    Against a profile in another format the type stands for the name, too.
+    """
     row = context.device.row[context.work.event]
     name = context.device.name[context.work.event].astype(np.int64)
     shapes = core = np.full(len(row), -1, np.int64)
-    if typed:
+    if typed or foreign:
         stated = argument(context, "op_type", row)
         name = np.where(stated >= 0, stated, name)
+    if typed:
         shapes, core = (argument(context, field, row) for field in ("kernel_shapes", "core"))
     rows = group(name, shapes, core)
     text = context.trace.strings.text

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _PEAKS = ("peak_allocated", "peak_reserved", "peak_recorded")
 """Highest totals of the allocator; highest sum of recorded allocations minus frees, without what was there before."""
+_PROCESS = "peak_process"
+"""Highest memory of the whole process, the libraries' own included: never the same quantity as the allocator's."""
 _BUSY = ("compute", "communication", "memory_ops")
 _ORDER = {
     key: place
@@ -158,19 +160,24 @@ def _device_span(side: Side) -> int:
 
 
 def _peaks(base: Side, candidate: Side) -> Iterator[Overall]:
-    """Peaks of the caching allocator over the whole recording; left out where neither side can tell."""
-    found = [_allocator(side) for side in (base, candidate)]
-    for key, old, new in zip(_PEAKS, *found, strict=True):
+    """Peaks of the allocator and of the process over the whole recording; left out where neither side can tell."""
+    found = [(*_allocator(side), _process(side)) for side in (base, candidate)]
+    for key, old, new in zip((*_PEAKS, _PROCESS), *found, strict=True):
         if not (isinstance(old, NotMeasured) and isinstance(new, NotMeasured)):
             yield Overall(key, 0, "bytes", old, new, None, None)
 
 
 def _rates(base: Side, candidate: Side) -> Iterator[Overall]:
     """Bytes a second by kind of link; 0 where a side that tells did not use it."""
-    old, new = link_rates(base), link_rates(candidate)
-    missing = NotMeasured("no_collective_tasks")
-    for link in sorted({*(old or ()), *(new or ())}):
-        before, after = (missing if side is None else side.get(link, 0) for side in (old, new))
+    sides = [(link_rates(side), side.info.vendor) for side in (base, candidate)]
+    for link in sorted({link for rates, _ in sides for link in rates or ()}):
+        before, after = (
+            # Only Ascend profiles can tell, at a higher level; others never do.
+            NotMeasured("no_collective_tasks" if vendor == "ascend" else "vendor_does_not_say")
+            if rates is None
+            else rates.get(link, 0)
+            for rates, vendor in sides
+        )
         yield Overall("link_rate", 0, "rate", before, after, None, None, link)
 
 
@@ -186,3 +193,10 @@ def _allocator(side: Side) -> tuple[Time, Time, Time]:
     if len(mine) != 1:
         return missing, missing, missing
     return mine[0].peak_allocated, mine[0].peak_reserved, mine[0].relative_peak
+
+
+def _process(side: Side) -> Time:
+    mine = side.context.trace.process_memory
+    if len(mine) > 1 and side.partition is not None:
+        mine = tuple(each for each in mine if each.device == side.partition.device)
+    return mine[0].peak if len(mine) == 1 else NotMeasured("no_process_memory")

@@ -77,7 +77,7 @@ class Overall:
     key: str
     """compute, matmul, attention_forward, …, vector_work, communication, group, comm_wait, comm_transfer, memory_ops,
     h2d, …, fill, free, data_loading, sync, dispatch, …, step, device_span, peak_allocated, peak_reserved,
-    peak_recorded."""
+    peak_recorded, peak_process."""
     level: int
     kind: str
     """duration, bytes, or rate (bytes a second)."""

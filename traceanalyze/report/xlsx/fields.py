@@ -72,11 +72,18 @@ def fields_of(table: Table, rows: Sequence[Row], formatter: Formatter) -> tuple[
     """Columns of a table as a sheet shows them; those for programs only are left to CSV and JSON."""
     every = rows if table.total is None else (*rows, table.total)
     units = column_units(table.columns, every, formatter.resolution_ns)
+    alike = _alike(table.columns)
     return tuple(
-        field_of(column, index, [row[index] for row in rows], units, formatter)
+        field_of(column, index, [row[at] for row in rows for at in alike[index]], units, formatter)
         for index, column in enumerate(table.columns)
         if not column.machine
     )
+
+
+def _alike(columns: Sequence[Column]) -> list[list[int]]:
+    """For each column the places of those that hold the same of either side of a comparison: they have one unit."""
+    keys = [(column.key.removeprefix(f"{column.side}_"), column.side is None) for column in columns]
+    return [[at for at, key in enumerate(keys) if key == own] for own in keys]
 
 
 def field_of(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.model import Layout
 from traceanalyze.report.xlsx.names import SheetNames, readable
 
@@ -101,7 +101,7 @@ def plan(reports: Sequence[Report], texts: Texts) -> Plan:
 
 
 def _run(report: Report, summary: str, names: SheetNames, prefix: str, texts: Texts) -> RunPlan:
-    first = Formatter(texts, report.ranks[report.focus[0]].resolution_ns, _PARTS)
+    first = formatter_of(report.ranks[report.focus[0]], texts, _PARTS)
     recording = tuple(
         Sheet(table, first, None, table.rows)
         for table in report.summary
@@ -122,7 +122,7 @@ def _ranks(report: Report, names: SheetNames, prefix: str, texts: Texts) -> Iter
     several = len(report.focus) > 1
     for index in report.focus[:MAX_RANKS]:
         rank = report.ranks[index]
-        formatter = Formatter(texts, rank.resolution_ns, _PARTS)
+        formatter = formatter_of(rank, texts, _PARTS)
         label = f"r{index if rank.rank is None else rank.rank} " if several else ""
         yield RankPlan(rank, formatter, tuple(_sheets(rank.tables, formatter, names, prefix + label)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.report.build.compare.advice import advice
 from traceanalyze.report.build.compare.causes import causes_table
 from traceanalyze.report.build.compare.communication import communication_table
 from traceanalyze.report.build.compare.host_calls import host_calls_table
@@ -27,9 +28,13 @@ if TYPE_CHECKING:
 
 
 def build_compare(
-    comparison: Comparison, *, version: str, notes: Sequence[str] = (), options: Mapping[str, str] | None = None
+    comparison: Comparison,
+    *,
+    version: str,
+    notes: Sequence[tuple[str, str]] = (),
+    options: Mapping[str, str] | None = None,
 ) -> CompareReport:
-    """The report of a comparison; `options` are shown as they are."""
+    """The report of a comparison; `options` are shown as they are, `notes` are remarks on the input of a side."""
     per = PerStep.of(comparison.base, comparison.candidate)
     return CompareReport(
         version=version,
@@ -40,9 +45,14 @@ def build_compare(
         listing=(*_tables(comparison, per), sides_table(comparison), options_table(options or {})),
         caveats=caveats(comparison),
         quality=quality(comparison),
-        notes=tuple(Message("run_note", (("text", Kind.TEXT, note),)) for note in notes),
+        notes=tuple(_note(side, text) for side, text in notes),
+        advice=advice(comparison, per),
         comparison=comparison,
     )
+
+
+def _note(side: str, text: str) -> Message:
+    return Message("side_note", (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)))
 
 
 def _tables(found: Comparison, per: PerStep) -> Iterator[Table]:

@@ -62,7 +62,9 @@ def parts_table(comparison: Comparison, per: PerStep) -> Table:
     shown = [part for part in headline(comparison.parts) if part.key in ALWAYS or part.base != 0 or part.candidate != 0]
     rows = tuple((part.key, *_amounts(part.base, part.candidate, per)) for part in shown)
     sides = comparison.base.step_time, comparison.candidate.step_time
-    return Table("step_difference", _PARTS, rows, total=(TOTAL, *_amounts(*sides, per)), detail=True)
+    # Where the step is the only part, it needs no sum.
+    total = None if [part.key for part in shown] == [TOTAL] else (TOTAL, *_amounts(*sides, per))
+    return Table("step_difference", _PARTS, rows, total=total, detail=True)
 
 
 def overall_table(comparison: Comparison, per: PerStep) -> Table | None:

@@ -37,7 +37,7 @@ def _sentences(base: SideInfo, candidate: SideInfo, comparison: Comparison) -> I
     if max(clocks) > 1:
         yield _of_both("compare_clocks", Kind.DURATION, *clocks)
     if base.level or candidate.level:
-        yield _of_both("compare_levels", Kind.TEXT, base.level or "?", candidate.level or "?")
+        yield _of_both("compare_levels", Kind.TEXT, base.level or "–", candidate.level or "–")
 
 
 def _of_both(key: str, kind: Kind, base: Value, candidate: Value) -> Message:

@@ -46,8 +46,9 @@ def matched_sentences(comparison: Comparison) -> Iterator[Message]:
     for section, sides in by_section.items():
         shares = {side: 1 - row.time / row.of_time for side, row in sides.items() if row.of_time}
         if set(shares) == {"base", "candidate"}:
+            foreign = section == "kernels" and comparison.base.vendor != comparison.candidate.vendor
             yield Message(
-                "compare_matched",
+                "compare_matched_by_name" if foreign else "compare_matched",
                 (
                     ("section", Kind.TERM, f"section_{section}"),
                     ("base", Kind.SHARE, shares["base"]),

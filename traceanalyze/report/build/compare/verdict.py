@@ -77,8 +77,11 @@ def _explained(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
     if share > ALL:
         return (Message("compare_explained_all"),)
     scale = per.base_steps * per.candidate_steps
-    values = (("share", Kind.SHARE, share), ("rest", Kind.CHANGE, round(rest / scale)))
-    return (Message("compare_explained", values),)
+    left: tuple[str, Kind, Value] = ("rest", Kind.CHANGE, round(rest / scale))
+    if not share:
+        # More is unknown than differs in all: the known parts nearly cancel out, and no share says so.
+        return (Message("compare_unknown", (left,)),)
+    return (Message("compare_explained", (("share", Kind.SHARE, share), left)),)
 
 
 def _largest(comparison: Comparison, named: list[tuple[Part, int]], per: PerStep) -> tuple[Message, ...]:

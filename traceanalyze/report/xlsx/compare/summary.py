@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.report.xlsx.page import Book
     from traceanalyze.report.xlsx.plan import Sheet
 
-_WIDTHS = (44, 16, 16, 16, 16, 14, 14, 18)
+_WIDTHS = (44, 24, 16, 16, 16, 14, 14, 18)
 _CAUSES = 5
 """Causes named in each direction."""
 _SHOWN_OF_CAUSES = (
@@ -54,6 +54,7 @@ def write_summary(book: Book, report: CompareReport, plan: ComparePlan) -> None:
         first = _section(page, parts)
         _chart(page, parts, first)
     _causes(page, plan.sheet("causes"))
+    _sentences(page, "advice", report.advice, formatter)
     for key in ("memory_peak", "link_rates"):
         sheet = plan.sheet(key)
         if sheet is not None:

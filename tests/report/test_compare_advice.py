@@ -1,0 +1,73 @@
+"""Where the reader of a comparison is told to look next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.report.make_compare import MS, comparison, contribution, itself, swapped
+from traceanalyze.compare.results import Part
+from traceanalyze.locales import texts
+from traceanalyze.report.build.compare import build_compare
+from traceanalyze.report.format import Formatter
+
+
+def told(found, language="en"):
+    report = build_compare(found, version="0")
+    formatter = Formatter(texts(language), report.resolution_ns)
+    return [formatter.message(item) for item in report.advice]
+
+
+def test_parts_that_take_longer_most_first_each_with_its_largest_cause_and_a_check():
+    host, untraced, compute = told(comparison())
+    assert host.startswith("host operators +5.000 ms (largest: aten::conv2d +5.000 ms): look at the Python code around")
+    assert untraced.startswith("untraced +3.000 ms: see what the host does there: record both sides with stacks")
+    assert compute.startswith("compute +2.000 ms (largest: aten::add_ +2.000 ms): compare shapes, data types")
+
+
+def test_what_is_a_small_part_of_all_changes_is_not_spoken_of():
+    # Compute takes 2 ms longer, of 40 ms that change in all: 5 % exactly; a little less is not enough.
+    found = comparison()
+    parts = {part.key: part for part in found.parts}
+    less = replace(parts["compute"], candidate=parts["compute"].candidate - 1)
+    assert len(told(found)) == 3
+    shown = told(replace(found, parts=tuple(less if part.key == "compute" else part for part in found.parts)))
+    assert [line.split(" +")[0] for line in shown] == ["host operators", "untraced"]
+
+
+def test_only_what_takes_longer():
+    (loading,) = told(swapped())
+    assert loading.startswith("data loading +30.00 ms (largest: DataLoader +30.00 ms): look at num_workers")
+
+
+def test_nothing_where_nothing_differs():
+    assert told(itself()) == []
+
+
+def test_causes_that_became_shorter_are_no_cause_of_more_time():
+    parts = (Part("sync", 20 * MS, 120 * MS),)
+    rows = (contribution("sync", "next_op", "aten::mm", 20 * MS, 0), contribution("sync", "rest", "rest", 0, 120 * MS))
+    (line,) = told(replace(comparison(), parts=parts, contributions=rows))
+    assert line.startswith("sync +20.00 ms: look for what makes the host wait")
+
+
+def test_at_most_three():
+    keys = ("compute", "sync", "dispatch_launch", "host_op", "untraced")
+    parts = tuple(Part(key, 0, 4 * (10 + at) * MS) for at, key in enumerate(keys))
+    shown = told(replace(comparison(), parts=parts, contributions=()))
+    assert [line.split(" +")[0] for line in shown] == ["untraced", "host operators", "dispatch"]
+
+
+KEYS = (
+    *("compute", "communication", "memory_ops", "data_loading", "sync", "peer_wait", "dispatch_copy", "host_op"),
+    *("device_gap", "untraced", "idle", "outside_calls", "host_side", "api", "step"),
+)
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_part_has_a_check(key, language):
+    (line,) = told(replace(comparison(), parts=(Part(key, 0, 40 * MS),), contributions=()), language)
+    assert "check_" not in line
+    assert "+10.00 ms" in line
