@@ -50,7 +50,7 @@
     return String(a).localeCompare(String(b), undefined, {numeric: true});
   }
   document.querySelectorAll("table.sortable").forEach(function (table) {
-    var body = table.tBodies[0], original = Array.from(body.rows), heads = Array.from(table.tHead.rows[0].cells);
+    var body = table.tBodies[0], original = Array.from(body.rows), heads = Array.from(table.tHead.lastElementChild.cells);
     table.classList.add("sorts");
     function sort(at) {
       var head = heads[at], before = head.getAttribute("aria-sort");

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze import units
+from traceanalyze.report.html.axis import ticks
 from traceanalyze.report.html.tables import rows_of
 from traceanalyze.report.html.text import element, safe
 from traceanalyze.report.model import Kind
@@ -48,7 +47,8 @@ def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
     left_out = words["steps_left_out"].format(kept=f"{len(rows):,}", count=f"{total:,}") if total > len(rows) else ""
     caption = element("figcaption", safe(words["step_chart"]))
     note = element("p", safe(left_out), class_="aside") if left_out else ""
-    return f'<figure>{caption}{picture}<ul class="legend">{legend}</ul>{note}</figure>'
+    scroll = element("div", picture, class_="scroll")
+    return f'<figure>{caption}{scroll}<ul class="legend">{legend}</ul>{note}</figure>'
 
 
 def _ns(row: Row, at: int) -> int:
@@ -66,19 +66,12 @@ def _x(index: int, count: int) -> float:
 
 def _scale(highest: int) -> list[str]:
     """Lines at round times."""
-    step = next(step for step in _round_steps() if highest / step <= _LINES)
-    unit = replace(units.column_unit(highest), digits=3)
     found = []
-    for line in range(int(highest // step) + 1):
-        y = _y(line * step, highest)
-        text = f"{units.in_unit(line * step, unit).rstrip('0').rstrip('.')} {unit.name}" if line else "0"
+    for time, label in ticks(highest, _LINES):
+        y = _y(time, highest)
         found.append(f'<path class="grid" d="M{_LEFT},{y:.1f}H{_WIDE - _RIGHT}"/>')
-        found.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
+        found.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     return found
-
-
-def _round_steps() -> list[int]:
-    return [digit * 10**power for power in range(18) for digit in (1, 2, 5)]
 
 
 def _columns(rows: Sequence[Row], parts: Sequence[tuple[str, int]], highest: int) -> list[str]:

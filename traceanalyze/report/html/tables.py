@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.format import column_units
+from traceanalyze.report.html.sided import sides_above
 from traceanalyze.report.html.text import element, safe, sentence
 from traceanalyze.report.model import SIZES, TIMES, Kind, Layout
+from traceanalyze.report.side_headings import below_side
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,11 +32,17 @@ def rows_of(table: Table) -> tuple[Row, ...]:
     return () if isinstance(table.rows, NotMeasured) else table.rows
 
 
-def table_html(table: Table, formatter: Formatter) -> str:
-    """The table, and below it what was left out, why values are missing, and its notes."""
+def table_html(table: Table, formatter: Formatter, whole: float | None = None) -> str:
+    """The table, and below it what was left out, why values are missing, and its notes.
+
+    Args:
+        table: What is shown.
+        formatter: How values are written.
+        whole: What a whole bar stands for in the column of bars. Default: all of a share, the largest of amounts.
+    """
     shown = rows_of(table)[:MAX_ROWS]
     is_record = table.layout == Layout.RECORD and len(shown) <= _RECORDS_ABREAST
-    drawn = _record(table, shown, formatter) if is_record else _rows(table, shown, formatter)
+    drawn = _record(table, shown, formatter) if is_record else _rows(table, shown, formatter, whole)
     return f'<div class="wide">{drawn}</div>' + "".join(_below(table, shown, formatter))
 
 
@@ -51,7 +59,7 @@ def _below(table: Table, shown: Sequence[Row], formatter: Formatter) -> Iterator
         yield element("p", sentence(formatter.message(note)))
 
 
-def _rows(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
+def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float | None) -> str:
     """A line a row; hierarchies must keep their order."""
     every = (*shown, *((table.total,) if table.total else ()))
     units = column_units(table.columns, every, formatter.resolution_ns)
@@ -61,15 +69,15 @@ def _rows(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
         if not column.machine and any(row[index] is not None for row in every)
     ]
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in shown]
-    head = [_heading(table, column, unit, formatter) for _, column, unit in columns]
+    above = sides_above([column for _, column, _ in columns], formatter.texts, more=int(any(meanings)))
+    head = [_heading(table, column, unit, formatter, sided=bool(above)) for _, column, unit in columns]
     if any(meanings):
         head.append(element("th", safe(formatter.texts.messages["meaning"]), scope="col"))
+    wholes = {index: whole or _longest(column, shown, index) for index, column, _ in columns if column.key == table.bar}
     levels = [column.key for column in table.columns].index(table.level) if table.level is not None else None
     body = []
     for row, meaning in zip(shown, meanings, strict=True):
-        cells = [
-            _cell(column, row[index], unit, formatter, bar=column.key == table.bar) for index, column, unit in columns
-        ]
+        cells = [_cell(column, row[index], unit, formatter, whole=wholes.get(index)) for index, column, unit in columns]
         if levels is not None and isinstance(row[levels], int):
             cells[0] = cells[0].replace("<td", f'<td style="--level:{row[levels]}"', 1)
         if any(meanings):
@@ -83,19 +91,26 @@ def _rows(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
     sortable = table.level is None and len(shown) > 1
     opening = '<table class="sortable">' if sortable else "<table>"
     lines = "\n".join(body)
-    return f"{opening}<thead><tr>{''.join(head)}</tr></thead>\n<tbody>\n{lines}\n</tbody>{foot}</table>"
+    return f"{opening}<thead>{above}<tr>{''.join(head)}</tr></thead>\n<tbody>\n{lines}\n</tbody>{foot}</table>"
 
 
-def _heading(table: Table, column: Column, unit: Unit | None, formatter: Formatter) -> str:
+def _heading(table: Table, column: Column, unit: Unit | None, formatter: Formatter, *, sided: bool) -> str:
     """Heading with the unit its cells have, and what the column holds."""
     name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
-    text = safe(formatter.texts.columns[column.key]) + (f" <small>{safe(name)}</small>" if name else "")
+    heading = below_side(column, formatter.texts) if sided else formatter.texts.columns[column.key]
+    text = " ".join(filter(None, (safe(heading), f"<small>{safe(name)}</small>" if name else "")))
     meaning = formatter.texts.meaning_of(table.key, column.key) or None
     return element("th", text, scope="col", class_="n" if column.kind in _NUMBERS else None, title=meaning)
 
 
-def _cell(column: Column, value: Value, unit: Unit | None, formatter: Formatter, *, bar: bool = False) -> str:
-    """One value; the number behind it is the one JSON has."""
+def _longest(column: Column, rows: Sequence[Row], index: int) -> float:
+    """What a whole bar stands for: everything, or of amounts the largest of them."""
+    known = [abs(value) for value in (row[index] for row in rows) if isinstance(value, int | float)]
+    return 1.0 if column.kind == Kind.SHARE else max([1, *known])
+
+
+def _cell(column: Column, value: Value, unit: Unit | None, formatter: Formatter, *, whole: float | None = None) -> str:
+    """One value, as a bar beside `whole` if there is one; the number behind it is the one JSON has."""
     if value is None:
         return "<td></td>"
     if isinstance(value, NotMeasured):
@@ -104,9 +119,11 @@ def _cell(column: Column, value: Value, unit: Unit | None, formatter: Formatter,
         text = _text(column, value, formatter)
         return element("td", text, class_="long" if len(text) > _LONG else None)
     shown = safe(formatter.cell(column.kind, value, unit))
-    style = f' style="--share:{min(max(value, 0), 1):.4f}"' if bar else ""
-    kind = "n bar" if bar else "n"
-    if column.par is not None and value != column.par:
+    share = None if whole is None else abs(value) / whole if column.kind in TIMES else value
+    style = "" if share is None else f' style="--share:{min(max(share, 0), 1):.4f}"'
+    kind = "n" if share is None else "n bar"
+    # What is shown as equal is neither.
+    if column.par is not None and value != column.par and shown != safe(formatter.cell(column.kind, column.par, unit)):
         kind += " worse" if value > column.par else " better"
     return f'<td class="{kind}" data-value="{value!r}"{style}>{shown}</td>'
 

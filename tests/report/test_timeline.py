@@ -1,0 +1,403 @@
+"""Pictures of the trace around findings, of ranks, and of ranks step by step, as a reader of the page has them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import traceanalyze
+from tests.builder import TraceBuilder
+from tests.report.browser import BROWSER, dump_dom, evaluated
+from tests.report.test_html import HOSTILE, Page
+from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.excerpt import MAX_LANES
+from traceanalyze.analyses.excerpt_boxes import Box
+from traceanalyze.analyses.excerpt_lane import Lane, LaneKind
+from traceanalyze.analyses.excerpt_window import place
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.api.excerpts import MAX_PLACES, places_of
+from traceanalyze.locales import texts
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.html import render
+from traceanalyze.report.html.axis import ticks
+from traceanalyze.report.html.boxes import fitted, label, short_name
+from traceanalyze.report.html.heatmap import MAX_CELLS, heat_map, shade
+from traceanalyze.report.html.ranks import MAX_RANKS, rank_chart
+from traceanalyze.report.html.timeline import timeline_html
+from traceanalyze.report.model import Column, FindingExcerpt, Kind, Message, Table
+from traceanalyze.rules.evaluate import Outcome
+from traceanalyze.rules.finding import Evidence, Finding, intervals_of
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
+LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+MAX_BYTES = 40_000
+in_browser = pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+
+
+def crowded(name):
+    """One step of 60 ms with 60 events in every lane there is room for, all called the same."""
+    b = TraceBuilder()
+    b.step(1, 0, 60_000)
+    for at in range(0, 60_000, 1_000):
+        for depth in range(4):
+            b.op(name, at + depth, 900 - 2 * depth)
+        b.launch(at + 10, 400, at + 500, 300, name=name, stream=0)
+        b.launch(at + 450, 400, at + 500, 300, name=name, stream=1, tid=2)
+        for stream in range(2, 9):
+            b.device(at + 500, 300, name=name, stream=stream)
+    return Context(b.trace(), Options())
+
+
+def excerpt_of(context, start, end, rule="DAT101"):
+    said = (Message("excerpt_at_step", (("time", Kind.DURATION, end - start), ("step", Kind.TEXT, "1"))),)
+    return FindingExcerpt(rule, f"rule_{rule}", said, place(context, start, end))
+
+
+def formatter():
+    return Formatter(texts())
+
+
+@pytest.fixture(scope="module")
+def loading():
+    return traceanalyze.analyze(SAMPLES / "gpu_data_loading")
+
+
+@pytest.fixture(scope="module")
+def two_ranks():
+    return traceanalyze.analyze(SAMPLES / "gpu_two_ranks")
+
+
+def figures(html):
+    return re.findall(r'<figure class="timeline"[^>]*>.*?</figure>', html, re.DOTALL)
+
+
+def test_a_page_shows_the_trace_where_a_finding_is_worst(loading):
+    (found,) = [one for one in loading.ranks[0].excerpts if one.rule == "DAT101"]
+    html = render([loading], texts())
+    (figure,) = figures(html)
+    page = Page(f"<body>{figure}</body>")
+    assert page.errors == []
+    said = page.text().replace("\xa0", " ")
+    assert "DAT101 waiting for the data loader: where it is longest" in said
+    (finding,) = [one for one in loading.ranks[0].findings if one.rule == "DAT101"]
+    longest = int((finding.intervals[:, 1] - finding.intervals[:, 0]).max())
+    assert found.place.length == longest
+    assert f"It takes {formatter().value(Kind.DURATION, longest)} and begins" in said
+    assert "The device is idle throughout (mainly data loading)." in said
+    assert f"Meanwhile the host is in {LOADER}." in said
+    titles = ["".join(node[2]) for node in page.find("title")]
+    assert any(title.startswith(f"{LOADER} · ") for title in titles)
+    # Below the table of findings, above the next table.
+    assert html.index('id="run-0-findings"') < html.index('class="timeline"') < html.index('id="run-0-idle_causes"')
+
+
+def test_a_picture_stands_below_the_first_table_that_names_the_rule_whatever_it_is(loading):
+    rank = loading.ranks[0]
+    columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
+    causes = Table("extra", columns, (("DAT101", 1),))
+    others = tuple(table for table in rank.tables if table.key not in {"findings", "finding_evidence"})
+    report = replace(loading, ranks=(replace(rank, tables=(*others, causes)),))
+    words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
+    html = render([report], words)
+    assert html.index('id="run-0-extra"') < html.index('class="timeline"')
+    assert len(figures(html)) == 1
+
+
+def test_tables_about_all_ranks_lead_to_the_pictures_of_a_rank(two_ranks):
+    (found,) = two_ranks.ranks[two_ranks.focus[0]].excerpts
+    columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
+    causes = Table("extra", columns, ((found.rule, 1),))
+    words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
+    html = render([replace(two_ranks, summary=(causes, *two_ranks.summary))], words)
+    at = f"run-{two_ranks.focus[0]}-at-0"
+    assert html.count(f'<a href="#{at}">COM101 communication that nothing hides · rank 0</a>') == 1
+    assert html.count(f'id="{at}"') == 1
+    # A report whose rank has no table of findings shows the picture there and then.
+    alone = [replace(rank, tables=rank.tables[:1]) for rank in two_ranks.ranks]
+    html = render([replace(two_ranks, summary=(causes,), ranks=tuple(alone))], words)
+    assert html.index('id="run-extra"') < html.index(f'id="{at}"') < html.index('id="run-0-split"')
+
+
+def rectangles(figure):
+    found = re.findall(r'<rect x="([\d.]+)" width="([\d.]+)" height="17"><title>([^<]*)', figure)
+    return [(float(x), float(wide), title) for x, wide, title in found]
+
+
+def test_boxes_are_where_their_events_are():
+    b = TraceBuilder()
+    b.step(1, 0, 1_000)
+    b.launch(100, 50, 200, 300, name="gemm")
+    b.launch(560, 40, 750, 250, name="relu")
+    # The whole trace is shown: 900 units for 1 ms, after 150 for names.
+    figure = timeline_html(excerpt_of(Context(b.trace(), Options()), 0, 1_000_000), formatter())
+    drawn = {title.split(" · ")[0]: (x, wide) for x, wide, title in rectangles(figure)}
+    assert drawn["gemm"] == (330.0, 270.0)
+    assert drawn["relu"] == (825.0, 225.0)
+    assert "gemm · 300.0 µs (+200.0 µs) · compute" in figure
+
+
+@pytest.mark.parametrize("name", ["void at::native::" + "long_" * 60 + "<int>(int)", "算子" * 90])
+def test_a_crowded_picture_is_small_and_says_what_it_merges(name):
+    one = excerpt_of(crowded(name), 0, 60_000_000)
+    assert len(one.place.excerpt.lanes) == MAX_LANES
+    assert sum(len(lane.boxes) for lane in one.place.excerpt.lanes) > 500
+    figure = timeline_html(one, formatter())
+    assert len(figure.encode()) <= MAX_BYTES
+    merged = one.place.excerpt.merged_events
+    assert merged > 300
+    assert f"{merged:,} events too short to be seen alone share boxes" in figure
+    assert Page(f"<body>{figure}</body>").errors == []
+    # All boxes are drawn, though not all can be pointed at.
+    assert len(re.findall("<rect (?!class)", figure)) == sum(len(lane.boxes) for lane in one.place.excerpt.lanes)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "</svg><script>alert(1)</script>", "</title><rect onload=x>"])
+def test_hostile_names_stay_text_in_pictures(name):
+    b = TraceBuilder()
+    b.step(1, 0, 1_000)
+    b.op(name, 0, 900)
+    b.launch(100, 50, 200, 300, name=name, api=name)
+    name = name.encode("utf-8", "replace").decode()
+    figure = timeline_html(excerpt_of(Context(b.trace(), Options()), 0, 1_000_000), formatter())
+    page = Page(f"<body>{figure}</body>")
+    assert page.errors == []
+    assert not page.find("script")
+    assert not page.find("img")
+    assert not [key for node in page.elements for key in node[1] if key.startswith("on")]
+    assert {node[0] for node in page.elements} <= {
+        "body", "figure", "figcaption", "strong", "div", "svg", "g", "path", "rect", "text", "title", "ul", "li", "b",
+        "span", "i", "p",
+    }  # fmt: skip
+
+
+def test_what_a_picture_leaves_out_is_said():
+    b = TraceBuilder()
+    b.step(1, 0, 1_000)
+    for depth in range(6):
+        b.op(f"level {depth}", depth, 900 - 2 * depth)
+    for stream in range(9):
+        b.launch(100, 1, 200, 100, stream=stream)
+    for tid in (2, 3, 4):
+        b.op("elsewhere", 100, 50, tid=tid)
+    said = timeline_html(excerpt_of(Context(b.trace(), Options()), 0, 1_000_000), formatter())
+    assert "Not drawn: 2 deeper operators." in said
+    assert "Not drawn: 4 further streams." in said
+    assert "Not drawn: 3 further threads." in said
+
+
+def test_communication_without_a_stream_is_named_so():
+    b = TraceBuilder()
+    b.step(1, 0, 1_000)
+    b.launch(100, 50, 200, 300, stream=-1000, name="hcom_allReduce_")
+    figure = timeline_html(excerpt_of(Context(b.trace(), Options()), 200_000, 500_000), formatter())
+    names = re.findall(r'<text x="0" [^>]*>([^<]*)', figure)
+    assert names == ["step", "1", "communication", "device idle"]
+
+
+def test_a_name_too_long_for_its_box_never_cuts_the_number_of_events():
+    box = Box(0, 1_000_000, "aten::mul", "host_op", 43, 900_000)
+    lane = Lane(LaneKind.OPS, "1", (box,))
+    shown = {room: label(lane, box, room, formatter()) for room in range(1, 120)}
+    assert shown[1] == ""
+    assert set(shown.values()) <= {
+        "",
+        "43 ×",
+        *(f"43 × {'aten::mul'[:n].rstrip()}…" for n in range(3, 9)),
+        "43 × aten::mul",
+    }
+    assert shown[119] == "43 × aten::mul"
+
+
+def test_places_are_the_longest_instances_and_no_more_than_six():
+    b = TraceBuilder()
+    b.step(1, 0, 1_000)
+    b.launch(100, 50, 200, 300)
+    context = Context(b.trace(), Options())
+    times = intervals_of(np.array([0, 300_000]), np.array([100_000, 700_000]))
+    proof = (Evidence("place", 1, "COUNT", 10_000, 20_000), Evidence("place", 2, "COUNT", 50_000, 90_000))
+    found = [Finding(rule=f"X{n}", intervals=times) for n in range(4)]
+    found += [Finding(rule="none")]
+    found += [Finding(rule=f"Y{n}", evidence=proof) for n in range(4)]
+    places = places_of(context, Outcome(tuple(found)))
+    assert [rule for rule, _, _ in places] == ["X0", "X1", "X2", "X3", "Y0", "Y1"]
+    assert len(places) == MAX_PLACES
+    assert {each.length for (rule, _, _), each in places.items() if rule[0] == "X"} == {400_000}
+    assert {each.length for (rule, _, _), each in places.items() if rule[0] == "Y"} == {40_000}
+
+
+def test_pictures_of_real_traces_are_small(shared_traces):
+    paths = sorted(shared_traces.glob("kineto/hta/trace_diff/*/*.json.gz"))
+    paths += sorted(shared_traces.glob("kineto/param/resnet_kineto.json.gz"))
+    if not paths:
+        pytest.skip("these traces are not here")
+    drawn = [timeline_html(one, formatter()) for path in paths for one in traceanalyze.analyze(path).ranks[0].excerpts]
+    assert len(drawn) >= 3
+    assert max(len(figure.encode()) for figure in drawn) <= MAX_BYTES
+    assert all(Page(f"<body>{figure}</body>").errors == [] for figure in drawn)
+
+
+def test_names_are_shortened_to_what_tells_them_apart():
+    kernel = "void at::native::(anonymous namespace)::vectorized_kernel<4, at::Add<float>>(int, char*)"
+    assert short_name(kernel) == "vectorized_kernel"
+    assert short_name("ncclDevKernel_AllReduce_Sum(args)") == "ncclDevKernel_AllReduce_Sum(args)"
+    assert short_name("enumerate(DataLoader)#x") == "enumerate(DataLoader)#x"
+    assert short_name("autograd::engine::evaluate_function: MulBackward0") == "MulBackward0"
+    assert fitted("aten::linear", 1_000) == "aten::linear"
+    assert fitted("aten::linear", 60).endswith("…")
+    assert fitted("aten::linear", 15) == ""
+    assert len(fitted("中文算子中文算子", 70)) < len(fitted("abcdefghabcdefgh", 70))
+
+
+@pytest.mark.parametrize("length", [1, 7, 999, 5_000, 1_234_567, 1_999_999_999, 4_500_000_000, 3_600_000_000_000])
+def test_axes_have_few_round_times(length):
+    marks = ticks(length, 8)
+    assert 2 <= len(marks) <= 9
+    steps = {after - before for (before, _), (after, _) in pairwise(marks)}
+    assert len(steps) == 1
+    assert str(steps.pop()).rstrip("0") in {"1", "2", "5"}
+    assert marks[-1][0] <= length
+
+
+STEPS = (
+    Column("step", Kind.TEXT),
+    Column("rank", Kind.TEXT),
+    Column("time_ns", Kind.DURATION),
+    Column("of_mean", Kind.RATIO),
+    Column("wait_ns", Kind.DURATION),
+    Column("longest_part", Kind.TERM),
+    Column("longest_ns", Kind.DURATION),
+)
+
+
+def steps_table(ranks, steps, ratio):
+    rows = tuple(
+        (str(step), str(rank), 10_000_000, ratio(rank, step), 0, "compute", 8_000_000)
+        for step in range(steps)
+        for rank in range(ranks)
+    )
+    return Table("rank_steps", STEPS, rows)
+
+
+def cells(picture):
+    return dict(re.findall(r'<rect class="(?:\w+)"[^>]*><title>(rank \d+, step \d+): ([^<\n]*)', picture))
+
+
+def test_the_heat_map_has_a_cell_for_each_rank_and_step():
+    picture = heat_map(steps_table(4, 6, lambda rank, step: 1.3 if (rank, step) == (2, 4) else 0.99), formatter())
+    found = cells(picture)
+    assert len(found) == 24
+    assert found["rank 2, step 4"] == "1.30 of the mean"
+    assert set(found.values()) == {"1.30 of the mean", "0.99 of the mean"}
+    assert picture.count('class="slow4" x=') == 1
+    assert "longest part: compute, 8.000 ms" in picture
+    assert "Drawn are" not in picture
+    assert Page(f"<body>{picture}</body>").errors == []
+
+
+@pytest.mark.parametrize(
+    ("ratio", "css"),
+    [(1.0, "h0"), (1.019, "h0"), (1.03, "slow1"), (0.97, "fast1"), (1.07, "slow2"), (1.15, "slow3"), (0.75, "fast4"),
+     (1.5, "slow5"), (3.0, "slow5"), (0.2, "fast5")],
+)  # fmt: skip
+def test_colours_say_how_far_from_the_mean(ratio, css):
+    assert shade(ratio) == css
+
+
+def test_a_large_heat_map_keeps_what_differs_most_and_says_so():
+    odd = {(7, 150), (90, 299)}
+    picture = heat_map(steps_table(100, 300, lambda *at: 2.0 if at in odd else 1.0), formatter())
+    found = cells(picture)
+    assert len(found) <= MAX_CELLS
+    assert found["rank 7, step 150"] == found["rank 90, step 299"] == "2.00 of the mean"
+    assert "Drawn are 62 of 300 steps and 64 of 100 ranks, those that differ most." in picture
+    assert len(picture.encode()) < 1_000_000
+
+
+def test_what_was_not_measured_has_no_colour_in_the_heat_map():
+    table = steps_table(2, 2, lambda rank, step: None if rank else 1.0)
+    assert heat_map(table, formatter()).count('class="unknown"') == 2
+    assert cells(heat_map(table, formatter()))["rank 1, step 0"] == "n/m"
+
+
+@pytest.mark.parametrize(("ranks", "steps"), [(1, 5), (5, 1)])
+def test_one_rank_or_one_step_is_no_map(ranks, steps):
+    assert heat_map(steps_table(ranks, steps, lambda *_: 1.0), formatter()) == ""
+    assert heat_map(Table("rank_steps", STEPS, NotMeasured("no_common_steps")), formatter()) == ""
+
+
+RANKS = (
+    Column("rank", Kind.TEXT),
+    Column("steps", Kind.COUNT),
+    Column("step_ns", Kind.DURATION),
+    Column("compute_share", Kind.SHARE),
+    Column("sync_share", Kind.SHARE),
+    Column("idle_share", Kind.SHARE),
+)
+
+
+def test_bars_of_ranks_are_as_long_as_their_steps_and_parts():
+    rows = (("0", 3, 10_000_000, 0.75, NotMeasured("no_host_events"), 0.25), ("1", 3, 5_000_000, 1.0, 0.0, 0.0))
+    picture = rank_chart(Table("ranks", RANKS, rows), formatter())
+    assert Page(f"<body>{picture}</body>").errors == []
+    drawn = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*fill:var\(--part-(\w+)', picture)
+    assert [(part, float(x), float(wide)) for x, _, wide, part in drawn] == [
+        ("compute", 60.0, 615.0),
+        ("idle", 675.0, 205.0),
+        ("compute", 60.0, 410.0),
+    ]
+    assert "0: 10.00 ms\ncompute: 75 %\nidle (rest): 25 %" in picture
+
+
+def test_of_many_ranks_the_slowest_are_drawn_and_it_is_said():
+    rows = tuple((str(n), 1, 1_000_000 + 1_000 * n, 0.5, 0.0, 0.5) for n in range(MAX_RANKS + 10))
+    picture = rank_chart(Table("ranks", RANKS, rows), formatter())
+    titles = re.findall(r"<title>(\d+): ", picture)
+    assert titles == [str(n) for n in range(10, MAX_RANKS + 10)]
+    assert f"Drawn are the {MAX_RANKS} slowest of {MAX_RANKS + 10} ranks." in picture
+
+
+def test_one_rank_has_no_bars():
+    assert rank_chart(Table("ranks", RANKS, (("0", 1, 1_000_000, 1.0, 0.0, 0.0),)), formatter()) == ""
+
+
+def test_several_ranks_have_bars_and_a_map_and_one_rank_has_neither(loading, two_ranks):
+    html = render([two_ranks], texts())
+    assert html.count('<figure class="ranks">') == html.count('<figure class="heat">') == 1
+    assert len(cells(html)) == len(two_ranks.tables["rank_steps"].rows)
+    html = render([loading], texts())
+    assert html.count('<figure class="ranks">') == html.count('<figure class="heat">') == 0
+
+
+@in_browser
+def test_a_browser_draws_the_pictures_and_asks_nobody(tmp_path, loading, two_ranks):
+    html = render([loading, two_ranks], texts("zh"))
+    page = tmp_path / "page.html"
+    page.write_text(html, encoding="utf-8")
+    _, console = dump_dom(page)
+    assert console == []
+    script = (
+        "return ['timeline', 'heat', 'ranks'].map(function (name) {"
+        "  var box = document.querySelector('figure.' + name + ' svg').getBoundingClientRect();"
+        "  return box.width > 300 && box.height > 50;"
+        "}).concat(performance.getEntriesByType('resource').length);"
+    )
+    assert evaluated(html, tmp_path, script) == [True, True, True, 0]
+
+
+@in_browser
+def test_names_stay_inside_their_boxes(tmp_path, loading):
+    script = (
+        "var over = 0, seen = 0;"
+        "document.querySelectorAll('figure.timeline .k').forEach(function (group) {"
+        "  group.querySelectorAll('text').forEach(function (text) {"
+        "    var box = text.previousElementSibling.getBBox(), own = text.getBBox();"
+        "    seen++; if (own.x + own.width > box.x + box.width + 1) over++;"
+        "  });"
+        "}); return [seen > 5, over];"
+    )
+    assert evaluated(render([loading], texts()), tmp_path, script) == [True, 0]

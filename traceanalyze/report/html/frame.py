@@ -1,0 +1,45 @@
+"""What every page has around its contents: policy, style, list of contents, script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from traceanalyze.report.html.text import element, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.locales import Texts
+
+_LANG = {"zh": "zh-CN"}
+"""Languages whose code in a page names the script as well."""
+
+Place = tuple[int, str, str]
+"""Level, target and title of a line in the list of contents."""
+
+
+def document(title: str, body: str, places: Sequence[Place], *, version: str, texts: Texts) -> str:
+    """A whole page; the title is plain text, the body is safe already."""
+    links = "".join(f'<li class="level{level}"><a href="#{at}">{safe(name)}</a></li>' for level, at, name in places)
+    contents = element("nav", f"<strong>{safe(texts.messages['page_contents'])}</strong><ol>{links}</ol>")
+    style, script = _asset("page.css"), _asset("page.js")
+    # What is not in this file is never fetched, and no other script runs, whatever a trace holds.
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'"
+    )
+    return (
+        f'<!DOCTYPE html>\n<html lang="{_LANG.get(texts.language, texts.language)}">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{safe(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{contents}\n<main>\n{body}\n"
+        f'<footer class="aside">{safe(version)}</footer>\n</main>\n<script>{script}</script>\n</body>\n</html>\n'
+    )
+
+
+def _asset(name: str) -> str:
+    return files("traceanalyze.report.html").joinpath(name).read_text(encoding="utf-8")
