@@ -28,10 +28,6 @@ NOTHING_RECORDED = 2
 """Exit status of a script that ended well without leaving a recording."""
 
 
-_OWNER = os.getpid()
-"""The process that records; what the script forks has no part in it."""
-
-
 class _Terminated(BaseException):
     """SIGTERM as an exception: the script's own `finally` blocks run, and the recording is written."""
 
@@ -52,14 +48,14 @@ def main(arguments: Sequence[str]) -> None:
         _die_of_sigterm()
     except SystemExit as end:
         _finish(recording, end_marks)
-        if end.code in {None, 0} and not recording.files and os.getpid() == _OWNER:
+        if end.code in {None, 0} and not recording.files and recording.owned:
             raise SystemExit(NOTHING_RECORDED) from None
         raise
     except BaseException:
         _finish(recording, end_marks)
         raise
     _finish(recording, end_marks)
-    if not recording.files and os.getpid() == _OWNER:
+    if not recording.files and recording.owned:
         raise SystemExit(NOTHING_RECORDED)
 
 
@@ -95,7 +91,7 @@ def _run(arguments: list[str]) -> None:
 
 
 def _finish(recording: Recording, end_marks: Callable[[], None]) -> None:
-    if os.getpid() != _OWNER:
+    if not recording.owned:
         return
     # The recording is being written: nothing is gained by ending now.
     if signal.getsignal(signal.SIGTERM) is _terminated:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from traceanalyze.record.allocator import dump_snapshot, watch_allocator
 from traceanalyze.record.backends import Device, find_device, make_profiler
+from traceanalyze.record.forks import let_children_end
 from traceanalyze.record.identity import rank_and_world, refuse_recorded
 from traceanalyze.record.options import RecordOptions
 from traceanalyze.record.requirements import require_torch
 from traceanalyze.record.run_file import write_run
 
 if TYPE_CHECKING:
-    import os
     from types import TracebackType
 
 
@@ -55,7 +56,10 @@ def record(
 
 
 class Recording:
-    """One recording of this process; a context manager. `step()` ends a step of the loop."""
+    """One recording of this process; a context manager. `step()` ends a step of the loop.
+
+    Processes that this one forks have a copy of it that does nothing.
+    """
 
     def __init__(self, folder: Path, options: RecordOptions) -> None:
         require_torch()
@@ -71,6 +75,7 @@ class Recording:
         self._device: Device | None = None
         self._profiler: Any = None
         self._running = False
+        self._owner = os.getpid()
 
     def prepare(self) -> None:
         """Make the folder and watch the allocator; asks no device for anything."""
@@ -85,11 +90,14 @@ class Recording:
         self._profiler = make_profiler(
             self._device, self.options, self.folder, lambda: rank_and_world()[0], self.files.append
         )
+        let_children_end()
         self._profiler.start()
         self._running = True
 
     def step(self) -> None:
         """The step ends here, and the next begins."""
+        if not self.owned:
+            return
         self.steps += 1
         if self._profiler is None:
             self.start()
@@ -99,12 +107,19 @@ class Recording:
                 self._stop_profiler()
 
     @property
+    def owned(self) -> bool:
+        """Whether this is the process that records, not one that it forked."""
+        return os.getpid() == self._owner
+
+    @property
     def done(self) -> bool:
         """Whether all steps that were asked for are recorded."""
         return self.steps >= self.options.steps
 
     def finish(self) -> None:
         """Stop: write what there is, the allocator's snapshot and `run.json`."""
+        if not self.owned:
+            return
         rank = rank_and_world()
         try:
             self._stop_profiler()
