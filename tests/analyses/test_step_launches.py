@@ -1,8 +1,12 @@
 """Launch delay and queue depth by step on hand-made traces."""
 
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
+from traceanalyze.analyses import step_launches
 from traceanalyze.analyses.results import NotMeasured
 
 
@@ -58,3 +62,17 @@ def test_without_calls_or_links_nothing_is_measured():
     assert launches(b) == NotMeasured("no_api")
     b.api("cudaDeviceSynchronize", 0, 5)
     assert launches(b) == NotMeasured("no_linked_launches")
+
+
+@pytest.mark.parametrize(("between", "method"), [(False, "higher"), (True, "linear")])
+@given(
+    each=st.lists(st.lists(st.integers(0, 10**12), max_size=12), min_size=1, max_size=6),
+    q=st.sampled_from([0, 10, 50, 90, 100]),
+)
+def test_percentiles_of_all_steps_at_once_are_those_of_numpy(each, q, between, method):
+    values = np.array([value for step in each for value in sorted(step)], np.int64)
+    size = np.array([len(step) for step in each], np.int64)
+    given_values = step_launches._Sorted(values, np.cumsum(size) - size, size)
+    found = step_launches._percentiles(given_values, q, between=between)
+    expected = [float(np.percentile(step, q, method=method)) if step else np.nan for step in each]
+    np.testing.assert_array_equal(found, expected)

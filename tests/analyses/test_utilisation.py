@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
+from traceanalyze.analyses import utilisation
 
 
 def use(b):
@@ -69,3 +70,15 @@ def test_chunks_sum_to_the_partition(events):
     assert chunks.busy.sum() == part.busy.sum()
     assert chunks.compute.sum() == part.compute.sum()
     assert (chunks.end - chunks.start).sum() == found.steps.time.sum()
+
+
+def test_many_steps_have_fewer_chunks_each(monkeypatch):
+    monkeypatch.setattr(utilisation, "_MOST", 20)
+    b = TraceBuilder()
+    for number in range(4):
+        b.step(number, 30 * number, 30)
+        b.device(30 * number, 6)
+    chunks = use(b).chunks
+    assert chunks.number.tolist() == [0, 1, 2, 3, 4] * 4
+    assert chunks.step.tolist() == [0] * 5 + [1] * 5 + [2] * 5 + [3] * 5
+    assert chunks.busy.tolist() == [6000, 0, 0, 0, 0] * 4

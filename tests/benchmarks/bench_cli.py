@@ -17,6 +17,7 @@ _MB = 1_000_000
 _COMMAND = [sys.executable, "-c", "import sys; from traceanalyze.cli.main import main; sys.exit(main())"]
 _GOALS = {
     "--help": (0.3, None),
+    "tiny": (0.5, None),
     "20 MB gz": (0.5, None),
     "200 MB gz": (0.9, 200 * _MB),
     "200 MB gz to xlsx": (3.0, 300 * _MB),
@@ -36,7 +37,7 @@ def _cases(folder: Path, trace: Path, sizes: list[float]) -> dict[str, list[str]
     """What is run → its arguments; tiles the trace to every size."""
     from tests.benchmarks import child
 
-    cases = {"--help": ["--help"]}
+    cases = {"--help": ["--help"], "tiny": [str(ROOT / "sample_traces/gpu_two_ranks/rank0.json.gz")]}
     for megabytes in sizes:
         packed, plain = (folder / f"{megabytes:g}{suffix}" for suffix in (".json.gz", ".json"))
         child.tiled(trace, megabytes, packed)
@@ -51,6 +52,8 @@ def _measure(cases: dict[str, list[str]], rounds: int) -> dict[str, list[Spent]]
     """Every command once a round."""
     from tests.benchmarks import child
 
+    for arguments in cases.values():
+        child.run([*_COMMAND, *arguments])  # compiles the modules that it needs
     runs: dict[str, list[Spent]] = {label: [] for label in cases}
     for _ in range(rounds):
         for label, spent in runs.items():

@@ -29,6 +29,7 @@ from traceanalyze.analyses.results import (
     RankAnalysis,
     SyncSite,
 )
+from traceanalyze.analyses.suspected_syncs import suspected_syncs
 from traceanalyze.analyses.syncs import idle_caused, sync_sites
 from traceanalyze.model.vocabulary import Cause, Mode, SyncKind
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _NEED_HOST = (Cause.DATA_LOADING, Cause.PEER_WAIT, Cause.HOST_OP)
+_NEED_RUNTIME = (Cause.SYNC, Cause.DISPATCH_COPY, Cause.DISPATCH_ALLOC, Cause.DISPATCH_OTHER)
 _NEED_CALLS = tuple(cause for cause in Cause if cause not in {*_NEED_HOST, Cause.UNTRACED})
 """Launches tell what was queued, so without them the device side cannot be told apart either."""
 
@@ -135,6 +137,8 @@ def _idle(
     steps, causes = context.steps, idle_causes(context)
     if len(context.calls) == 0:
         return causes, gap_table(context, np.zeros(len(context.gaps), np.bool_)), NotMeasured("no_api")
+    if context.queue_only:
+        return causes, gap_table(context, np.zeros(len(context.gaps), np.bool_)), suspected_syncs(context)
     inside = (context.calls.start < steps.end.max()) & (context.calls.end > steps.start.min())
     sync = np.flatnonzero(context.is_sync & inside)
     analysed, _ = idle.clipped(context.pieces, *context.stretches)
@@ -147,6 +151,8 @@ def _unseen_causes(context: Context) -> dict[Cause, NotMeasured]:
     missing: dict[Cause, NotMeasured] = {}
     if len(context.calls) == 0:
         missing |= dict.fromkeys(_NEED_CALLS, NotMeasured("no_api"))
+    elif context.queue_only:
+        missing |= dict.fromkeys(_NEED_RUNTIME, NotMeasured("no_cann_calls"))
     if len(context.host_rows) == 0:
         missing |= dict.fromkeys(_NEED_HOST, NotMeasured("no_host_ops"))
     return missing

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.nesting import Nest, innermost, nest_rows
+from traceanalyze.analyses.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
 from traceanalyze.analyses.operators import added, counted_events
 from traceanalyze.analyses.phases import launch_places
 from traceanalyze.analyses.results import NotMeasured
@@ -34,7 +34,7 @@ class _Paths:
     """Distinct paths, outer ones before inner ones, and the path of each event of a nest."""
 
     name: NDArray[np.int32]
-    """Innermost name of each path."""
+    """Innermost name of each path; -1 for all that is below level `MOST_LEVELS`."""
     parent: NDArray[np.int64]
     level: tuple[slice, ...]
     of: NDArray[np.int64]
@@ -97,23 +97,20 @@ def _in_process(context: Context, track: NDArray[np.int32]) -> NDArray[np.bool_]
 
 def _paths(nested: Nest, name: NDArray[np.int32]) -> _Paths:
     """Paths level by level: what has equal names below equal paths is one path."""
-    # Events before an event minus those that have ended: what is around it.
-    ended = np.cumsum(np.bincount(nested.stop, minlength=len(nested) + 1))[:-1]
-    depth = np.arange(len(nested)) - ended
-    order = np.argsort(depth, kind="stable")
-    ends = np.cumsum(np.bincount(depth)).tolist()
+    found = levels(nested)
     of = np.full(len(nested), -1, np.int64)
-    names, parents, levels, size = [], [], [], 0
-    for first, stop in zip([0, *ends], ends, strict=False):
-        mine = order[first:stop]
+    names, parents, slices, size = [], [], [], 0
+    for level, mine in enumerate(found.places):
+        own = name[mine] if level < MOST_LEVELS else np.full(len(mine), -1, np.int32)
         above = np.where(nested.parent[mine] < 0, -1, of[nested.parent[mine]])
-        groups = group(above, name[mine])
+        groups = group(above, own)
         of[mine] = size + groups.of
-        names.append(name[mine[groups.first]])
+        names.append(own[groups.first])
         parents.append(above[groups.first])
-        levels.append(slice(size, size + len(groups)))
+        slices.append(slice(size, size + len(groups)))
         size += len(groups)
-    return _Paths(np.concatenate(names), np.concatenate(parents), tuple(levels), of)
+    of[found.deeper] = of[found.around]
+    return _Paths(np.concatenate(names), np.concatenate(parents), tuple(slices), of)
 
 
 def _with_inner(paths: _Paths, own: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -126,7 +123,7 @@ def _with_inner(paths: _Paths, own: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _texts(context: Context, paths: _Paths) -> list[str]:
     text = context.trace.strings.text
-    short = {code: _short(text(code)) for code in distinct(paths.name).tolist()}
+    short = {code: DEEPER if code < 0 else _short(text(code)) for code in distinct(paths.name).tolist()}
     found: list[str] = []
     for code, parent in zip(paths.name.tolist(), paths.parent.tolist(), strict=True):
         found.append(short[code] if parent < 0 else found[parent] + _SEPARATOR + short[code])

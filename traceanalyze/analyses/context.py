@@ -22,7 +22,7 @@ from traceanalyze.analyses.ownership import ownership
 from traceanalyze.analyses.partition import device_order
 from traceanalyze.analyses.steps import Markers, find_markers, step_windows, whole_window
 from traceanalyze.analyses.syncs import blocking_copies
-from traceanalyze.analyses.task_queue import enqueuing_calls
+from traceanalyze.analyses.task_queue import enqueuing_calls, only_queue
 from traceanalyze.analyses.work import Work, device_work
 from traceanalyze.model.classify import ClassifyOptions, event_kind, is_annotation_op, is_data_loading, is_peer_wait
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode
@@ -92,6 +92,11 @@ class Context:
     def calls(self) -> ApiCalls:
         """Runtime calls."""
         return api_calls(self.trace, self.kind)
+
+    @cached_property
+    def queue_only(self) -> bool:
+        """Whether calls of the runtime itself were not recorded, only those of the queue before it."""
+        return only_queue(self.trace, self.calls)
 
     @cached_property
     def link(self) -> NDArray[np.int64]:
@@ -257,21 +262,25 @@ class Context:
         """What a host thread is doing at each instant; its data loading too only if `with_data`."""
         if (track, with_data) not in self._states:
             data, peer = self._ranges
-            calls, sync = self.calls, self.is_sync
-            mine = (calls.track == track) & calls.outermost
-            layers = [(Cause.SYNC, self._call_set(mine & sync)), (Cause.PEER_WAIT, self._row_set(peer.of(track)))]
+            first, last = np.searchsorted(self.calls.track, (track, track + 1))
+            calls = np.arange(first, last)[self.calls.outermost[first:last]]
+            sync, klass = self.is_sync[calls], self.calls.klass[calls]
+            layers = [
+                (Cause.SYNC, self._call_set(calls[sync])),
+                (Cause.PEER_WAIT, self._row_set(peer.of(track))),
+            ]
             if with_data:
                 layers.insert(0, (Cause.DATA_LOADING, self._row_set(data.of(track))))
             layers.extend(
-                (API_CAUSE[klass], self._call_set(mine & ~sync & (calls.klass == klass)))
-                for klass in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
+                (API_CAUSE[each], self._call_set(calls[~sync & (klass == each)]))
+                for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
             )
             layers.append((Cause.HOST_OP, self._row_set(self.ops.of(track))))
             self._states[track, with_data] = layered(layers)
         return self._states[track, with_data]
 
-    def _call_set(self, member: NDArray[np.bool_]) -> intervals.Intervals:
-        return intervals.merge(self.calls.start[member], self.calls.end[member])
+    def _call_set(self, calls: NDArray[np.int64]) -> intervals.Intervals:
+        return intervals.merge(self.calls.start[calls], self.calls.end[calls])
 
     def _row_set(self, rows: NDArray[np.int64]) -> intervals.Intervals:
         start = self.trace.events.ts[rows]

@@ -42,9 +42,13 @@ def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
     taken = intervals.EMPTY
     parts: list[tuple[int, Intervals]] = []
     for cause, one in layers:
+        if len(one.start) == 0:
+            continue
         visible = intervals.subtract(one, taken)
         taken = intervals.union(taken, one)
         parts.append((cause, visible))
+    if not parts:
+        return States(*intervals.EMPTY, np.empty(0, np.uint8))
     start = np.concatenate([p.start for _, p in parts])
     end = np.concatenate([p.end for _, p in parts])
     causes = np.concatenate([np.full(len(p.start), c, np.uint8) for c, p in parts])

@@ -9,11 +9,10 @@ import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.intervals import Intervals
-from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -106,14 +105,22 @@ def explain(
     """
     known = gaps.call >= 0
     host_end = np.where(known, np.clip(gaps.launch_end, gaps.start, gaps.end), gaps.end)
-    parts = [_device_side(gaps, host_end, known)]
     launcher = np.full(len(gaps), -1, np.int64)
     launcher[known] = call_track[gaps.call[known]]
-    for track in distinct(launcher).tolist():
-        member = np.flatnonzero((launcher == track) & (host_end > gaps.start))
-        order = list(dict.fromkeys(t for t in (track, step_track) if t >= 0))
-        parts.extend(_host_side(gaps, host_end, member, order, threads, states))
-    return _in_time_order(parts)
+    member = np.flatnonzero(host_end > gaps.start)
+    order = member[np.argsort(launcher[member], kind="stable")]
+    parts, left = [_device_side(gaps, host_end, known)], []
+    for mine in np.split(order, np.flatnonzero(np.diff(launcher[order])) + 1):
+        first = dict.fromkeys(t for t in (int(launcher[mine[0]]), step_track) if t >= 0) if len(mine) else {}
+        # Only the launching and the step thread can wait for data on the step's behalf.
+        found, rest = _blamed(_Rest(gaps.start[mine], host_end[mine], mine), [states(t, True) for t in first], first)
+        parts.extend(found)
+        left.append(rest)
+    # What comes next is the same for all gaps, whoever launched what ends them.
+    start, end, gap = (np.concatenate(column) for column in zip(*left, strict=True))
+    order = np.argsort(start, kind="stable")
+    found, rest = _blamed(_Rest(start[order], end[order], gap[order]), (states(t, False) for t in threads), threads)
+    return _in_time_order([*parts, *found, _untraced(rest)])
 
 
 def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool_]) -> Pieces:
@@ -134,45 +141,52 @@ def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool
     return _rows(pieces, keep)
 
 
-def _host_side(
-    gaps: Gaps,
-    host_end: NDArray[np.int64],
-    member: NDArray[np.int64],
-    first_threads: list[int],
-    threads: Sequence[int],
-    states: Callable[[int, bool], States],
-) -> list[Pieces]:
-    """Blame the first thread that is in any state; what no thread explains is untraced."""
+class _Rest(NamedTuple):
+    """Disjoint parts of gaps that no thread explains yet, in time order, and the gap of each."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    gap: NDArray[np.int64]
+
+
+def _blamed(rest: _Rest, states: Iterable[States], tracks: Iterable[int]) -> tuple[list[Pieces], _Rest]:
+    """Blame the first thread that is in any state; the pieces, and what no thread explains."""
     parts = []
-    rest = Intervals(gaps.start[member], host_end[member])
-    owner = member
-    for track in dict.fromkeys([*first_threads, *threads]):
-        # Only the launching and the step thread can wait for data on the step's behalf.
-        state = states(track, track in first_threads)
-        hit = intervals.overlaps(rest, state.spans)
+    for state, track in zip(states, tracks, strict=True):
+        if len(rest.start) == 0:
+            break
+        if len(state.start) == 0:
+            continue
+        # A thread that lives for a moment is looked at where it lives.
+        low = int(np.searchsorted(rest.end, state.start[0], "right"))
+        high = int(np.searchsorted(rest.start, state.end[-1], "left"))
+        here = _Rest(*(column[low:high] for column in rest))
+        hit = intervals.overlaps(Intervals(here.start, here.end), state.spans)
+        if len(hit.start) == 0:
+            continue
         parts.append(
             Pieces(
-                hit.start, hit.end, state.cause[hit.second], owner[hit.first], np.full(len(hit.start), track, np.int64)
+                hit.start,
+                hit.end,
+                state.cause[hit.second],
+                here.gap[hit.first],
+                np.full(len(hit.start), track, np.int64),
             )
         )
-        free = _remainder(rest, Intervals(hit.start, hit.end))
-        rest, owner = Intervals(free.start, free.end), owner[free.first]
-    parts.append(
-        Pieces(
-            rest.start,
-            rest.end,
-            np.full(len(owner), Cause.UNTRACED, np.uint8),
-            owner,
-            np.full(len(owner), -1, np.int64),
-        )
-    )
-    return parts
+        free = _remainder(Intervals(here.start, here.end), Intervals(hit.start, hit.end))
+        new = _Rest(free.start, free.end, here.gap[free.first])
+        rest = _Rest(*(np.concatenate((old[:low], mid, old[high:])) for old, mid in zip(rest, new, strict=True)))
+    return parts, rest
+
+
+def _untraced(rest: _Rest) -> Pieces:
+    """What no thread explains."""
+    count = len(rest.start)
+    return Pieces(*rest[:2], np.full(count, Cause.UNTRACED, np.uint8), rest.gap, np.full(count, -1, np.int64))
 
 
 def _remainder(rest: Intervals, taken: Intervals) -> intervals.Overlaps:
     """Pieces of `rest` outside `taken`, each with the member of `rest` it lies in."""
-    if len(rest.start) == 0:
-        return intervals.overlaps(rest, rest)
     outside = intervals.gaps(intervals.merge(taken.start, taken.end), int(rest.start[0]), int(rest.end[-1]))
     return intervals.overlaps(rest, outside)
 

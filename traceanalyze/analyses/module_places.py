@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.nesting import Nest, innermost, nest_rows
+from traceanalyze.analyses.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
 from traceanalyze.model.vocabulary import EventKind
@@ -73,27 +73,20 @@ def _from_calls(trace: Trace, rows: NDArray[np.int64]) -> Places:
     nested = nest_rows(trace, rows)
     name, of = trace.events.name[nested.row], np.full(len(nested), -1, np.int64)
     places: list[Place] = []
-    level = np.flatnonzero(nested.parent < 0)
-    depth = _depth(nested)
-    for each in range(int(depth.max()) + 1):
-        level = np.flatnonzero(depth == each)
+    found = levels(nested)
+    for number, level in enumerate(found.places):
+        told = name[level] if number < MOST_LEVELS else np.full(len(level), -1, np.int32)
         above = np.where(nested.parent[level] < 0, -1, of[nested.parent[level]])
-        groups = group(above, name[level])
+        groups = group(above, told)
         of[level] = len(places) + groups.of
         for first in groups.first.tolist():
-            text, parent = trace.strings.text(int(name[level[first]])), int(above[first])
+            code, parent = int(told[first]), int(above[first])
+            text = DEEPER if code < 0 else trace.strings.text(code)
             own = module_name(text) or text
             path = own if parent < 0 else f"{places[parent].path}/{own}"
             places.append(Place(path, module_class(own), parent))
+    of[found.deeper] = of[found.around]
     return Places(tuple(places), nested, of, calls=True, only=_only(trace, rows))
-
-
-def _depth(nested: Nest) -> NDArray[np.int64]:
-    depth, above = np.zeros(len(nested), np.int64), nested.parent
-    while (above >= 0).any():
-        depth += above >= 0
-        above = np.where(above >= 0, nested.parent[above], -1)
-    return depth
 
 
 def _only(trace: Trace, rows: NDArray[np.int64]) -> int | None:

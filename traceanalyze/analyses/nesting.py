@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from traceanalyze.intervals import Intervals
     from traceanalyze.model.trace import Trace
 
+MOST_LEVELS = 256
+"""Levels of a tree that reports tell apart: the text of a path holds all that is around, so n levels take n² of it."""
+DEEPER = "…"
+"""Stands for everything below them."""
+_CLIMBS = 64
+"""How far up a tree to look event by event; beyond, all its starts and ends are sorted."""
 _RANK = np.full(len(EventKind), 3, np.uint8)
 _RANK[[EventKind.ANNOTATION, EventKind.PYTHON]] = 0
 _RANK[EventKind.HOST_OP] = 1
@@ -58,6 +65,31 @@ class Nest:
         return inside
 
 
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Places of a nest by the number of events around them, none first."""
+
+    places: tuple[NDArray[np.int64], ...]
+    """As many levels as there are, up to level `MOST_LEVELS`."""
+    deeper: NDArray[np.int64]
+    """Places below level `MOST_LEVELS`."""
+    around: NDArray[np.int64]
+    """Of each of `deeper`, the event of level `MOST_LEVELS` around it."""
+
+
+def levels(nested: Nest) -> Levels:
+    """The levels of a nest, in the order of the nest each."""
+    # Events before an event minus those that have ended: what is around it.
+    ended = np.cumsum(np.bincount(nested.stop, minlength=len(nested) + 1))[:-1]
+    index = np.arange(len(nested))
+    depth = index - ended
+    order = np.argsort(depth, kind="stable")
+    ends = np.cumsum(np.bincount(depth)[: MOST_LEVELS + 1]).tolist()
+    deeper = np.flatnonzero(depth > MOST_LEVELS)
+    around = np.maximum.accumulate(np.where(depth == MOST_LEVELS, index, -1))[deeper]
+    return Levels(tuple(order[first:last] for first, last in pairwise([0, *ends])), deeper, around)
+
+
 def nest_rows(trace: Trace, rows: NDArray[np.int64], kind: NDArray[np.uint8] | None = None) -> Nest:
     """Nest events of a trace, each thread on its own; `kind` (of every event) decides which of equal ones is outer."""
     start = trace.events.ts[rows]
@@ -84,18 +116,34 @@ def innermost_at(nested: Nest, t: NDArray[np.int64], track: int = 0) -> NDArray[
     found: NDArray[np.int64] = mine.start + np.searchsorted(nested.start[mine], t, "right") - 1
     found[found < mine.start] = -1
     active = np.flatnonzero(found >= 0)
-    while True:
+    for _ in range(_CLIMBS):
         active = active[nested.end[found[active]] <= t[active]]
         if len(active) == 0:
             return found
         found[active] = nested.parent[found[active]]
         active = active[found[active] >= 0]
+    found[active] = _last_change(nested, mine, t[active])
+    return found
+
+
+def _last_change(nested: Nest, mine: slice, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The innermost event by the last start or end before each instant: what started, or what is around what ended."""
+    place = np.arange(mine.start, mine.stop)
+    place = place[nested.end[mine] > nested.start[mine]]
+    at = np.concatenate((nested.end[place], nested.start[place]))
+    inner = np.concatenate((nested.parent[place], place))
+    # At one instant: ends before starts, inner ends before outer ones, outer starts before inner ones.
+    turn = np.concatenate((-place - 1, place))
+    order = np.lexsort((turn, at))
+    return np.concatenate(([-1], inner[order]))[np.searchsorted(at[order], t, "right")]
 
 
 def innermost(nested: Nest, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same for an instant of any thread each."""
     out = np.full(len(t), -1, np.int64)
-    for thread in np.flatnonzero(np.bincount(track)).tolist():
-        mine = np.flatnonzero(track == thread)
+    order = np.argsort(track, kind="stable")
+    ends = np.cumsum(np.bincount(track)) if len(track) else np.zeros(0, np.int64)
+    for thread in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
+        mine = order[ends[thread - 1] if thread else 0 : ends[thread]]
         out[mine] = innermost_at(nested, t[mine], thread)
     return out

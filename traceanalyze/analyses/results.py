@@ -136,9 +136,10 @@ class SyncSite:
     call: str
     kind: SyncKind
     count: int
-    blocked: int
+    blocked: int | None
+    """None: suspected only."""
     idle_caused: int | None
-    """None: terminal, the trace ends with it."""
+    """None: terminal, the trace ends with it; or suspected only."""
     data_dependent: bool
     """The operator needs a value from the device (item, nonzero …)."""
 

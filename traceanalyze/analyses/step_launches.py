@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -34,10 +33,10 @@ def step_launches(context: Context) -> StepLaunches | NotMeasured:
     queued = _by_step(steps, device.start[event], depth)
     return StepLaunches(
         late=_late(context),
-        delay_p50=_percentiles(delayed, 50, "higher"),
-        delay_p90=_percentiles(delayed, 90, "higher"),
-        depth_p50=_percentiles(queued, 50, "linear"),
-        depth_p90=_percentiles(queued, 90, "linear"),
+        delay_p50=_percentiles(delayed, 50, between=False),
+        delay_p90=_percentiles(delayed, 90, between=False),
+        depth_p50=_percentiles(queued, 50, between=True),
+        depth_p90=_percentiles(queued, 90, between=True),
     )
 
 
@@ -55,15 +54,39 @@ def _late(context: Context) -> NDArray[np.int64]:
     return np.bincount(row[row >= 0], minlength=len(context.steps))
 
 
-def _by_step(steps: Steps, t: NDArray[np.int64], values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+class _Sorted(NamedTuple):
+    """Values step by step, ascending in each."""
+
+    value: NDArray[np.int64]
+    first: NDArray[np.int64]
+    """Place of each step's first value."""
+    size: NDArray[np.int64]
+    """Number of its values."""
+
+
+def _by_step(steps: Steps, t: NDArray[np.int64], values: NDArray[np.int64]) -> _Sorted:
     """Values of each step."""
     row = step_of(steps, t)
-    order = np.argsort(row, kind="stable")
+    order = np.lexsort((values, row))
     cuts = np.searchsorted(row[order], np.arange(len(steps) + 1))
-    return [values[order[first:last]] for first, last in pairwise(cuts.tolist())]
+    return _Sorted(values[order], cuts[:-1], np.diff(cuts))
 
 
-def _percentiles(values: list[NDArray[np.int64]], q: int, method: str) -> NDArray[np.float64]:
-    """Percentile of each step, NaN for a step without values."""
-    found = [float(np.percentile(each, q, method=method)) if len(each) else np.nan for each in values]  # type: ignore[call-overload]
-    return np.array(found, np.float64)
+def _percentiles(values: _Sorted, q: int, *, between: bool) -> NDArray[np.float64]:
+    """Percentile of each step as `numpy.percentile` has it, NaN for a step without values.
+
+    Args:
+        values: what to take it of.
+        q: 0 to 100.
+        between: interpolate ("linear") where it falls between two values; else the larger ("higher").
+    """
+    out = np.full(len(values.size), np.nan)
+    some = values.size > 0
+    first, last = values.first[some], values.size[some] - 1
+    place = last * (q / 100)
+    low = (np.floor(place) if between else np.ceil(place)).astype(np.int64)
+    lower, upper = values.value[first + low], values.value[first + np.minimum(low + 1, last)]
+    share = np.where(between, place - low, 0.0)
+    step = upper - lower
+    out[some] = np.where(share < 0.5, lower + step * share, upper - step * (1 - share))
+    return out

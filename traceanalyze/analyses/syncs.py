@@ -159,4 +159,4 @@ def sync_sites(
         )
         for (op, frame, call, terminal), instances in sites.items()
     ]
-    return tuple(sorted(table, key=lambda s: (-(s.idle_caused or 0), -s.blocked, s.call, s.op or "")))
+    return tuple(sorted(table, key=lambda s: (-(s.idle_caused or 0), -(s.blocked or 0), s.call, s.op or "")))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 CHUNKS = 30
+_MOST = 300_000
+"""Chunks of all steps together: of more than 10,000 steps each has fewer."""
 _LOW = 0.5
 
 
@@ -32,7 +34,8 @@ def utilisation(context: Context) -> Utilisation:
 def _chunks(context: Context) -> Chunks:
     """Chunks of a step differ by 1 ns at most and leave nothing out; those without length are dropped."""
     start, length = context.steps.start, context.steps.time
-    edge = start[:, None] + length[:, None] * np.arange(CHUNKS + 1) // CHUNKS
+    each = max(1, min(CHUNKS, _MOST // max(1, len(start))))
+    edge = start[:, None] + length[:, None] * np.arange(each + 1) // each
     begin, end = edge[:, :-1].ravel(), edge[:, 1:].ravel()
     kept = np.flatnonzero(end > begin)
     begin, end = begin[kept], end[kept]
@@ -40,8 +43,8 @@ def _chunks(context: Context) -> Chunks:
     kernels = intervals.union(sets[DeviceClass.COMPUTE], sets[DeviceClass.COMM])
     compute = intervals.coverage(sets[DeviceClass.COMPUTE], begin, end)
     return Chunks(
-        step=kept // CHUNKS,
-        number=kept % CHUNKS,
+        step=kept // each,
+        number=kept % each,
         start=begin,
         end=end,
         compute=compute,

@@ -104,7 +104,7 @@ _BY_NAME = (
             "Cijk_",
             "matmul",
             r"splitK_?reduce",
-            r"_mm_|_mm\b|\bmm_",
+            r"_mm_|_mm\b|\bb?mm_",
             r"cublas",
             r"wgmma|xdlops?",
             r"dot_kernel",

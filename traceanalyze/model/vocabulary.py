@@ -52,6 +52,8 @@ class SyncKind(IntEnum):
     """An asynchronous copy that did not return before its copy had begun (pageable memory, full drain)."""
     IMPLICIT = 4
     """Allocation calls that synchronise: cudaFree, cudaHostAlloc … (class alloc, listed apart)."""
+    SUSPECTED = 5
+    """No call was recorded; the operator needs a value from the device."""
 
 
 class Cause(IntEnum):

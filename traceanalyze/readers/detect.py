@@ -6,6 +6,7 @@ import re
 from enum import Enum
 
 from traceanalyze.errors import InputError
+from traceanalyze.readers.ascend.strays import stray
 
 HEAD_BYTES = 1 << 16
 """How much of the beginning (after unpacking) is looked at."""
@@ -149,4 +150,5 @@ def _is_protobuf(head: bytes) -> bool:
 
 def explain(kind: Kind, name: str) -> InputError:
     """The error for a file that is not a trace."""
-    return InputError(f"{name}: {kind.value}")
+    told = stray(name) if kind in {Kind.JSON, Kind.TABLE, Kind.TEXT} else None
+    return InputError(f"{name}: {told or kind.value}")

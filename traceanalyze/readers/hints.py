@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
+from traceanalyze.readers.ascend.strays import stray_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,8 @@ def nothing_found(place: str, what: str, ignored: Sequence[str]) -> InputError:
         return InputError(f"{place}: {found}; give the trace export_chrome_trace wrote")
     names = ", ".join(ignored[:_NAMES_SHOWN]) + (", …" if len(ignored) > _NAMES_SHOWN else "")
     count = "1 file, not a trace" if len(ignored) == 1 else f"{len(ignored):,} files, none of them a trace"
-    ascend = f"; {_ASCEND}" if _looks_ascend(place, *ignored) else ""
+    told = _ASCEND if _looks_ascend(place, *ignored) else stray_of(name.partition(" (")[0] for name in ignored)
+    ascend = f"; {told}" if told else ""
     return InputError(f"{place}: no trace in this {what}: {count}: {names}{ascend}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
+from traceanalyze.readers.ascend.strays import stray
 from traceanalyze.readers.detect import Kind, explain
 from traceanalyze.readers.scan import REASONS
 
@@ -32,6 +33,7 @@ def no_events(found: Scan, kind: Kind, name: str) -> InputError:
         (found.counts["malformed"] or (found.truncated and not found.phases), _broken(found)),
         (found.counts["not_object"], f"a list of {found.counts['not_object']:,} values that are no events; {_WANTED}"),
         (found.phases, f"nothing was recorded, only metadata or counters ({_phases(found)}); {_ACTIVE}"),
+        (kind is Kind.JSON and stray(name), str(stray(name))),
         (kind is Kind.JSON, f'JSON without "traceEvents", not a trace (its members: {_members(found)}); {_WANTED}'),
         (True, f"the trace has no events; {_ACTIVE}"),
     )

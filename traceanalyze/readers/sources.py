@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
+from traceanalyze.readers.ascend.folder import is_database
 from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.hints import no_permission, not_found, nothing_found
 from traceanalyze.readers.search import TRACE_SUFFIXES, files_of_folder, files_of_glob, is_archive, members_of_archive
@@ -17,7 +18,7 @@ from traceanalyze.readers.streams import read_head
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["STDIN", "Selection", "Source", "expand"]
+__all__ = ["STDIN", "Selection", "Source", "expand", "survey"]
 
 _OWN_FILES = frozenset({"run.json", "report.json", "tables.json"})
 """What this tool itself leaves beside recordings."""
@@ -41,30 +42,39 @@ def expand(paths: Sequence[str]) -> Selection:
     Raises:
         InputError: A path does not exist, cannot be read, or holds no trace.
     """
+    return _selected(paths, required=True)
+
+
+def survey(paths: Sequence[str]) -> Selection:
+    """The same of paths that need not hold a trace: memory snapshots may be all there is."""
+    return _selected(paths, required=False)
+
+
+def _selected(paths: Sequence[str], *, required: bool) -> Selection:
     found: dict[tuple[str, str], Source] = {}
     ignored: list[str] = []
     for path in paths:
-        sources, passed_over = _expand_one(path)
+        sources, passed_over = _expand_one(path, required=required)
         for source in sources:
             found.setdefault((str(Path(source.path).resolve()), source.member), source)
         ignored += passed_over
     return Selection(tuple(found.values()), tuple(ignored))
 
 
-def _expand_one(text: str) -> tuple[list[Source], list[str]]:
+def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[str]]:
     if text == STDIN:
         return [Source(STDIN)], []
     path = Path(text)
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            return _searched(text, "folder", files_of_folder(path))
+            return _searched(text, "folder", files_of_folder(path), required=required)
         if stat.S_ISREG(status.st_mode):
-            return _named_file(path, status.st_size)
+            return _named_file(path, status.st_size, required=required)
     except (FileNotFoundError, NotADirectoryError):
         if _GLOB_CHARACTERS.isdisjoint(text):
             raise not_found(path) from None
-        return _searched(text, "glob", files_of_glob(text))
+        return _searched(text, "glob", files_of_glob(text), required=required)
     except PermissionError:
         raise no_permission(text) from None
     except (OSError, ValueError) as error:
@@ -74,15 +84,15 @@ def _expand_one(text: str) -> tuple[list[Source], list[str]]:
     raise InputError(f"{text}: this is a device or a socket, not a file")
 
 
-def _named_file(path: Path, size: int) -> tuple[list[Source], list[str]]:
+def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source], list[str]]:
     if size == 0:
         raise explain(Kind.EMPTY, str(path))
     if is_archive(path):
-        return _searched(str(path), "archive", members_of_archive(path))
+        return _searched(str(path), "archive", members_of_archive(path), required=required)
     return [Source(str(path), size=size)], []
 
 
-def _searched(place: str, what: str, candidates: Iterable[Source]) -> tuple[list[Source], list[str]]:
+def _searched(place: str, what: str, candidates: Iterable[Source], *, required: bool) -> tuple[list[Source], list[str]]:
     sources: list[Source] = []
     ignored: list[str] = []
     for candidate in candidates:
@@ -92,7 +102,7 @@ def _searched(place: str, what: str, candidates: Iterable[Source]) -> tuple[list
         else:
             name = candidate.name.removeprefix(place).lstrip("/!")
             ignored.append(f"{name} ({reason})" if reason else name)
-    if not sources:
+    if not sources and required:
         raise nothing_found(place, what, ignored)
     return sources, ignored
 
@@ -102,6 +112,8 @@ def _why_not(source: Source) -> str | None:
     if source.folder:
         return None
     name = source.member or source.path
+    if not source.member and is_database(Path(name).name):
+        return None
     if not name.lower().endswith(TRACE_SUFFIXES) or Path(name).name in _OWN_FILES:
         return ""
     try:

@@ -242,7 +242,8 @@ def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Se
     strings = Strings(array(_STRING_BLOB, np.uint8), array(_STRING_OFFSETS, np.int64))
     return Scan(
         strings=strings,
-        tracks=array(_TRACKS, np.int32, width=2),
+        # A copy: whoever keeps the few tracks of a trace must not keep all of its memory.
+        tracks=array(_TRACKS, np.int32, width=2).copy(),
         events=Events(
             ts=array(_EVENT_TS, np.int64),
             dur=array(_EVENT_DUR, np.int64),
