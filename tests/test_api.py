@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import weakref
 from importlib import import_module
 
 import pytest
@@ -41,6 +42,23 @@ def test_paths_give_the_same_report_as_a_run(folder):
     assert by_run.ranks == by_path.ranks
     assert by_run.verdict == by_path.verdict
     assert len(by_path.analyses[0].trace.strings) == 1
+
+
+def test_a_report_of_paths_keeps_nothing_of_the_memory_of_the_traces(folder, monkeypatch):
+    ranks = import_module("traceanalyze.api.ranks")
+    scanners, reader = [], ranks.read_trace
+
+    def watched(source, *arguments):
+        trace = reader(source, *arguments)
+        scanners.append(weakref.ref(trace.events.ts.base._scanner))
+        return trace
+
+    if not import_module("traceanalyze.readers.scan.native").available():
+        pytest.skip("the native scanner was not built")
+    monkeypatch.setattr(ranks, "read_trace", watched)
+    report = traceanalyze.analyze(folder)
+    assert len(report.analyses) == len(scanners) == 2
+    assert [scanner() for scanner in scanners] == [None, None]
 
 
 def test_steps_and_ranks_can_be_chosen(folder):

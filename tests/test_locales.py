@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import string
+from collections import Counter
 from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
-from traceanalyze.locales import LANGUAGES, texts
-from traceanalyze.locales import en as english
+import traceanalyze.locales
+from traceanalyze.locales import KINDS, LANGUAGES, spoken, texts
 
 OTHERS = LANGUAGES[1:]
-SETS = english.__all__
 # Names and words that are written in Latin letters in Chinese as well, and what is no word at all.
 PROPER = {
     *("API", "DataLoader", "Decode", "FLOP", "GB/s", "Host", "Kernel", "Launch", "Paged Attention", "Prefill"),
@@ -21,8 +22,8 @@ PROPER = {
 }
 
 
-def of(language, name):
-    return getattr(import_module(f"traceanalyze.locales.{language}"), name)
+def of(language, kind):
+    return spoken(language)[kind]
 
 
 def placeholders(text):
@@ -33,10 +34,10 @@ def without_values(text):
     return re.sub(r"\{\w*\}", "", text)
 
 
-@pytest.fixture(params=[(language, name) for language in OTHERS for name in SETS], ids="-".join)
+@pytest.fixture(params=[(language, kind) for language in OTHERS for kind in KINDS], ids="-".join)
 def both(request):
-    language, name = request.param
-    return getattr(english, name), of(language, name)
+    language, kind = request.param
+    return of("en", kind), of(language, kind)
 
 
 def test_chinese_is_spoken():
@@ -67,7 +68,7 @@ def test_english_plurals_stay_english(both):
     assert [key for key, text in both[1].items() if re.search(r"\(e?s\)", text)] == []
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", KINDS)
 def test_chinese_is_chinese(name):
     latin = {
         key: text
@@ -77,7 +78,7 @@ def test_chinese_is_chinese(name):
     assert {key: text for key, text in latin.items() if without_values(text).strip(" ·") not in PROPER} == {}
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", KINDS)
 def test_chinese_sentences_have_full_width_marks(name):
     """No half-width mark beside a Chinese character; none at all before or after a space that Chinese does without."""
     beside = re.compile("[\u4e00-\u9fff][,;:!?()]|[,;:!?(][\u4e00-\u9fff]|[，。；：、（）] | [，。；：、（）]")
@@ -88,14 +89,23 @@ def test_chinese_sentences_have_full_width_marks(name):
 
 
 def test_what_is_not_translated_yet_is_english(monkeypatch):
-    chinese = import_module("traceanalyze.locales.zh")
-    monkeypatch.setattr(chinese, "TABLES", {key: text for key, text in chinese.TABLES.items() if key != "gaps"})
+    ours, theirs = spoken("en"), spoken("zh")
+    del theirs["tables"]["gaps"]
+    monkeypatch.setattr(traceanalyze.locales, "spoken", {"en": ours, "zh": theirs}.__getitem__)
     texts.cache_clear()
     try:
-        assert texts("zh").tables["gaps"] == english.TABLES["gaps"]
-        assert texts("zh").tables["split"] == chinese.TABLES["split"]
+        assert texts("zh").tables["gaps"] == ours["tables"]["gaps"]
+        assert texts("zh").tables["split"] == theirs["tables"]["split"]
     finally:
         texts.cache_clear()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_text_is_said_in_one_place(language):
+    package = import_module(f"traceanalyze.locales.{language}")
+    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
+    said = Counter((kind, key) for kind in KINDS for each in modules for key in getattr(each, kind.upper(), ()))
+    assert [place for place, times in said.items() if times > 1] == []
 
 
 def test_a_language_knows_its_name():

@@ -45,7 +45,8 @@ def test_every_option_in_the_readme_exists():
     mentioned = {option for use in uses for option in re.findall(OPTION, re.split(r"\| jq| -- ", use)[0])}
     group = get_command(app).commands["baseline"].commands.values()
     baseline = {option for command in group for parameter in command.params for option in parameter.opts}
-    commands = ("analyze", "compare", "convert", "gate", "memory", "open", "record", "rule", "tensorboard")
+    reports = ("analyze", "compare", "gate", "memory", "postmortem")
+    commands = (*reports, "convert", "open", "record", "rule", "tensorboard")
     assert mentioned <= options(*commands) | baseline
 
 
@@ -126,6 +127,17 @@ def test_the_sample_of_compare_is_what_the_tool_prints():
     sample = re.search(r"```text\n\$ traceanalyze compare (\S+) (\S+)\n(.*?)```", README, re.DOTALL)
     report = traceanalyze.compare(ROOT / sample[1], ROOT / sample[2])
     assert sample[3] == render_compare(report, texts(), Style(width=80))
+
+
+def test_the_sample_of_postmortem_is_what_the_tool_prints():
+    sample = re.search(r"```text\n\$ traceanalyze postmortem (\S+)\n(.*?)```", README, re.DOTALL)
+    assert sample[2] == render(traceanalyze.postmortem(ROOT / sample[1]), texts(), Style(width=80))
+
+
+def test_every_option_of_postmortem_is_in_its_section():
+    section = README.partition("## Post-mortem of a run\n")[2].partition("\n## ")[0]
+    missing = {option for option in options("postmortem") if option.startswith("--") and option not in section}
+    assert missing <= {"--help", "--version", "--output", "--format", "--quiet", "--verbose"}
 
 
 def test_the_sample_of_memory_is_what_the_tool_prints():

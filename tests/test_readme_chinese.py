@@ -91,6 +91,11 @@ def test_the_sample_of_compare_is_what_the_tool_prints():
     assert found[3] == render_compare(traceanalyze.compare(ROOT / found[1], ROOT / found[2]), texts("zh"), PAGE)
 
 
+def test_the_sample_of_postmortem_is_what_the_tool_prints():
+    found = sample(r"postmortem (\S+)")
+    assert found[2] == render(traceanalyze.postmortem(ROOT / found[1]), texts("zh"), PAGE)
+
+
 def test_the_sample_of_memory_is_what_the_tool_prints():
     found = sample(r"memory (\S+)")
     assert found[2] == render(traceanalyze.memory(ROOT / found[1]), texts("zh"), PAGE)

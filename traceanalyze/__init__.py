@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.api.gate import gate
     from traceanalyze.api.memory import memory
     from traceanalyze.api.perfetto import annotate
+    from traceanalyze.api.postmortem import postmortem
     from traceanalyze.errors import InputError, TraceAnalyzeError, UsageError
     from traceanalyze.model.run import Run
     from traceanalyze.model.trace import Trace
@@ -46,6 +47,7 @@ _HOME = {
     "load": "api",
     "load_runs": "api",
     "memory": "api.memory",
+    "postmortem": "api.postmortem",
     "record": "record.context",
 }
 
@@ -67,6 +69,7 @@ __all__ = [
     "load",
     "load_runs",
     "memory",
+    "postmortem",
     "record",
 ]
 
@@ -79,7 +82,7 @@ def __getattr__(name: str) -> object:
 
 
 class _Package(ModuleType):
-    """This package, whose `compare`, `gate` and `record` are the functions although subpackages have these names."""
+    """This package: `compare`, `gate` and others are functions although subpackages have these names."""
 
     def __setattr__(self, name: str, value: object) -> None:
         """The import system would store a subpackage here; it is found in `sys.modules`."""

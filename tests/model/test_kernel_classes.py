@@ -12,6 +12,8 @@ YES, NO, UNKNOWN = TensorCore.YES, TensorCore.NO, TensorCore.UNKNOWN
 KERNELS = [
     ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize256x128x64_warpgroupsize2x1x1_kernel", M, YES),
     ("nvjet_tst_256x128_64x4_1x2_h_bz_coopA_NNT", M, YES),
+    ("bmm_Bfloat16_E2m1E2m1_Fp32_t128x32x512u2_s6_et128x32_m256x32x64_cga2x1x1_16dp256b", M, UNKNOWN),
+    ("fmhaSm100aKernel_QkvE4m3OE4m3H128PagedKvDenseP32VarSeqQ8Kv128StaticSwapsAbForGen", A, UNKNOWN),
     ("ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_64x3_tn", M, YES),
     ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_128x64_64x6_tn_align8>", M, YES),
     ("ampere_sgemm_128x64_nn", M, NO),

@@ -16,7 +16,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.readers import background
 from traceanalyze.readers.background import Background
 from traceanalyze.readers.inflate import Inflation, inflate
-from traceanalyze.readers.sources import Source, expand
+from traceanalyze.readers.sources import Source, expand, survey
 from traceanalyze.readers.streams import open_stream
 
 TRACE = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "pid": 1}]}'
@@ -299,3 +299,16 @@ def test_what_this_tool_left_beside_recordings_is_no_remark(tmp_path):
     (tmp_path / "run.json").write_text('{"options": {}}')
     (tmp_path / "other.json").write_text('{"options": {}}')
     assert [name for name in expand([str(tmp_path)]).ignored if name.endswith(")")] == ["other.json (json)"]
+
+
+def test_a_survey_may_find_nothing_and_names_what_there_is(tmp_path):
+    (tmp_path / "notes.txt").write_text("lr 1e-4")
+    (tmp_path / "list.json").write_text('{"a": 1}')
+    found = survey([str(tmp_path)])
+    assert found.sources == ()
+    assert [name.partition(" (")[0] for name in found.ignored] == ["list.json", "notes.txt"]
+
+
+def test_a_survey_of_what_is_not_there_is_an_error_all_the_same(tmp_path):
+    with pytest.raises(InputError, match="no such file or folder"):
+        survey([str(tmp_path / "nowhere")])

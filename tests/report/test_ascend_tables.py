@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
 import traceanalyze
-from tests.ascend_builder import AscendBuilder
+from tests.ascend_builder import EIGHT, AscendBuilder
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.locales import texts
+from traceanalyze.locales import LANGUAGES, texts
 from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import Detail, View
 
 HEADER = ["Step", "Computing", "Communication(Not Overlapped)", "Communication", "Free", "Stage", "Preparing"]
@@ -71,3 +75,39 @@ def test_other_profiles_have_none_of_it():
     assert "vendor_steps" not in report.tables
     assert report.tables["kernel_types"].rows == NotMeasured("no_kernel_types")
     assert "wait_ns" not in [column.key for column in report.tables["collectives"].columns]
+
+
+CUDA_WORDS = re.compile(r"cuda|nccl|nvidia|\bGPU\b|CUPTI|nsys", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_advice_for_ascend_names_nothing_of_another_vendor(language):
+    """Advice on what to change and on what to record; settings of torch that are named so are none of it."""
+    words = texts(language)
+    advice = {key: text for key, text in words.messages.items() if key.startswith("advice_") and ".ascend" in key}
+    assert len(advice) > 50
+    assert {key: text for key, text in advice.items() if CUDA_WORDS.search(text)} == {}
+    general = {
+        key for key, text in words.hints.items() if CUDA_WORDS.search(text) and f"{key}.ascend" not in words.hints
+    }
+    # What remains is of memory snapshots, which are of no platform.
+    assert general <= {"no_memory_stacks"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_hints_of_an_ascend_profile_are_those_of_torch_npu(tmp_path, language):
+    """No option records which stream waits for which, so nothing is said of the critical path; calls need Level1."""
+    built = AscendBuilder(replace(EIGHT, named_cann=False), level="Level0")
+    built.step(1, 0, 1000)
+    built.op("aclnnMm", 15, 30)
+    built.queued("aclnnMm", 20, 30, 40)
+    built.kernel("aclnnMm_MatMulCommon_MatMulV2", 100, 100, op_type="MatMulV2", launch=35)
+    built.collective("hcom_allGather__123_0_1", 300, 400)
+    report = traceanalyze.analyze(built.write(tmp_path / "rank0_ascend_pt"))
+    (rank,) = report.ranks
+    assert "no_cann_calls.ascend" in rank.hints
+    formatter = Formatter(texts(language), rank.resolution_ns)
+    assert formatter.hints(replace(rank, hints=("no_stream_waits.ascend",))) == []
+    hints = formatter.hints(rank)
+    assert any("torch_npu.profiler.ProfilerLevel.Level1" in hint for hint in hints)
+    assert not [hint for hint in hints if CUDA_WORDS.search(hint)]

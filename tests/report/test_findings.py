@@ -13,8 +13,12 @@ from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.report import json as json_report
 from traceanalyze.report import xlsx
+from traceanalyze.report.build.findings import proof, sentence_of
 from traceanalyze.report.console import Style, render
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import Word
 from traceanalyze.report.view import Detail, View
+from traceanalyze.rules.finding import Evidence, Finding
 
 
 @pytest.fixture
@@ -73,7 +77,7 @@ def test_json_holds_everything(report):
     assert row["rule_id"] == "DAT101"
     assert rank["tables"]["findings"]["notes"][0]["key"] == "finding_DAT101_single"
     proof = {row["evidence"]: row for row in rank["tables"]["finding_evidence"]["rows"] if row["rule_id"] == "DAT101"}
-    assert proof["evidence_batches"]["number"] == 4
+    assert proof["evidence_batches"]["figure"] == 4
     assert proof["evidence_idle"]["duration_ns"] > 700_000
     unjudged = rank["tables"]["rules_not_judged"]["rows"]
     assert {row["saving_ns_reason"] for row in unjudged} >= {"no_python", "no_shapes"}
@@ -101,3 +105,23 @@ def test_rules_are_chosen(report, tmp_path):
         assert traceanalyze.analyze(path, **more).tables["findings"].rows == ()
     run = traceanalyze.load(path)
     assert [one.rule for one in traceanalyze.analyze(run, select=["DAT"]).ranks[0].findings] == ["DAT101"]
+
+
+def test_words_of_the_tool_in_the_evidence_are_translated():
+    one = Finding(evidence=(Evidence("phase", "late_compute", "TERM"),), rule="RNK101")
+    ((_, _, *values),) = proof([one])
+    (word,) = [value for value in values if value is not None]
+    assert isinstance(word, Word)
+    assert texts().terms[word] == "its compute is longer"
+
+
+@pytest.mark.parametrize(("language", "of_steps", "in_all"), [("en", "a step", "in all"), ("zh", "每步", "全程")])
+def test_without_steps_amounts_are_of_the_whole_trace(language, of_steps, in_all):
+    one = Finding(
+        rule="DAT101", saving=5, evidence=(Evidence("idle", 5_000_000, "DURATION"), Evidence("share", 0.1, "SHARE"))
+    )
+    words = texts(language)
+    assert of_steps in Formatter(words).message(sentence_of(one))
+    told = Formatter(words, whole=True).message(sentence_of(one))
+    assert in_all in told
+    assert of_steps not in told

@@ -6,23 +6,21 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.gather import gather
-from traceanalyze.api.ranks import judged, judged_files
-from traceanalyze.cluster.compare import compare_ranks
+from traceanalyze.api.ranks import NO_SNAPSHOTS, judged, judged_files
+from traceanalyze.api.run_report import run_report, side_by_side
 from traceanalyze.errors import UsageError
 from traceanalyze.model.run import Run
+from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.runs import group_runs
-from traceanalyze.report.build import Scope, build_report
 from traceanalyze.report.build.selection import parse_numbers
-from traceanalyze.rules.of_run import evaluate_run, of_one_rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceanalyze.api.gather import ReadProgress
-    from traceanalyze.api.ranks import Judged
+    from traceanalyze.api.ranks import Allocators, Judged
     from traceanalyze.model.trace import Trace
     from traceanalyze.report.model import Report
 
@@ -48,7 +46,7 @@ def load(paths: Path | Sequence[Path]) -> Run:
 def load_runs(paths: Path | Sequence[Path]) -> tuple[Run, ...]:
     """Read the recordings of all runs found under the paths, each run with its ranks."""
     gathered = gather(_texts(paths), lambda trace: trace, progress=None)
-    return _with_notes(group_runs(list(gathered.traces)), gathered.notes)
+    return with_notes(group_runs(list(gathered.traces)), gathered.notes)
 
 
 def analyze(
@@ -97,7 +95,7 @@ def analyze(
     )
     if isinstance(run, Run):
         options, rules = choices.options(), choices.rules()
-        return _report(run, [judged(trace, options, rules) for trace in _chosen(run, choices)], choices)
+        return _report(run, [judged(trace, options, rules) for trace in chosen_ranks(run, choices)], choices)
     found = reports(_texts(run), choices)
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
@@ -110,39 +108,46 @@ def reports(
 ) -> tuple[Report, ...]:
     """A report for every run found under the paths. Each recording is read, analysed and dropped before the next.
 
-    With `parallel` two at a time where they are large, in processes that import the main module of the program anew.
+    Allocator snapshots beside them are judged with the recording of their rank. With `parallel` two recordings at a
+    time where they are large, in processes that import the main module of the program anew.
     """
-    gathered, results = judged_files(paths, choices, progress, parallel=parallel)
-    runs = _with_notes(group_runs(list(gathered.traces)), gathered.notes)
+    if any(map(holds_memory_file, paths)):
+        # Imported here: most recordings come without a snapshot.
+        from traceanalyze.api.memory_join import reports_with_snapshots
+
+        return reports_with_snapshots(paths, choices, progress=progress, parallel=parallel)
+    return judged_reports(paths, choices, progress=progress, parallel=parallel)[0]
+
+
+def judged_reports(
+    paths: Sequence[str],
+    choices: Choices,
+    *,
+    progress: ReadProgress | None,
+    parallel: bool,
+    allocators: Allocators = NO_SNAPSHOTS,
+) -> tuple[tuple[Report, ...], dict[str, Judged]]:
+    """The reports of the runs, and what is known of each recording, by its path."""
+    gathered, results = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators)
+    runs = with_notes(group_runs(list(gathered.traces)), gathered.notes)
     found = []
     for run in runs:
-        traces = _chosen(run, choices)
+        traces = chosen_ranks(run, choices)
         # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
         found.append(_report(run, [results[trace.origin.path].of_trace(trace) for trace in traces], choices))
-    return tuple(found)
+    return tuple(found), results
 
 
 def _report(run: Run, ranks: Sequence[Judged], choices: Choices) -> Report:
-    several = len(ranks) > 1
-    cluster = compare_ranks([one.summary for one in ranks]) if several else None
-    return build_report(
-        run.name,
-        [one.analysis for one in ranks],
-        version=__version__,
-        notes=run.notes,
-        scope=Scope(every_rank=choices.ranks is not None),
-        outcomes=[of_one_rank(one.outcome) if several else one.outcome for one in ranks],
-        cluster=cluster,
-        of_run=None if cluster is None else evaluate_run(cluster, choices.rules()),
-    )
+    return run_report(run, side_by_side(ranks, choices.rules()), every_rank=choices.ranks is not None)
 
 
-def _with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:
+def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:
     """Remarks on the input as a whole go with the first run."""
     return (replace(runs[0], notes=(*notes, *runs[0].notes)), *runs[1:]) if notes else runs
 
 
-def _chosen(run: Run, choices: Choices) -> list[Trace]:
+def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
     """Traces of the ranks the user wants."""
     if choices.ranks is None:
         return list(run.traces)

@@ -19,16 +19,16 @@ from traceanalyze.gate.baseline import is_baseline
 from traceanalyze.gate.baseline_file import read_baseline
 from traceanalyze.gate.environment import run_environment
 from traceanalyze.gate.explain import Explain
-from traceanalyze.gate.findings import count_findings
+from traceanalyze.gate.findings import count_findings, count_run_findings, with_run_findings
 from traceanalyze.gate.memory_snapshots import snapshot_samples
 from traceanalyze.gate.rank_sample import rank_sample
 from traceanalyze.gate.rules import Settings
 from traceanalyze.gate.samples import RunSample, combined
 from traceanalyze.readers.filenames import run_folder
 from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.snapshot import read_snapshot
-from traceanalyze.readers.snapshot.find import is_snapshot, snapshots_of
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.build.selection import parse_numbers, step_chooser
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traceanalyze.api.gather import ReadProgress
+    from traceanalyze.gate.findings import Counted
     from traceanalyze.gate.samples import RankSample, Sample
     from traceanalyze.model.run import Run
 
@@ -181,6 +182,7 @@ def _run_sample(
     if steps == 0:
         raise InputError(f"{run.name}: the ranks have no usable step in common")
     kept = [sample for _, sample in ranks]
+    of_run = count_run_findings([sample.summary.of_rank(rank) for rank, sample in ranks if sample.summary is not None])
     slowest = max(range(len(kept)), key=lambda index: (kept[index].mean_step, -index))
     began = min(sample.began for sample in kept)
     remembered = _remembered(snapshots.get(str(PurePath(traces[0].origin.path).parent), ()))
@@ -191,23 +193,24 @@ def _run_sample(
         ranks=tuple(rank for rank, _ in ranks),
         environment=run_environment([sample.environment for sample in kept], steps),
         workload=kept[slowest].workload,
-        metrics=remembered | metrics,
+        metrics=remembered | with_run_findings(metrics, of_run),
         missing={name: reason for name, reason in missing.items() if name not in remembered},
         explain=kept[slowest].explain,
         usable_steps=steps,
         commit=commit(),
-        findings=_findings(kept),
+        findings=_findings(kept, of_run),
         notes=tuple(note for note in run.notes if _APART not in note),
         places=tuple(dict.fromkeys(place for sample in kept for place in sample.places)),
     )
 
 
-def _findings(ranks: Sequence[RankSample]) -> dict[str, int] | None:
-    """Of each rule those of the rank with most."""
+def _findings(ranks: Sequence[RankSample], of_run: Counted) -> dict[str, int] | None:
+    """Of each rule those of the rank with most; of rules about ranks those of the run."""
     counts = [sample.findings for sample in ranks if sample.findings is not None]
     if len(counts) < len(ranks):
         return None
-    return {rule: max(each.get(rule, 0) for each in counts) for rule in sorted({r for each in counts for r in each})}
+    most = {rule: max(each.get(rule, 0) for each in counts) for each in counts for rule in each}
+    return dict(sorted((most | dict(of_run.by_rule)).items()))
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -34,6 +34,10 @@ class Gathered:
 
     traces: tuple[Trace, ...]
     notes: tuple[str, ...]
+    failed: tuple[tuple[str, str], ...] = ()
+    """Name of each recording that cannot be read, and why."""
+    ignored: tuple[str, ...] = ()
+    """Other files of searched folders; with the reason in brackets where the name does not say it."""
 
 
 def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: ReadProgress | None) -> Gathered:
@@ -53,22 +57,27 @@ def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: Rea
     return gathered(selection, results())
 
 
-def gathered(selection: Selection, results: Iterable[Trace | InputError]) -> Gathered:
-    """What became of each source, from its trace or the reason why there is none."""
-    traces, failures = [], []
-    for one in results:
+def gathered(selection: Selection, results: Iterable[Trace | InputError], *, required: bool = True) -> Gathered:
+    """What became of each source, from its trace or the reason why there is none.
+
+    Raises:
+        InputError: There is no trace at all, although one is `required`.
+    """
+    traces, failures, failed = [], [], []
+    for source, one in zip(selection.sources, results, strict=True):
         if isinstance(one, InputError):
             failures.append(one)
+            failed.append((source.name, str(one)))
         else:
             traces.append(one)
-    if not traces:
+    if not traces and required:
         raise failures[0]
     notes = [f"left out: {error}" for error in failures]
     doubtful = [name for name in selection.ignored if name.endswith(")")]
     if doubtful:
         more = ", …" if len(doubtful) > _NAMES_SHOWN else ""
         notes.append(f"files passed over: {len(doubtful)} ({', '.join(doubtful[:_NAMES_SHOWN])}{more})")
-    return Gathered(tuple(traces), tuple(notes))
+    return Gathered(tuple(traces), tuple(notes), tuple(failed), selection.ignored)
 
 
 def told(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:

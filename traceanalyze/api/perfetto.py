@@ -18,9 +18,9 @@ from traceanalyze.cluster.compare import compare_ranks
 from traceanalyze.cluster.summary import summarize
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
+from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.snapshot import read_snapshot
-from traceanalyze.readers.snapshot.find import is_snapshot, snapshots_of
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.perfetto.events import (
     FIRST_PID,

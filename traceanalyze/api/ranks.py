@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.filtering import context_of
+from traceanalyze.api.excerpts import places_of
 from traceanalyze.api.gather import gathered, sampled, told
 from traceanalyze.cluster.run import map_ranks, workers_for
 from traceanalyze.cluster.summary import summarize
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.postmortem.costs import costs_of
 from traceanalyze.readers.kineto import read_trace
-from traceanalyze.readers.sources import expand
+from traceanalyze.readers.memory_ranks import trace_ranks
+from traceanalyze.readers.sources import expand, survey
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from traceanalyze.analyses.context import Options
-    from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.analyses.allocator.results import AllocatorAnalysis
+    from traceanalyze.analyses.allocator.results_trace import InTrace
+    from traceanalyze.analyses.context import Context, Options
+    from traceanalyze.analyses.results import NotMeasured, RankAnalysis
     from traceanalyze.api.choices import Choices
     from traceanalyze.api.gather import Gathered, ReadProgress
     from traceanalyze.cluster.results import RankSummary
     from traceanalyze.model.trace import Trace
+    from traceanalyze.postmortem.costs import Costs
     from traceanalyze.readers.source import Source
+    from traceanalyze.report.build.excerpts import Places
     from traceanalyze.rules.evaluate import Outcome, Plan
 
+    Allocators = Mapping[int | None, AllocatorAnalysis]
+
+NO_SNAPSHOTS: Allocators = MappingProxyType({})
 _PACKED = 8
 """Text is about so many times as large as a compressed file of it."""
 
@@ -39,26 +50,66 @@ class Judged:
     analysis: RankAnalysis
     outcome: Outcome
     summary: RankSummary
+    places: Places = field(default_factory=dict)
+    """Where findings of `outcome` are seen in the trace."""
+    in_trace: InTrace | NotMeasured | None = None
+    """Where the moments of the rank's snapshot lie in the trace; None without a snapshot."""
+    costs: Costs = field(default_factory=dict)
+    """What findings of `outcome` take in each step, by their places."""
 
     def of_trace(self, trace: Trace) -> Judged:
         """The same as the rank that the run made of it."""
         rank = trace.origin.rank
         summary = replace(self.summary, rank=rank, label="" if rank is None else str(rank))
-        return Judged(replace(self.analysis, trace=trace), self.outcome, summary)
+        return replace(self, analysis=replace(self.analysis, trace=trace), summary=summary)
 
 
-def judged(trace: Trace, options: Options, rules: Plan) -> Judged:
-    """A rank's analyses, and what is derived while the tables behind them are still there."""
+def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnalysis | None = None) -> Judged:
+    """A rank's analyses, and what is derived while the tables behind them are still there.
+
+    Args:
+        trace: The recording.
+        options: What to analyse of it.
+        rules: Rules to run.
+        allocator: What a snapshot of the same rank tells, for the rules that need one.
+    """
     context = context_of(trace, options)
     analysis = analyze_context(context)
-    return Judged(analysis, evaluate(Facts(analysis, context), rules), summarize(context, analysis))
+    placed = None if allocator is None else _in_trace(context, allocator)
+    facts = Facts(analysis, context, allocator)
+    outcome = evaluate(facts, rules)
+    costs = costs_of(outcome.findings, facts)
+    summary, places = summarize(context, analysis), places_of(context, outcome)
+    return Judged(analysis, outcome, summary, places=places, in_trace=placed, costs=costs)
+
+
+def _in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMeasured:
+    # Imported here: most recordings come without a snapshot.
+    from traceanalyze.analyses.allocator.in_trace import in_trace
+
+    return in_trace(context, allocator)
+
+
+def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
+    """The snapshot of the trace's rank; of a trace and a snapshot that do not tell their ranks, the one there is."""
+    return allocators.get(trace.origin.rank, allocators.get(None))
 
 
 def judged_files(
-    paths: Sequence[str], choices: Choices, progress: ReadProgress | None, *, parallel: bool
+    paths: Sequence[str],
+    choices: Choices,
+    progress: ReadProgress | None,
+    *,
+    parallel: bool,
+    allocators: Allocators = NO_SNAPSHOTS,
+    required: bool = True,
 ) -> tuple[Gathered, dict[str, Judged]]:
-    """Every recording under the paths, by path; with `parallel` large ones in processes of their own."""
-    selection = expand(paths)
+    """Every recording under the paths, by path; with `parallel` large ones in processes of their own.
+
+    `allocators` are what snapshots of the ranks tell; a recording that does not tell its rank is judged with the one
+    under None. Where no recording is `required`, there may be none at all.
+    """
+    selection = expand(paths) if required else survey(paths)
     options, rules = choices.options(), choices.rules()
     sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zip")) else 1) for one in selection.sources]
     workers = workers_for(sizes) if parallel else 1
@@ -66,10 +117,10 @@ def judged_files(
 
     def here() -> Iterator[Judged | InputError]:
         for source in selection.sources:
-            yield _attempt(source, options, rules, progress)
+            yield _attempt(source, options, rules, progress, allocators, lenient=not required)
 
     def elsewhere() -> Iterator[Judged | InputError]:
-        jobs = [_Job(source, choices) for source in selection.sources]
+        jobs = [_Job(source, choices, _possible(source, allocators), not required) for source in selection.sources]
         for source, one in zip(selection.sources, map_ranks(_of_job, jobs, workers), strict=True):
             if progress is not None:
                 progress(source.name, source.size or 0, source.size)
@@ -83,23 +134,47 @@ def judged_files(
                 found[one.analysis.trace.origin.path] = one
                 yield one.analysis.trace
 
-    return gathered(selection, kept()), found
+    return gathered(selection, kept(), required=required), found
 
 
 class _Job(NamedTuple):
     source: Source
     choices: Choices
+    allocators: dict[int | None, AllocatorAnalysis]
+    lenient: bool
+
+
+def _possible(source: Source, allocators: Allocators) -> dict[int | None, AllocatorAnalysis]:
+    """What another process must be sent: of the rank that names tell, else everything."""
+    (rank,) = trace_ranks([source])
+    return {rank: allocators[rank]} if rank is not None and rank in allocators else dict(allocators)
 
 
 def _of_job(job: _Job) -> Judged | InputError:
-    return _attempt(job.source, job.choices.options(), job.choices.rules(), None)
+    options, rules = job.choices.options(), job.choices.rules()
+    return _attempt(job.source, options, rules, None, job.allocators, lenient=job.lenient)
 
 
-def _attempt(source: Source, options: Options, rules: Plan, progress: ReadProgress | None) -> Judged | InputError:
-    """What one recording gives, without its bulk, or why it cannot be used."""
+def _attempt(
+    source: Source,
+    options: Options,
+    rules: Plan,
+    progress: ReadProgress | None,
+    allocators: Allocators,
+    *,
+    lenient: bool,
+) -> Judged | InputError:
+    """What one recording gives, without its bulk, or why it cannot be used.
+
+    With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
+    """
     try:
         trace = read_trace(source, told(progress, source))
+        one = judged(trace, options, rules, allocator_of(trace, allocators))
     except InputError as error:
         return error
-    one = judged(trace, options, rules)
+    except UsageError as error:
+        if lenient:
+            return InputError(f"{source.name}: {error}")
+        raise
     return replace(one, analysis=replace(one.analysis, trace=sampled(trace)))

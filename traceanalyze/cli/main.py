@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from traceanalyze.cli.guard import guarded
 from traceanalyze.cli.memory import memory
 from traceanalyze.cli.one_line import OneLine
 from traceanalyze.cli.open_ import open_
+from traceanalyze.cli.postmortem import postmortem
 from traceanalyze.cli.record import record
 from traceanalyze.cli.rule import rule
 from traceanalyze.cli.tensorboard import tensorboard
@@ -38,6 +40,7 @@ app = typer.Typer(
 app.command("analyze")(guarded(analyze))
 app.command("compare")(guarded(compare))
 app.command("memory")(guarded(memory))
+app.command("postmortem")(guarded(postmortem, name="traceanalyze postmortem"))
 app.command("convert")(guarded(convert))
 app.command("open")(guarded(open_))
 app.command("rule")(guarded(rule))
@@ -74,4 +77,6 @@ def with_default_command(arguments: list[str]) -> list[str]:
 
 def main() -> None:
     """Run the command line and exit."""
+    # A run makes nearly no garbage in cycles, and looking for it would take a tenth of a short one.
+    gc.disable()
     app(with_default_command(sys.argv[1:]), prog_name="traceanalyze")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import UsageError
@@ -38,6 +39,8 @@ class Texts:
     """Why a number was not measured."""
     hints: Mapping[str, str]
     """Reason → what to record so that it is measured."""
+    notes: Mapping[str, str]
+    """What reading says in passing, by the keys of `en/notes.py`; `noted.noted` finds the one that a note is."""
     levels: Mapping[str, str]
     language: str = LANGUAGES[0]
     """Its code, as in the `lang` of a page."""
@@ -47,13 +50,27 @@ class Texts:
         return self.column_meanings.get(f"{table}.{column}") or self.column_meanings.get(column, "")
 
 
+KINDS = tuple(each.name for each in fields(Texts) if each.name != "language")
+"""A module of a language's package has those it needs, in capitals: TABLES, COLUMNS, TERMS …"""
+
+
 @lru_cache(maxsize=len(LANGUAGES))
 def texts(language: str = LANGUAGES[0]) -> Texts:
     """The texts of a language; what is not translated yet is English, so that no report breaks for want of a word."""
     if language not in LANGUAGES:
         raise UsageError(f"no texts in '{language}'; this version speaks: {', '.join(LANGUAGES)}")
-    fallback, module = (import_module(f"traceanalyze.locales.{name}") for name in (LANGUAGES[0], language))
-    names = (each.name for each in fields(Texts) if each.name != "language")
-    return Texts(
-        **{name: getattr(fallback, name.upper()) | getattr(module, name.upper()) for name in names}, language=language
-    )
+    fallback, own = spoken(LANGUAGES[0]), spoken(language)
+    return Texts(**{kind: fallback[kind] | own[kind] for kind in KINDS}, language=language)
+
+
+def spoken(language: str) -> dict[str, dict[str, str]]:
+    """What all modules of a language's package say, by kind."""
+    package = import_module(f"{__name__}.{language}")
+    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
+    found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+    for module in modules:
+        for kind in KINDS:
+            found[kind] |= getattr(module, kind.upper(), {})
+    # Tables say in cells why something could not be judged.
+    found["terms"] |= {f"reason_{key}": text for key, text in found["reasons"].items()}
+    return found

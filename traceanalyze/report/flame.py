@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
     """The rank in detail of the first report, as SVG."""
     report = reports[0]
     rank = report.ranks[report.focus[0]]
-    formatter = Formatter(texts, rank.resolution_ns)
+    formatter = formatter_of(rank, texts)
     about = formatter.about(rank, PurePath(rank.path).name)
     table = next((table for table in rank.tables if table.key == "call_paths"), None)
     rows = NotMeasured("no_host_events") if table is None else table.rows

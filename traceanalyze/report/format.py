@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from traceanalyze import units
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.locales.noted import noted
+from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.model import TIMES, Kind, Word
 
 if TYPE_CHECKING:
@@ -29,7 +31,14 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
 # "3 event(s)", "1 device event(s)": the last number before decides.
 _PLURAL = re.compile(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
 
+_NOTES = frozenset({"run_note", "note", "side_note"})
+"""Messages that hold what a reader noted, in its words."""
 _WIDE_STOP = re.compile("(?<=[。！？；：，]) ")
+
+
+def formatter_of(rank: RankReport, texts: Texts, parts: int = 2) -> Formatter:
+    """How the values of a rank's report are written."""
+    return Formatter(texts, rank.resolution_ns, parts, whole=rank.mode == Mode.WHOLE_TRACE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,8 @@ class Formatter:
     resolution_ns: int = 1
     parts: int = 2
     """How many parts of a breakdown are named."""
+    whole: bool = False
+    """Amounts are of the whole trace, as it has no steps."""
 
     def value(self, kind: Kind, value: Value) -> str:
         """A value on its own, with its unit."""
@@ -81,7 +92,11 @@ class Formatter:
 
     def fill(self, template: str, message: Message) -> str:
         """Any text with the values of a message filled in."""
-        text = template.format(**{name: self.value(kind, value) for name, kind, value in message.values})
+        values = {name: self.value(kind, value) for name, kind, value in message.values}
+        values["per"] = self.texts.messages["per_trace" if self.whole else "per_step"]
+        if message.key in _NOTES:
+            values = {name: noted(text, self.texts.notes) for name, text in values.items()}
+        text = template.format(**values)
         return _PLURAL.sub(lambda found: found["stem"] + ("" if found["number"] == "1" else found["ending"]), text)
 
     def sentences(self, messages: Iterable[Message]) -> str:
@@ -128,8 +143,10 @@ class Formatter:
         return template.format(**{**values, "path": path})
 
     def hints(self, rank: RankReport) -> list[str]:
-        """Advice on what to record, each once."""
-        return list(dict.fromkeys(self.texts.hints[key] for key in rank.hints if key in self.texts.hints))
+        """Advice on what to record, each once; that of the platform, where it has its own or none."""
+        known = self.texts.hints
+        found = (known.get(key, known.get(key.partition(".")[0], "")) for key in rank.hints)
+        return list(dict.fromkeys(filter(None, found)))
 
     def _reasons(self, reasons: Iterable[str]) -> str:
         return self.texts.messages["group_mark"].join(self.texts.reasons[reason] for reason in reasons)

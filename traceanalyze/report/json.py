@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.model import TIMES, Kind
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def render_compare(report: CompareReport, texts: Texts) -> str:
         "verdict": [_message(item, formatter, messages) for item in report.verdict],
         **{side: _row(sides.columns, row) for side, row in zip(("base", "candidate"), rows, strict=True)},
         "notes": [_message(item, formatter, messages) for item in report.notes],
+        "advice": [_message(item, formatter, messages) for item in report.advice],
         "caveats": [_message(item, formatter, messages) for item in report.caveats],
         "quality": [_message(item, formatter, messages) for item in report.quality],
         "tables": {table.key: _table(table, formatter) for table in report.listing if table is not sides},
@@ -55,7 +56,7 @@ def render_compare(report: CompareReport, texts: Texts) -> str:
 
 
 def _run(report: Report, texts: Texts) -> Json:
-    formatter = Formatter(texts, report.ranks[report.focus[0]].resolution_ns)
+    formatter = formatter_of(report.ranks[report.focus[0]], texts)
     return {
         "name": report.name,
         "verdict": [_message(item, formatter, texts.messages) for item in report.verdict],
@@ -67,7 +68,7 @@ def _run(report: Report, texts: Texts) -> Json:
 
 
 def _rank(rank: RankReport, texts: Texts) -> Json:
-    formatter = Formatter(texts, rank.resolution_ns)
+    formatter = formatter_of(rank, texts)
     return {
         "rank": rank.rank,
         "path": rank.path,

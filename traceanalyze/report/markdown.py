@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.format import Formatter, column_units
+from traceanalyze.report.format import Formatter, column_units, formatter_of
 from traceanalyze.report.model import SIZES, TIMES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Report, Table, Value
+    from traceanalyze.report.model import Report, Row, Table, Value
     from traceanalyze.units import Unit
 
 MAX_ROWS = 20
@@ -44,7 +44,7 @@ def _shown(char: str) -> str:
 
 def _run(report: Report, texts: Texts) -> Iterator[str]:
     first = report.ranks[report.focus[0]]
-    formatter = Formatter(texts, first.resolution_ns)
+    formatter = formatter_of(first, texts)
     yield f"# {plain(report.name)}\n"
     yield f"**{plain(formatter.sentences(report.verdict))}**\n"
     for note in report.notes:
@@ -52,12 +52,12 @@ def _run(report: Report, texts: Texts) -> Iterator[str]:
     yield from _tables(report.summary, formatter, "##")
     for number in report.focus:
         rank = report.ranks[number]
-        own = Formatter(texts, rank.resolution_ns)
+        own = formatter_of(rank, texts)
         yield f"## {plain(own.about(rank, rank.path))}\n"
         if len(report.focus) > 1:
             yield f"**{plain(own.sentences(rank.verdict))}**\n"
         yield from _tables(rank.tables, own, "###")
-        yield from _listed(texts.messages["measure_more"], own.hints(rank))
+        yield from listed(texts.messages["measure_more"], own.hints(rank))
 
 
 def _tables(tables: Sequence[Table], formatter: Formatter, mark: str) -> Iterator[str]:
@@ -67,13 +67,17 @@ def _tables(tables: Sequence[Table], formatter: Formatter, mark: str) -> Iterato
         if isinstance(table.rows, NotMeasured):
             reasons.setdefault(formatter.texts.reasons[table.rows.reason], []).append(formatter.topic(table))
         elif table.rows and not (table.detail or table.plot or table.stack):
-            yield f"{mark} {plain(formatter.title(table))}\n"
-            yield from _table(table, formatter)
+            yield from table_blocks(table, formatter, mark)
     missing = [formatter.said_of(titles, reason) for reason, titles in reasons.items()]
-    yield from _listed(formatter.texts.messages["not_measured"], missing)
+    yield from listed(formatter.texts.messages["not_measured"], missing)
 
 
-def _table(table: Table, formatter: Formatter) -> Iterator[str]:
+def table_blocks(table: Table, formatter: Formatter, mark: str) -> Iterator[str]:
+    """A table under its heading, and below it what was left out, why values are missing, and its notes."""
+    yield f"{mark} {plain(formatter.title(table))}\n"
+    if table.told:
+        yield from (plain(formatter.message(note)) + "\n" for note in table.notes)
+        return
     rows = () if isinstance(table.rows, NotMeasured) else table.rows
     shown = rows[:MAX_ROWS]
     every = (*shown, *((table.total,) if table.total else ()))
@@ -88,9 +92,11 @@ def _table(table: Table, formatter: Formatter) -> Iterator[str]:
         name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
         heads.append(f"{formatter.texts.columns[column.key]} ({name})" if name else formatter.texts.columns[column.key])
     lines = [_row(heads), _row_raw("---:" if column.kind in _NUMBERS else "---" for _, column, _ in columns)]
-    lines += [
-        _row([_cell(formatter, column.kind, row[index], unit) for index, column, unit in columns]) for row in every
-    ]
+    inside = _levels(table, shown)
+    for place, row in enumerate(every):
+        cells = [plain(_cell(formatter, column.kind, row[index], unit)) for index, column, unit in columns]
+        cells[0] = "&emsp;" * inside.get(place, 0) + cells[0]
+        lines.append(_row_raw(cells))
     yield "\n".join(lines) + "\n"
     if len(rows) > len(shown):
         yield plain(formatter.texts.messages["rows_left_out"].format(kept=len(shown), count=f"{len(rows):,}")) + "\n"
@@ -99,6 +105,15 @@ def _table(table: Table, formatter: Formatter) -> Iterator[str]:
         yield plain(formatter.legend(absent)) + "\n"
     for note in table.notes:
         yield plain(formatter.message(note)) + "\n"
+
+
+def _levels(table: Table, shown: Sequence[Row]) -> dict[int, int]:
+    """How deep rows lie under those before them, by their place."""
+    if table.level is None:
+        return {}
+    at = [column.key for column in table.columns].index(table.level)
+    depths = (row[at] for row in shown)
+    return {place: depth for place, depth in enumerate(depths) if isinstance(depth, int)}
 
 
 def _cell(formatter: Formatter, kind: Kind, value: Value, unit: Unit | None) -> str:
@@ -115,7 +130,8 @@ def _row_raw(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _listed(title: str, items: Sequence[str]) -> Iterator[str]:
+def listed(title: str, items: Sequence[str]) -> Iterator[str]:
+    """Sentences as a list under a title; nothing where there are none."""
     if items:
         lines = "\n".join(f"- {plain(item)}" for item in items)
         yield f"**{plain(title)}**\n\n{lines}\n"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from traceanalyze.analyses.excerpt_window import Place
     from traceanalyze.compare.results import Comparison
     from traceanalyze.model.vocabulary import Level, Mode
     from traceanalyze.rules import finding as rule_findings
@@ -148,6 +149,8 @@ class Table:
     stack: tuple[str, ...] = ()
     """Columns that are drawn over the first one as bands, one on top of the other."""
     layout: Layout = Layout.ROWS
+    told: bool = False
+    """Its notes tell all that its rows hold: pages of text show them only."""
     notes: tuple[Message, ...] = ()
     title_values: tuple[tuple[str, Kind, Value], ...] = ()
 
@@ -199,6 +202,8 @@ class CompareReport:
     """How far the numbers can be trusted: linked time, clocks, levels."""
     notes: tuple[Message, ...] = ()
     """Remarks on the input."""
+    advice: tuple[Message, ...] = ()
+    """Where to look next, for each part that takes longer."""
     comparison: Comparison | None = field(default=None, repr=False)
     """The results behind the tables, for programs; renderers do not use them."""
 
@@ -206,6 +211,19 @@ class CompareReport:
     def tables(self) -> Mapping[str, Table]:
         """Tables by name."""
         return {table.key: table for table in self.listing}
+
+
+@dataclass(frozen=True, slots=True)
+class FindingExcerpt:
+    """What the trace shows where a finding is worst."""
+
+    rule: str
+    """Id of its rule, as in tables of findings."""
+    finding: str
+    """Term, as in tables of findings."""
+    told: tuple[Message, ...]
+    """Where it is, and what one sees."""
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +240,11 @@ class RankReport:
     tables: tuple[Table, ...]
     checks: tuple[Finding, ...]
     hints: tuple[str, ...]
-    """Keys of reasons and checks; for those that `Texts.hints` knows there is advice on what to record."""
+    """Keys of reasons and checks, of an Ascend profile with `.ascend`; what `Texts.hints` knows of them is advice."""
     findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
     """What the rules found, behind the table of that name, for programs; renderers do not use them."""
+    excerpts: tuple[FindingExcerpt, ...] = field(default=(), repr=False)
+    """What the trace shows around some of the findings, most saving first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +262,8 @@ class Report:
     """Indices into `ranks` of those shown in detail."""
     analyses: tuple[RankAnalysis, ...] = field(default=(), repr=False)
     """The arrays behind `ranks`, for programs; renderers do not use them."""
+    run_findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
+    """What the rules about ranks found in the comparison of the ranks, behind the table of that name; for programs."""
 
     @property
     def tables(self) -> Mapping[str, Table]:

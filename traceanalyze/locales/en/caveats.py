@@ -18,6 +18,11 @@ MESSAGES = {
         "Different profiler levels: base {base}, candidate {candidate}; what only the higher level records is not "
         "comparable."
     ),
+    "levels_differ_in_calls": (
+        "Different profiler levels: base {base}, candidate {candidate}. Level0 leaves out most runtime calls and what "
+        "collectives consist of: idle time in host operators, launches and waits is compared as one part; runtime "
+        "calls and waiting for other ranks are not comparable."
+    ),
     "whole_trace_on_one": (
         "The {side} has no step marker: the whole of its device work counts as one step, so times per step are not "
         "comparable."

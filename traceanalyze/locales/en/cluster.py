@@ -10,6 +10,7 @@ TABLES = {
     "clock_offsets": "Clocks of the ranks",
     "links": "Traffic between ranks",
     "rank_findings": "Findings about the ranks",
+    "rank_finding_evidence": "What the findings about the ranks rest on",
     "rank_rules_not_judged": "Rules about ranks that could not be judged",
 }
 
@@ -38,11 +39,9 @@ COLUMNS = {
     "residual_ns": "uncertainty",
     "skew_ns": "arrives later",
     "reference": "reference",
-    "link": "link",
     "source_rank": "from",
     "target_rank": "to",
     "transfers": "transfers",
-    "bandwidth": "GB/s",
     "below_usual": "below usual",
 }
 
@@ -84,7 +83,6 @@ COLUMN_MEANINGS = {
     "residual_ns": "median absolute deviation of these differences",
     "skew_ns": "median arrival after the first rank, with clocks aligned",
     "reference": "rank whose clock the others are compared with",
-    "link": "kind of link",
     "source_rank": "rank inside the group that sends",
     "target_rank": "rank inside the group that receives",
     "transfers": "recorded transfers",
@@ -99,6 +97,11 @@ COLUMN_MEANINGS = {
     "rank_findings.saving_ns": "Estimate of the time per step without it; findings may overlap",
     "rank_findings.share": "Saving over the mean step of all ranks",
     "rank_findings.count": "Instances in the analysed steps",
+    "rank_finding_evidence.evidence": "What was measured",
+    "rank_finding_evidence.duration_ns": "Its value, where it is a time",
+    "rank_finding_evidence.share": "Its value, where it is a share",
+    "rank_finding_evidence.figure": "Its value, where it is a number",
+    "rank_finding_evidence.bytes": "Its value, where it is a size",
     "rank_rules_not_judged.finding": "What the rule finds",
     "rank_rules_not_judged.saving_ns": "Not measured, with the reason",
 }

@@ -14,6 +14,7 @@ TABLES = {
     "memory_at_peak": "Who holds the memory at the peak",
     "memory_at_oom": "Who held the memory when a request failed",
     "memory_at_dump": "Who holds the memory at the dump",
+    "memory_in_trace": "Where in the program, by the trace of the same run",
     "memory_findings": "Findings",
     "memory_steps": "Memory by step",
     "release_runs": "Memory given back to the device",
@@ -56,6 +57,8 @@ COLUMNS = {
     "allocations": "allocations",
     "release_kind": "why",
     "released_bytes": "released",
+    "request_bytes": "asked for",
+    "grown_bytes": "taken",
     "reacquired_bytes": "taken again",
     "cost_ns": "cost at most",
     "held_bytes": "holds back",
@@ -69,7 +72,6 @@ COLUMNS = {
     "segments_follow": "segments follow",
     "layout_exact": "layout exact",
     "baseline_agrees": "begin agrees",
-    "events": "events",
     "live_blocks": "live blocks",
     "segments": "segments",
     "address": "address",
@@ -102,14 +104,13 @@ COLUMNS = {
     "unknown_bytes": "unknown",
     "base_blocks": "base blocks",
     "candidate_blocks": "candidate blocks",
-    "group": "group",
     "call_stack": "call stack",
     **{f"group_{name}_bytes": f"group {name}" for name in _GROUPS},
     **{f"group_{name}_blocks": f"blocks of group {name}" for name in _GROUPS},
 }
 
 COLUMN_MEANINGS = {
-    "component": "part of CANN, or HCCL, or another component",
+    "component": "part of CANN, HCCL, or another; APP (process): all of the process, PyTorch's allocator included",
     "module_memory.peak_reserved_bytes": "highest sample",
     "last_reserved_bytes": "bytes of the last sample",
     "samples": "samples taken",
@@ -136,6 +137,15 @@ COLUMN_MEANINGS = {
     "allocations": "blocks allocated during the step",
     "release_kind": "retry: the device was full; empty_cache: the program asked for it",
     "released_bytes": "bytes given back to the device in one go",
+    "memory_in_trace.released_bytes": "bytes given back to the device by these calls",
+    "memory_in_trace.moment": "a decisive moment, or why the allocator called the device",
+    "memory_in_trace.step": "steps of the trace; empty: between steps, or outside of what was recorded",
+    "memory_in_trace.op": "operator at work that is more than an allocation",
+    "memory_in_trace.count": "calls of this kind at this place; 1 for a moment",
+    "request_bytes": "bytes the program asked for at that moment; of several calls the most",
+    "memory_in_trace.requested_bytes": "bytes in use just after the moment",
+    "grown_bytes": "bytes taken from the device by these calls",
+    "memory_in_trace.idle_ns": "idle time of the device that these calls caused",
     "reacquired_bytes": "bytes taken from the device again before the next release",
     "cost_ns": "time from the event before to the allocation that needed it; includes Python's own time",
     "held_bytes": "free bytes in the segments these blocks keep, shared out by their bytes",
@@ -213,6 +223,7 @@ TERMS = {
     "release_empty_cache": "empty_cache",
     "release_gc": "garbage collection",
     "release_unknown": "unknown",
+    "release_growth": "growth",
     "critical": "critical",
     "warn": "warning",
     "info": "information",
@@ -232,6 +243,9 @@ TERMS = {
     "activation_peak": "activations make the peak",
     "near_limit": "near the limit",
     "rounding": "rounding",
+    "growing_sizes": "requests grow from step to step",
+    "oversized_blocks": "free blocks too large to be used",
+    "small_blocks": "small long-lived blocks",
     "expandable_with_max_split": "configuration",
     "gc_threshold_without_fraction": "configuration",
     "history_never_recorded": "no history",
@@ -271,6 +285,19 @@ MESSAGES = {
     "memory_state": "{requested} in use, {reserved} reserved at the dump; the snapshot has no history.",
     "memory_peak": "Peak {requested} in use, {reserved} reserved.",
     "memory_peak_step": "Peak {requested} in use in step {step}, {reserved} reserved.",
+    "memory_peak_at_step": "Peak {requested} in use at step {step}, {reserved} reserved.",
+    "memory_peak_at_step_phase": "Peak {requested} in use at step {step}, {phase}; {reserved} reserved.",
+    "memory_peak_at_step_op": "Peak {requested} in use at step {step}, in {op}; {reserved} reserved.",
+    "memory_peak_at_step_phase_op": "Peak {requested} in use at step {step}, {phase}, in {op}; {reserved} reserved.",
+    "memory_peak_at_phase": "Peak {requested} in use, in {phase}; {reserved} reserved.",
+    "memory_peak_at_phase_op": "Peak {requested} in use, in {phase}, in {op}; {reserved} reserved.",
+    "memory_peak_at_op": "Peak {requested} in use, in {op}; {reserved} reserved.",
+    "placed_by_marks": "The clocks of the two files differ; the marks of the steps align them.",
+    "placed_moment_outside": "Moments without a place lie before or after what the trace recorded.",
+    "placed_calls_outside": "{count} of {all} calls of the device's allocator lie outside of what the trace recorded.",
+    "snapshot_used": "Judged with {count} allocator snapshot(s), which `traceanalyze memory` shows in full: {path}.",
+    "snapshot_unused": "{count} allocator snapshot(s) not used: nothing says that they are of a recorded rank: {path}.",
+    "timeline_unused": "{count} memory timeline(s) not used; `traceanalyze memory` shows them: {path}.",
     "memory_peak_before": ("At least {requested} in use, before the recorded history begins; {reserved} reserved."),
     "memory_largest": "The largest part ({share}) is {category}: {line}.",
     "memory_contradicts": "The snapshot contradicts itself, so leaks and fragmentation are not judged.",
@@ -341,6 +368,19 @@ MESSAGES = {
         "{amount} of gradients live through the next forward pass: call zero_grad(set_to_none=True) right after step()."
     ),
     "advice_activations": "Activations are {share} of the peak: activation checkpointing trades them for compute.",
+    "advice_growing_sizes": (
+        "In {steps} steps a request at {line} was larger than any before ({first}, at last {last}), and {amount} were "
+        "taken from the device: run one batch of the largest size first, bucket or pad the lengths, or set "
+        "expandable_segments:True."
+    ),
+    "advice_oversized_blocks": (
+        "The reserve grew {count} times for requests such as {request} although {hole} lay free in one piece, {amount} "
+        "in all: raise max_non_split_rounding_mb, or leave max_split_size_mb out."
+    ),
+    "advice_small_blocks": (
+        "{count} blocks below 1 MiB live throughout; alone they keep {segments} segments with {amount} free: one "
+        "buffer with views in place of many tiny tensors."
+    ),
     "advice_near_limit": "The reserve comes close to the device's {capacity}.",
     "advice_rounding": (
         "Blocks are {share} larger than what was asked for: many tiny tensors; use one buffer with views."
@@ -366,6 +406,8 @@ MESSAGES = {
         "The trace has no memory records: record with profile_memory=True, or dump a snapshot "
         "(torch.cuda.memory._dump_snapshot)."
     ),
+    "trace_without_records": "The trace has no memory records (profile_memory=True).",
+    "trace_memory_beside": "Peak {peak} allocated, {reserved} reserved.",
     "trace_memory": "Peak {peak} allocated, {reserved} reserved; a snapshot would tell who holds it.",
     "trace_memory_relative": (
         "At its peak the recording had {peak} more allocated than at its begin; the trace has no totals."
@@ -383,7 +425,12 @@ CHECKS = {
     "memory_not_reconciled": "History and dump do not agree ({what}): an edited or synthetic file?",
     "memory_unknown_action": "{count} event(s) of the unknown kind {name} were left out.",
     "memory_capacity_unknown": "The snapshot does not tell how much memory the device has; --capacity does.",
-    "memory_overflowed": f"The history forgot its beginning; {_LONGER}.",
+    "memory_history_full": f"The history forgot its beginning, so the peak may have been higher; {_LONGER}.",
+    "memory_history_round": (
+        "The history has just {events} events, as many as a ring holds: it may have forgotten its beginning; "
+        f"{_LONGER}."
+    ),
+    "memory_history_late": f"Memory in use was highest before the history begins: record from the start, or {_LONGER}.",
     "memory_interval": (
         "Blocks in use at the peak may be up to {slack_bytes} more: blocks from before the history were freed in it."
     ),
@@ -395,6 +442,11 @@ CHECKS = {
 
 REASONS = {
     "no_memory_history": "the snapshot has no history",
+    "snapshot_without_times": "the snapshot has no times",
+    "clocks_do_not_meet": "the times of snapshot and trace do not overlap, and they share no marks of steps",
+    "no_trace_of_rank": "no trace of the same rank",
+    "other_device_placed": "only the device with most memory is placed in the trace",
+    "other_snapshot_placed": "another snapshot of the rank is placed in its trace",
     "no_memory_steps": "the history shows no steps",
     "no_gradient_stacks": "no stack shows AccumulateGrad",
     "snapshot_contradicts_itself": "the snapshot contradicts itself",

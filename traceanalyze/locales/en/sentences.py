@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 MESSAGES = {
+    "per_step": "a step",
+    "per_trace": "in all",
     "step_idle": "Step {time}: the device is idle {idle} of it.",
     "step_idle_mostly": "Step {time}: the device is idle {idle} of it, mostly {cause} ({share} of the step).",
     "step_idle_partly": "Step {time}: the device is idle {idle} of it, above all {cause} ({share} of the step).",
@@ -181,9 +183,6 @@ CHECKS = {
         "{count} device event(s) ({share}) start up to {most_ns} before their launch call: the clocks of host and "
         "device differ by so much. Their launches count as if they began with them."
     ),
-    "vendor_differs": (
-        "The profile's own numbers ({source}) differ by more than 1 %: {what} is {theirs_ns} there, {ours_ns} here."
-    ),
     "no_cann_calls": (
         "No CANN calls ({level}): launches are those of the task queue, and sync points and copies that block are not "
         "measured."
@@ -201,6 +200,7 @@ CHECKS = {
 REASONS = {
     "no_device_events": "no device events",
     "no_host_events": "no host events",
+    "no_cann_calls": "calls of CANN were not recorded, only the task queue",
     "no_api": "no runtime calls recorded",
     "no_steps": "no steps",
     "no_communication": "no communication",
@@ -232,6 +232,7 @@ REASONS = {
     "unknown_peak": "the peak rate of this device for this type is not known",
     "no_device_annotations": "no annotations on the device",
     "no_memory_records": "no memory records",
+    "no_process_memory": "the recording has no samples of the process's memory",
     "no_memory_totals": "the records have changes but no totals",
     "no_host_ops": "no host operators",
     "no_python": "no Python functions recorded",

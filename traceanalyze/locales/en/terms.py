@@ -41,6 +41,7 @@ TERMS = {
     "sync_explicit": "explicit",
     "sync_blocking_copy": "blocking copy",
     "sync_blocking_in_effect": "blocks in effect",
+    "sync_suspected": "suspected",
     "sync_implicit": "implicit",
     "api_launch": "launch",
     "api_copy": "copy",

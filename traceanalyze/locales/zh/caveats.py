@@ -11,6 +11,10 @@ MESSAGES = {
         "{side}侧没有 Host 算子：运行时调用之外的空闲时间（数据加载、算子、等待其他进程、未记录）合并为一项比较。"
     ),
     "levels_differ": "采集级别不同：基准 {base}，比对 {candidate}；只有较高级别才采集的内容不可比。",
+    "levels_differ_in_calls": (
+        "采集级别不同：基准 {base}，比对 {candidate}。Level0 不采集大部分运行时调用和集合通信的内部任务："
+        "Host 算子、下发与同步造成的空闲合并为一项比较；运行时调用和等待其他 Rank 的时间不可比。"
+    ),
     "whole_trace_on_one": "{side}侧没有步标记：其全部设备任务按一步计，每步耗时不可比。",
     "whole_traces": "没有步标记：首个到最后一个设备事件按一步计；请只比较工作量相同的采集数据。",
     "steps_differ": "两侧选步方式不同：基准 {base}，比对 {candidate}。",

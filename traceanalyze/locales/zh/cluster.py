@@ -10,6 +10,7 @@ TABLES = {
     "clock_offsets": "各 Rank 的时钟",
     "links": "Rank 之间的流量",
     "rank_findings": "关于 Rank 的问题",
+    "rank_finding_evidence": "关于 Rank 的问题的依据",
     "rank_rules_not_judged": "无法判断的 Rank 规则",
 }
 
@@ -38,11 +39,9 @@ COLUMNS = {
     "residual_ns": "不确定度",
     "skew_ns": "晚到",
     "reference": "参照",
-    "link": "链路",
     "source_rank": "从",
     "target_rank": "到",
     "transfers": "传输次数",
-    "bandwidth": "GB/s",
     "below_usual": "低于通常",
 }
 
@@ -82,7 +81,6 @@ COLUMN_MEANINGS = {
     "residual_ns": "这些差值的绝对中位差",
     "skew_ns": "时钟对齐后，比首个到达的 Rank 晚到的中位数",
     "reference": "作为其他 Rank 时钟参照的 Rank",
-    "link": "链路种类",
     "source_rank": "发送方在通信域内的编号",
     "target_rank": "接收方在通信域内的编号",
     "transfers": "记录到的传输数",
@@ -95,6 +93,11 @@ COLUMN_MEANINGS = {
     "rank_findings.saving_ns": "消除后每步可省时间的估计；不同问题可能重叠",
     "rank_findings.share": "可节省时间占所有 Rank 平均步的比例",
     "rank_findings.count": "在所分析步中出现的次数",
+    "rank_finding_evidence.evidence": "测得的是什么",
+    "rank_finding_evidence.duration_ns": "取值（为时间时）",
+    "rank_finding_evidence.share": "取值（为比例时）",
+    "rank_finding_evidence.figure": "取值（为数值时）",
+    "rank_finding_evidence.bytes": "取值（为大小时）",
     "rank_rules_not_judged.finding": "该规则找什么",
     "rank_rules_not_judged.saving_ns": "未测得及其原因",
 }

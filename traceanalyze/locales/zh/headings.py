@@ -205,7 +205,7 @@ COLUMNS = {
     "below_ns": "止",
     "count_share": "数量占比",
     "gpu_utilisation": "有 Kernel 执行的时间",
-    "sm_efficiency": "使用中的 SM（估算）",
+    "sm_efficiency": "使用中的 SM / AI Core（估算）",
     "tensor_core_share": "矩阵单元上的 Kernel 耗时",
     "tensor_core_unknown": "无法判断的 Kernel 耗时",
     "kernels": "Kernel 数",

@@ -14,6 +14,7 @@ TABLES = {
     "memory_at_peak": "峰值时谁持有显存",
     "memory_at_oom": "申请失败时谁持有显存",
     "memory_at_dump": "导出快照时谁持有显存",
+    "memory_in_trace": "在程序中的位置（依据同一次运行的 trace）",
     "memory_findings": "问题",
     "memory_steps": "逐步显存",
     "release_runs": "归还给设备的显存",
@@ -56,6 +57,8 @@ COLUMNS = {
     "allocations": "分配次数",
     "release_kind": "原因",
     "released_bytes": "归还",
+    "request_bytes": "本次申请",
+    "grown_bytes": "新占用",
     "reacquired_bytes": "重新申请",
     "cost_ns": "代价上限",
     "held_bytes": "占住",
@@ -74,7 +77,6 @@ COLUMNS = {
     "segments_follow": "段的变化一致",
     "layout_exact": "布局一致",
     "baseline_agrees": "起点一致",
-    "events": "事件数",
     "live_blocks": "存活块",
     "segments": "段数",
     "address": "地址",
@@ -102,7 +104,6 @@ COLUMNS = {
     "unknown_bytes": "未知",
     "base_blocks": "基准块数",
     "candidate_blocks": "比对块数",
-    "group": "通信域",
     "call_stack": "调用栈",
     **{f"group_{name}_bytes": f"组 {name}" for name in _GROUPS[:-1]},
     "group_rest_bytes": "其余各组",
@@ -111,7 +112,7 @@ COLUMNS = {
 }
 
 COLUMN_MEANINGS = {
-    "component": "CANN、HCCL 或其他组件",
+    "component": "CANN、HCCL 或其他组件；APP (process)：整个进程，含 PyTorch 分配器",
     "module_memory.peak_reserved_bytes": "采样中的最高值",
     "last_reserved_bytes": "最后一次采样的字节数",
     "samples": "采样次数",
@@ -138,6 +139,15 @@ COLUMN_MEANINGS = {
     "allocations": "该步期间分配的块数",
     "release_kind": "retry：设备已满；empty_cache：程序主动要求",
     "released_bytes": "一次性归还给设备的字节数",
+    "memory_in_trace.released_bytes": "这些调用归还给设备的字节数",
+    "memory_in_trace.moment": "关键时刻，或分配器调用设备的原因",
+    "memory_in_trace.step": "trace 中的步；空：在两步之间，或不在采集范围内",
+    "memory_in_trace.op": "当时正在执行、且不只是分配显存的算子",
+    "memory_in_trace.count": "此处这类调用的次数；时刻为 1",
+    "request_bytes": "程序当时申请的字节数；多次调用取最大",
+    "memory_in_trace.requested_bytes": "该时刻之后在用的字节数",
+    "grown_bytes": "这些调用向设备新申请的字节数",
+    "memory_in_trace.idle_ns": "这些调用造成的设备空闲时间",
     "reacquired_bytes": "下一次归还之前又从设备取得的字节数",
     "cost_ns": "从前一个事件到需要它的那次分配之间的时间；包含 Python 自身的时间",
     "held_bytes": "这些块所占住的段中的空闲字节，按块大小分摊",
@@ -215,6 +225,7 @@ TERMS = {
     "release_empty_cache": "empty_cache",
     "release_gc": "垃圾回收",
     "release_unknown": "未知",
+    "release_growth": "增长",
     "critical": "严重",
     "warn": "警告",
     "info": "信息",
@@ -234,6 +245,9 @@ TERMS = {
     "activation_peak": "激活构成峰值",
     "near_limit": "接近上限",
     "rounding": "取整浪费",
+    "growing_sizes": "申请逐步变大",
+    "oversized_blocks": "空闲块过大而无法使用",
+    "small_blocks": "大量长期存活的小块",
     "expandable_with_max_split": "配置",
     "gc_threshold_without_fraction": "配置",
     "history_never_recorded": "没有历史",
@@ -273,6 +287,21 @@ MESSAGES = {
     "memory_state": "导出快照时在用 {requested}，预留 {reserved}；该快照没有历史。",
     "memory_peak": "峰值在用 {requested}，预留 {reserved}。",
     "memory_peak_step": "峰值在用 {requested}，出现在第 {step} 步，预留 {reserved}。",
+    "memory_peak_at_step": "峰值在用 {requested}，出现在第 {step} 步；预留 {reserved}。",
+    "memory_peak_at_step_phase": "峰值在用 {requested}，出现在第 {step} 步的{phase}阶段；预留 {reserved}。",
+    "memory_peak_at_step_op": "峰值在用 {requested}，出现在第 {step} 步的算子 {op} 中；预留 {reserved}。",
+    "memory_peak_at_step_phase_op": (
+        "峰值在用 {requested}，出现在第 {step} 步的{phase}阶段，算子 {op} 中；预留 {reserved}。"
+    ),
+    "memory_peak_at_phase": "峰值在用 {requested}，出现在{phase}阶段；预留 {reserved}。",
+    "memory_peak_at_phase_op": "峰值在用 {requested}，出现在{phase}阶段，算子 {op} 中；预留 {reserved}。",
+    "memory_peak_at_op": "峰值在用 {requested}，出现在算子 {op} 中；预留 {reserved}。",
+    "placed_by_marks": "两个文件的时钟不同，已按步的标记对齐。",
+    "placed_moment_outside": "没有位置的时刻不在 trace 的采集范围内。",
+    "placed_calls_outside": "分配器的 {all} 次设备调用中，有 {count} 次不在 trace 的采集范围内。",
+    "snapshot_used": "判断时用到了 {count} 个显存快照（完整内容见 `traceanalyze memory`）：{path}。",
+    "snapshot_unused": "有 {count} 个显存快照未用到，因为无法确定它们属于哪个已采集的 rank：{path}。",
+    "timeline_unused": "有 {count} 个显存时间线未用到，请用 `traceanalyze memory` 查看：{path}。",
     "memory_peak_before": "历史开始之前至少在用 {requested}；预留 {reserved}。",
     "memory_largest": "最大的部分（{share}）是{category}：{line}。",
     "memory_contradicts": "快照自相矛盾，因此不判断泄漏与碎片。",
@@ -326,6 +355,18 @@ MESSAGES = {
     "advice_spike": "峰值的 {share} 是随即释放的块，最大的在 {line}：请分块计算、原地计算，或使用融合算子。",
     "advice_gradients": "{amount} 的梯度一直保留到下一次前向：请在 step() 之后立即调用 zero_grad(set_to_none=True)。",
     "advice_activations": "激活占峰值的 {share}：激活重计算可以用计算换显存。",
+    "advice_growing_sizes": (
+        "有 {steps} 步在 {line} 的申请比此前都大（{first}，最后为 {last}），为此共向设备新申请 {amount}："
+        "先运行一个最大尺寸的 batch，对长度分桶或补齐，或设置 expandable_segments:True。"
+    ),
+    "advice_oversized_blocks": (
+        "为 {request} 之类的申请增加了 {count} 次预留，共 {amount}，而当时有整片 {hole} 空闲："
+        "调大 max_non_split_rounding_mb，或不设置 max_split_size_mb。"
+    ),
+    "advice_small_blocks": (
+        "{count} 个小于 1 MiB 的块始终存活；仅由它们占住的段有 {segments} 个，其中空闲 {amount}："
+        "用一块缓冲区加视图代替许多很小的张量。"
+    ),
     "advice_near_limit": "预留已接近设备的 {capacity}。",
     "advice_rounding": "块比实际申请大 {share}：有许多很小的张量；请改用一块缓冲区加视图。",
     "advice_expandable_with_max_split": "开启 expandable_segments 时 max_split_size_mb 不起作用。",
@@ -346,6 +387,8 @@ MESSAGES = {
     "trace_without_memory": (
         "该 trace 没有显存记录：请用 profile_memory=True 采集，或导出快照（torch.cuda.memory._dump_snapshot）。"
     ),
+    "trace_without_records": "trace 没有显存记录（profile_memory=True）。",
+    "trace_memory_beside": "峰值已分配 {peak}，预留 {reserved}。",
     "trace_memory": "峰值已分配 {peak}，预留 {reserved}；要知道由谁持有，请导出快照。",
     "trace_memory_relative": "峰值时比采集开始时多分配 {peak}；该 trace 没有总量。",
     "trace_allocator_calls": "步内有 {count} 次分配器调用，Host 耗时 {time}。",
@@ -361,7 +404,9 @@ CHECKS = {
     "memory_not_reconciled": "历史与快照不吻合（{what}）：文件是否被修改过，或是合成的？",
     "memory_unknown_action": "有 {count} 个未知种类 {name} 的事件未计入。",
     "memory_capacity_unknown": "快照没有给出设备的显存容量；可用 --capacity 指定。",
-    "memory_overflowed": f"历史的开头已被覆盖；{_LONGER}。",
+    "memory_history_full": f"历史已丢失开头，峰值可能更高；{_LONGER}。",
+    "memory_history_round": f"历史恰好有 {{events}} 个事件，与环形缓冲区等长：可能已丢失开头；{_LONGER}。",
+    "memory_history_late": "在用显存最高时历史尚未开始：请从程序开始时记录。",
     "memory_retries_forgotten": "进程共有 {all} 次分配重试，历史中只看得到 {seen} 次：取自 memory_stats。",
     "memory_interval": "峰值时在用的块可能多出至多 {slack_bytes}：期间释放了历史之前的块。",
     "memory_no_leak_check": "没有检查泄漏：历史中看不到步（请采集带步标记的历史，或采集更久）。",
@@ -369,6 +414,11 @@ CHECKS = {
 
 REASONS = {
     "no_memory_history": "快照没有历史",
+    "snapshot_without_times": "快照没有时间",
+    "clocks_do_not_meet": "快照与 trace 的时间没有重叠，也没有共同的步标记",
+    "no_trace_of_rank": "没有同一 rank 的 trace",
+    "other_device_placed": "仅占用显存最多的设备在 trace 中定位",
+    "other_snapshot_placed": "已用该 rank 的另一个快照在 trace 中定位",
     "no_memory_steps": "历史中看不到步",
     "no_gradient_stacks": "没有调用栈包含 AccumulateGrad",
     "snapshot_contradicts_itself": "快照自相矛盾",

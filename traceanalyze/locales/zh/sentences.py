@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 MESSAGES = {
+    "per_step": "每步",
+    "per_trace": "全程",
     "step_idle": "单步 {time}：设备有 {idle} 的时间空闲。",
     "step_idle_mostly": "单步 {time}：设备有 {idle} 的时间空闲，主要是{cause}（占单步 {share}）。",
     "step_idle_partly": "单步 {time}：设备有 {idle} 的时间空闲，其中最多的是{cause}（占单步 {share}）。",
@@ -154,7 +156,6 @@ CHECKS = {
         "{count} 个设备事件（{share}）早于其下发调用，最多早 {most_ns}：Host 与设备的时钟有这么大的偏差。"
         "这些下发按与任务同时开始计。"
     ),
-    "vendor_differs": "采集数据自带的数值（{source}）相差超过 1 %：{what}在其中为 {theirs_ns}，这里为 {ours_ns}。",
     "no_cann_calls": "没有 CANN 调用（{level}）：下发取自任务队列，同步点与阻塞拷贝未测得。",
     "no_collective_tasks": "没有集合通信的子任务（{level}）：无法区分等待与传输。",
     "microsecond_clock_only": "时间精度为 1 µs（torch 2.2 或更早）。",
@@ -167,6 +168,7 @@ CHECKS = {
 REASONS = {
     "no_device_events": "没有设备事件",
     "no_host_events": "没有 Host 事件",
+    "no_cann_calls": "没有采集 CANN 调用，只有任务队列",
     "no_api": "没有采集运行时调用",
     "no_steps": "没有步",
     "no_communication": "没有通信",
@@ -198,6 +200,7 @@ REASONS = {
     "unknown_peak": "不知道该设备在此类型下的峰值速率",
     "no_device_annotations": "设备侧没有标注",
     "no_memory_records": "没有显存记录",
+    "no_process_memory": "未采集进程级显存",
     "no_memory_totals": "记录中只有变化量，没有总量",
     "no_host_ops": "没有 Host 算子",
     "no_python": "没有采集 Python 函数",

@@ -41,6 +41,7 @@ TERMS = {
     "sync_explicit": "显式",
     "sync_blocking_copy": "阻塞拷贝",
     "sync_blocking_in_effect": "实际阻塞",
+    "sync_suspected": "疑似",
     "sync_implicit": "隐式",
     "api_launch": "Launch",
     "api_copy": "拷贝",

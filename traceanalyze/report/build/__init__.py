@@ -11,6 +11,7 @@ from traceanalyze.report.build.cluster import cluster_tables, straggler_sentence
 from traceanalyze.report.build.critical_path import critical_path_tables
 from traceanalyze.report.build.device_tables import device_work_tables
 from traceanalyze.report.build.devices import classification_table, devices_table, spans_table
+from traceanalyze.report.build.excerpts import finding_excerpts
 from traceanalyze.report.build.findings import findings_tables, run_findings_tables
 from traceanalyze.report.build.host import calls_table, launches_table, syncs_table
 from traceanalyze.report.build.host_more import host_more_tables
@@ -20,7 +21,7 @@ from traceanalyze.report.build.quality import findings, hints
 from traceanalyze.report.build.ranks import RankRow, files_table, rank_label, ranks_sentence, ranks_table, slowest
 from traceanalyze.report.build.split import device_parts, host_parts, overlap_notes, split_table, totals_table
 from traceanalyze.report.build.steps import statistics_table, step_causes_table, steps_table
-from traceanalyze.report.build.vendor import vendor_tables
+from traceanalyze.report.build.vendor import vendor_collective_tables, vendor_tables
 from traceanalyze.report.build.verdict import verdict
 from traceanalyze.report.build.window import window_of
 from traceanalyze.report.model import Kind, Message, RankReport, Report
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.cluster.results import Cluster
+    from traceanalyze.report.build.excerpts import Places
     from traceanalyze.report.build.split import Part
     from traceanalyze.report.build.window import Window
     from traceanalyze.report.model import Table
@@ -54,15 +56,19 @@ def build_report(
     outcomes: Sequence[Outcome | None] = (),
     cluster: Cluster | None = None,
     of_run: Outcome | None = None,
+    places: Sequence[Places] = (),
 ) -> Report:
     """The report of a run from the analyses of its ranks, and from what the rules say about each, if they were run.
 
-    Of several ranks also from their comparison (`cluster`), and what the rules say about that (`of_run`).
+    Of several ranks also from their comparison (`cluster`), and what the rules say about that (`of_run`). `places` are
+    where each rank's findings are seen in its trace.
     """
     views = [_view(analysis) for analysis in analyses]
     said = outcomes or [None] * len(analyses)
+    seen = places or [{}] * len(analyses)
     reports = tuple(
-        _rank_report(analysis, *view, outcome) for analysis, view, outcome in zip(analyses, views, said, strict=True)
+        _rank_report(analysis, *view, outcome, shown)
+        for analysis, view, outcome, shown in zip(analyses, views, said, seen, strict=True)
     )
     rows = tuple(
         RankRow(rank_label(analysis.trace.origin, index), analysis.trace.origin.rank, *view)
@@ -90,6 +96,7 @@ def build_report(
         ranks=reports,
         focus=focus,
         analyses=tuple(analyses),
+        run_findings=() if of_run is None else of_run.findings,
     )
 
 
@@ -105,7 +112,11 @@ def _view(analysis: RankAnalysis) -> tuple[tuple[Part, ...], Window]:
 
 
 def _rank_report(
-    analysis: RankAnalysis, parts: tuple[Part, ...], window: Window, outcome: Outcome | None
+    analysis: RankAnalysis,
+    parts: tuple[Part, ...],
+    window: Window,
+    outcome: Outcome | None,
+    places: Places,
 ) -> RankReport:
     tables = tuple(_tables(analysis, parts, window)) if parts else ()
     if outcome is not None:
@@ -120,8 +131,9 @@ def _rank_report(
         verdict=verdict(analysis, parts, window),
         tables=tables,
         checks=findings(analysis.checks),
-        hints=hints(tables, analysis.checks),
+        hints=hints(tables, analysis.checks, ascend=analysis.trace.origin.format == "ascend"),
         findings=() if outcome is None else outcome.findings,
+        excerpts=finding_excerpts(outcome, places, analysis),
     )
 
 
@@ -157,6 +169,7 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
         step_causes_table(analysis.steps, analysis.idle),
         spans_table(analysis.spans),
         *vendor_tables(analysis.trace.vendor),
+        *vendor_collective_tables(analysis.trace.vendor_collectives, analysis.device_work),
         classification_table(analysis.classification),
     ]
 

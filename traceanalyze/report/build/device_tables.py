@@ -29,7 +29,7 @@ def device_work_tables(analysis: RankAnalysis) -> list[Table]:
     """Tables of a rank with device events."""
     work, steps = analysis.device_work, analysis.steps
     if isinstance(work, NotMeasured):
-        return memory_tables(analysis.memory, steps, analysis.trace.module_memory)
+        return _memory(analysis)
     return [
         groups_table(work.groups),
         kernels_table(work.kernels),
@@ -46,5 +46,10 @@ def device_work_tables(analysis: RankAnalysis) -> list[Table]:
         op_rates_table(work.ops),
         step_launches_table(work.step_launches, steps),
         annotations_table(work.annotations),
-        *memory_tables(analysis.memory, steps, analysis.trace.module_memory),
+        *_memory(analysis),
     ]
+
+
+def _memory(analysis: RankAnalysis) -> list[Table]:
+    trace = analysis.trace
+    return memory_tables(analysis.memory, analysis.steps, trace.module_memory, trace.process_memory)

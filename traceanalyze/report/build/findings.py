@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.window import Window
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import Column, Kind, Message, Table, Word
 from traceanalyze.rules.finding import Confidence, Severity
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ _COLUMNS = (
     Column("where", Kind.NAME),
     Column("count", Kind.COUNT, minor=True),
 )
-_EVIDENCE = (
+EVIDENCE_COLUMNS = (
     Column("rule_id", Kind.TEXT),
     Column("evidence", Kind.TERM),
     Column("duration_ns", Kind.DURATION),
     Column("share", Kind.SHARE),
-    Column("number", Kind.NUMBER),
+    Column("figure", Kind.NUMBER),
     Column("bytes", Kind.MEMORY),
     Column("text", Kind.NAME),
     Column("start_ns", Kind.DURATION, scale="start"),
@@ -60,7 +60,7 @@ def findings_tables(outcome: Outcome, window: Window, platform: str) -> tuple[Ta
         _table("findings", told, window, platform),
         # In a short view the quality of the recording has its own place at the end.
         replace(_table("capture_findings", capture, window, platform), detail=True),
-        Table("finding_evidence", _EVIDENCE, tuple(_proof(outcome.findings)), detail=True),
+        Table("finding_evidence", EVIDENCE_COLUMNS, tuple(proof(outcome.findings)), detail=True),
         Table(
             "rules_not_judged",
             _UNJUDGED,
@@ -77,6 +77,13 @@ def run_findings_tables(outcome: Outcome, cluster: Cluster, platform: str) -> tu
     unjudged = tuple((one.rule, f"rule_{one.rule}", NotMeasured(one.reason)) for one in outcome.not_applicable)
     return (
         _table("rank_findings", outcome.findings, window, platform),
+        # Without places: each rank has a trace of its own.
+        Table(
+            "rank_finding_evidence",
+            EVIDENCE_COLUMNS[:-3],
+            tuple(row[:-3] for row in proof(outcome.findings)),
+            detail=True,
+        ),
         Table("rank_rules_not_judged", _UNJUDGED, unjudged, detail=True),
     )
 
@@ -91,7 +98,7 @@ def _row(one: Finding, window: Window) -> Row:
     return (
         f"severity_{Severity(one.severity or 0).name.lower()}",
         one.rule,
-        one.slug if one.text else f"rule_{one.rule}",
+        name_of(one),
         one.saving,
         None if one.saving is None or not step else one.saving / step,
         one.bound,
@@ -99,6 +106,11 @@ def _row(one: Finding, window: Window) -> Row:
         next(iter(one.scope.ops), None),
         one.count,
     )
+
+
+def name_of(one: Finding) -> str:
+    """Term of what was found; rules of other packages have their own name."""
+    return one.slug if one.text else f"rule_{one.rule}"
 
 
 def _notes(found: Sequence[Finding], platform: str) -> Iterator[Message]:
@@ -120,7 +132,8 @@ def sentence_of(one: Finding) -> Message:
     return Message(key, tuple((each.label, Kind[each.kind], each.value) for each in one.evidence))
 
 
-def _proof(found: Sequence[Finding]) -> Iterator[Row]:
+def proof(found: Sequence[Finding]) -> Iterator[Row]:
+    """Rows of what the findings rest on."""
     for one in found:
         for each in one.evidence:
             values: list[Value] = [None] * 5
@@ -129,4 +142,4 @@ def _proof(found: Sequence[Finding]) -> Iterator[Row]:
 
 
 def _value(each: Evidence) -> Value:
-    return each.value
+    return Word(each.value) if each.kind == "TERM" else each.value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import SyncKind
 from traceanalyze.report.model import Column, Kind, Layout, Table
 
 if TYPE_CHECKING:
@@ -50,17 +51,21 @@ def syncs_table(syncs: tuple[SyncSite, ...] | NotMeasured) -> Table:
     rows = tuple(
         (
             site.op,
-            site.call,
+            site.call or None,
             f"sync_{site.kind.name.lower()}",
             site.count,
-            site.blocked,
-            NotMeasured("terminal_sync") if site.idle_caused is None else site.idle_caused,
+            NotMeasured("no_cann_calls") if site.blocked is None else site.blocked,
+            _unknown(site) if site.idle_caused is None else site.idle_caused,
             site.data_dependent,
             site.frame,
         )
         for site in syncs
     )
     return Table("sync_points", _SYNCS, rows, ranked=True)
+
+
+def _unknown(site: SyncSite) -> NotMeasured:
+    return NotMeasured("terminal_sync" if site.kind != SyncKind.SUSPECTED else "no_cann_calls")
 
 
 def launches_table(launches: Launches | NotMeasured) -> Table:

@@ -76,8 +76,13 @@ _CALLS = (
 )
 
 
-def memory_tables(memory: Memory | NotMeasured, steps: Steps, modules: Sequence[ModuleMemory] = ()) -> list[Table]:
-    """Peaks, peaks by step, curve, allocator calls."""
+def memory_tables(
+    memory: Memory | NotMeasured,
+    steps: Steps,
+    modules: Sequence[ModuleMemory] = (),
+    process: Sequence[ModuleMemory] = (),
+) -> list[Table]:
+    """Peaks, peaks by step, curve, allocator calls; what CANN samples of the process and its components."""
     if isinstance(memory, NotMeasured):
         return []
     return [
@@ -87,7 +92,7 @@ def memory_tables(memory: Memory | NotMeasured, steps: Steps, modules: Sequence[
         _curve(memory.devices),
         _calls(memory.calls),
         _sites(memory.sites),
-        *([_modules(modules)] if modules else []),
+        *([_modules(modules, process)] if modules or process else []),
     ]
 
 
@@ -121,9 +126,10 @@ def _sites(sites: tuple[AllocatorSite, ...] | NotMeasured) -> Table:
     return Table("allocator_sites", _SITES, rows, ranked=True, detail=True)
 
 
-def _modules(modules: Sequence[ModuleMemory]) -> Table:
-    """What the vendor's own software reserved beside PyTorch's pool; only profiles that tell have it."""
-    rows = tuple((one.component, one.device, one.peak, one.last, one.samples) for one in modules)
+def _modules(modules: Sequence[ModuleMemory], process: Sequence[ModuleMemory]) -> Table:
+    """The whole process, and what the vendor's own software reserved in it; only profiles that tell have it."""
+    named = [*((f"{one.component} (process)", one) for one in process), *((one.component, one) for one in modules)]
+    rows = tuple((name, one.device, one.peak, one.last, one.samples) for name, one in named)
     return Table("module_memory", _MODULES, rows, ranked=True, detail=True)
 
 

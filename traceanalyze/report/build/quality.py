@@ -38,7 +38,11 @@ def typed(name: str, value: float | str) -> tuple[str, Kind, Value]:
     return name, Kind.COUNT, value
 
 
-def hints(tables: Iterable[Table], checks: tuple[Check, ...]) -> tuple[str, ...]:
-    """Why tables were not measured and what checks missed, each once: what advice on recording is keyed by."""
+def hints(tables: Iterable[Table], checks: tuple[Check, ...], *, ascend: bool = False) -> tuple[str, ...]:
+    """Why tables were not measured and what checks missed, each once: what advice on recording is keyed by.
+
+    Keys end in `.ascend` for a profile of torch_npu, whose options have names of their own.
+    """
     missing = (table.rows.reason for table in tables if isinstance(table.rows, NotMeasured))
-    return tuple(dict.fromkeys((*missing, *(check.message for check in checks))))
+    keys = dict.fromkeys((*missing, *(check.message for check in checks)))
+    return tuple(f"{key}.ascend" if ascend else key for key in keys)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.console.style import printable
@@ -11,6 +11,7 @@ from traceanalyze.report.console.tables import WIDE, pick, table_lines
 from traceanalyze.report.console.wrap import display_width, padded
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.paths import told_apart
+from traceanalyze.report.shortened import OF_WEIGHT, halves, shallow, with_columns
 from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
@@ -18,23 +19,26 @@ if TYPE_CHECKING:
 
     from traceanalyze.locales import Texts
     from traceanalyze.report.console.style import Style
-    from traceanalyze.report.model import CompareReport, Message, Row, Table
+    from traceanalyze.report.model import CompareReport, Message, Table
 
-OF_WEIGHT = 0.001
-"""Share of all changes from which a cause is shown without being asked for."""
 _FIRST = ("overall_metrics", "memory_peak", "link_rates")
 _BRIEF = {
     "communication_compare": (
-        "collective group base_total_ns candidate_total_ns diff_ns ratio exposed_diff_ns base_calls candidate_calls"
+        "collective group size_bytes base_total_ns candidate_total_ns diff_ns ratio exposed_diff_ns base_calls "
+        "candidate_calls"
     ),
-    "module_compare_statistic": "module op base_self_ns candidate_self_ns self_diff_ns ratio base_total_ns",
-    "module_compare": "module base_op candidate_op base_self_ns candidate_self_ns self_diff_ns ratio",
+    "module_compare_statistic": (
+        "module op base_self_ns candidate_self_ns self_diff_ns ratio base_total_ns direction_of_pass"
+    ),
+    "module_compare": "module base_op base_self_ns candidate_self_ns self_diff_ns ratio candidate_op direction_of_pass",
     "operator_compare_statistic": "op base_device_ns candidate_device_ns diff_ns ratio base_calls candidate_calls",
     "operator_compare": "order base_op candidate_op base_device_ns candidate_device_ns diff_ns ratio",
     "memory_compare_statistic": "op base_bytes candidate_bytes diff_bytes ratio base_calls candidate_calls",
     "memory_compare": "order base_op base_size_bytes candidate_op candidate_size_bytes diff_size_bytes ratio",
     "api_compare": "api base_self_ns candidate_self_ns self_diff_ns self_ratio base_calls candidate_calls",
-    "kernel_compare": "kernel base_total_ns candidate_total_ns diff_ns total_ratio base_calls candidate_calls work",
+    "kernel_compare": (
+        "kernel base_total_ns candidate_total_ns diff_ns total_ratio base_calls candidate_calls work shapes"
+    ),
     "kernel_type_compare": "kernel_type base_total_ns candidate_total_ns diff_ns total_ratio work",
 }
 """Columns that tell most; the others are in the workbook and in JSON."""
@@ -61,6 +65,7 @@ class _Page:
         if self.view.detail > Detail.QUIET:
             blocks.append("\n".join([*self._sides(), *(self._sentence(note) for note in report.notes)]))
             blocks += self._tables()
+            blocks += self._listed("advice", report.advice, "")
             blocks += self._missing()
             blocks += self._listed("caveats", report.caveats, "yellow")
             blocks += self._listed("quality", report.quality, "")
@@ -82,7 +87,7 @@ class _Page:
         tables = self.report.tables
         first = [tables[key] for key in _FIRST if key in tables and _has_rows(tables[key])]
         if self.view.detail < Detail.VERBOSE:
-            first = [_shallow(table) for table in first]
+            first = [shallow(table) for table in first]
         overall = any(table.key == "overall_metrics" for table in first)
         for table in first if overall else (tables["step_difference"], *first):
             yield self._table(table)
@@ -95,19 +100,12 @@ class _Page:
 
     def _causes(self, causes: Table) -> Iterator[str]:
         """Slower and faster apart; nothing is said of causes where nothing differs."""
-        rows = () if isinstance(causes.rows, NotMeasured) else causes.rows
-        if not rows:
-            return
-        diffs = cast("tuple[int, ...]", causes.column("diff_ns"))
-        least = 0 if self.view.detail == Detail.VERBOSE else OF_WEIGHT * sum(map(abs, diffs))
-        for key, sign in (("slower", 1), ("faster", -1)):
-            picked = tuple(row for row, diff in zip(rows, diffs, strict=True) if diff * sign > 0)
-            weighty = sum(diff * sign > 0 and abs(diff) >= least for diff in diffs)
-            if weighty:
-                top = min(self.view.top, weighty)
-                yield self._table(replace(causes, key=key, rows=picked, total=None), top)
+        everything = self.view.detail == Detail.VERBOSE
+        for half in halves(causes, least=0 if everything else OF_WEIGHT):
+            if half.weighty:
+                yield self._table(half.table, half.first(self.view.top))
             else:
-                yield self.formatter.texts.messages[f"no_{key}"]
+                yield self.formatter.texts.messages[f"no_{half.key}"]
 
     def _table(self, table: Table, top: int | None = None) -> str:
         picked = pick(table, top or self.view.top, everything=self.view.detail == Detail.VERBOSE)
@@ -150,32 +148,11 @@ class _Page:
         return "\n".join(self.style.paint(line, colour) for line in lines)
 
 
-_ALWAYS = ("comm_wait", "comm_transfer")
-
-
-def _shallow(table: Table) -> Table:
-    """Without rows more than one level in, but for what every comparison of several ranks turns on."""
-    if table.level is None or isinstance(table.rows, NotMeasured):
-        return table
-    at = [column.key for column in table.columns].index(table.level)
-    return replace(table, rows=tuple(row for row in table.rows if row[at] in {0, 1} or row[0] in _ALWAYS))
-
-
 def _brief(table: Table) -> Table:
     """The columns that tell most."""
     keys = [column.key for column in table.columns]
-    chosen = [keys.index(key) for key in _BRIEF.get(table.key, "").split()] or list(range(len(keys)))
-
-    def short(row: Row) -> Row:
-        return tuple(row[index] for index in chosen)
-
-    rows = () if isinstance(table.rows, NotMeasured) else table.rows
-    return replace(
-        table,
-        columns=tuple(table.columns[index] for index in chosen),
-        rows=tuple(short(row) for row in rows),
-        total=None if table.total is None else short(table.total),
-    )
+    chosen = [keys.index(key) for key in _BRIEF.get(table.key, "").split()]
+    return with_columns(table, chosen) if chosen else table
 
 
 def _has_rows(table: Table) -> bool:

@@ -12,7 +12,7 @@ from traceanalyze.report.console.curve import curve_lines
 from traceanalyze.report.console.style import printable
 from traceanalyze.report.console.tables import WIDE, pick, table_lines
 from traceanalyze.report.console.wrap import display_width
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _Page:
         return "\n\n".join(blocks) + "\n"
 
     def _formatter(self, rank: RankReport) -> Formatter:
-        return Formatter(self.texts, rank.resolution_ns, parts=2 if self.style.width >= WIDE else 1)
+        return formatter_of(rank, self.texts, parts=2 if self.style.width >= WIDE else 1)
 
     def _verdict(self, formatter: Formatter, sentences: tuple[Message, ...]) -> str:
         return self._painted(formatter.sentences(sentences), "bold")
@@ -101,6 +101,9 @@ class _Page:
             yield "\n".join([self._painted(formatter.title(table), "bold"), *lines])
 
     def _table(self, table: Table, formatter: Formatter) -> str:
+        if table.told:
+            sentences = [self.style.wrap(formatter.message(note)) for note in table.notes]
+            return "\n".join([self._painted(formatter.title(table), "bold"), *sentences])
         picked = pick(table, self.view.top, everything=self.view.detail == Detail.VERBOSE)
         title = formatter.title(table)
         if picked.worst_first:

@@ -13,6 +13,7 @@ from traceanalyze.report.console.style import printable
 from traceanalyze.report.console.wrap import display_width, padded
 from traceanalyze.report.format import column_units
 from traceanalyze.report.model import SIZES, TIMES, Kind, Layout
+from traceanalyze.report.side_headings import below_side, side_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,16 +98,23 @@ def _printed(fitted: Fit, lines: list[list[str]], style: Style, *, total: bool) 
 def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> list[Field]:
     units = column_units(table.columns, rows, formatter.resolution_ns)
     fields: list[Field] = []
-    for index, column in enumerate(table.columns):
+    worth = [
+        (index, column)
+        for index, column in enumerate(table.columns)
+        if _worth_showing(column, [row[index] for row in rows], style)
+    ]
+    apart = any(side is not None and count > 1 for side, count in side_runs([column for _, column in worth]))
+    for index, column in worth:
         values = [row[index] for row in rows]
-        if not _worth_showing(column, values, style):
-            continue
         unit = units.get(column.scale) if column.kind in TIMES else None
         cells = tuple(printable(_cell(formatter, column, value, unit=unit)) for value in values)
         if not fields and table.level is not None:
             cells = _indented(table, rows, cells)
         heading = formatter.texts.columns[column.key]
         name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
+        if apart and column.side is not None:
+            name = " ".join(filter(None, (below_side(column, formatter.texts), name)))
+            heading = formatter.texts.messages[column.side]
         fields.append(
             Field(
                 heading,
@@ -116,6 +124,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 right=column.kind in _NUMBERS,
                 flexible=column.kind == Kind.NAME,
                 idle=all(value == 0 or value is None for value in values),
+                minor=column.minor,
                 colours=tuple(_colour(column, value) for value in values),
             )
         )
@@ -172,11 +181,21 @@ def _bars(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style,
 
 
 def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[str]:
-    """One name and value a line; what there is not is left out, and so are minor values of zero."""
-    said = [
-        (formatter.texts.columns[column.key], printable(formatter.value(column.kind, value)))
+    """One name and value a line; what there is not is left out, and so are minor values of zero.
+
+    A reason that has no room is left to the legend below.
+    """
+    told = [
+        (column, value)
         for column, value in zip(table.columns, row, strict=True)
         if not column.machine and value not in (None, "") and (value != 0 or not column.minor)
     ]
-    width = max((display_width(name) for name, _ in said), default=0)
-    return [f"{padded(name, width)}  {style.shorten(value, style.width - width - 2)}" for name, value in said]
+    names = [formatter.texts.columns[column.key] for column, _ in told]
+    width = max(map(display_width, names), default=0)
+    lines = []
+    for name, (column, value) in zip(names, told, strict=True):
+        text = printable(formatter.value(column.kind, value))
+        if isinstance(value, NotMeasured) and display_width(text) > style.width - width - 2:
+            text = formatter.cell(column.kind, value, None)
+        lines.append(f"{padded(name, width)}  {style.shorten(text, style.width - width - 2)}")
+    return lines

@@ -39,7 +39,8 @@ def overlay(context: Context, analysis: RankAnalysis, findings: tuple[Finding, .
         texts: Language of names and arguments.
     """
     platform = "ascend" if context.trace.origin.format == "ascend" else "cuda"
-    found, unplaced = finding_tracks(findings, platform, Formatter(texts, context.trace.resolution_ns))
+    formatter = Formatter(texts, context.trace.resolution_ns, whole=analysis.mode == Mode.WHOLE_TRACE)
+    found, unplaced = finding_tracks(findings, platform, formatter)
     made = _made(context, analysis, texts)
     every: list[Track] = []
     missing = []

@@ -35,9 +35,8 @@ COLUMNS = {
     "bound_ns": "at most",
     "confidence": "confidence",
     "where": "where",
-    "evidence": "evidence",
     "duration_ns": "time",
-    "number": "number",
+    "figure": "number",
     "text": "text",
 }
 
@@ -61,7 +60,7 @@ COLUMN_MEANINGS = {
     "finding_evidence.evidence": "What was measured",
     "finding_evidence.duration_ns": "Its value, where it is a time",
     "finding_evidence.share": "Its value, where it is a share",
-    "finding_evidence.number": "Its value, where it is a number",
+    "finding_evidence.figure": "Its value, where it is a number",
     "finding_evidence.bytes": "Its value, where it is a size",
     "text": "Its value, where it is a name",
     "finding_evidence.start_ns": "Where to look in the trace: begin",
@@ -88,6 +87,10 @@ REASONS = {
     "no_environment": "the profile does not tell the settings of the program",
     "unknown_capacity": "the profile does not say how much memory the device has",
     "no_other_ranks": "needs the recordings of the other ranks",
+    "no_first_step": "needs a recording that begins with the first step of the program",
+    "no_kernel_shapes": "not all ranks have kernels that run often and tell their shapes or launch configuration",
+    "no_machines": "the recordings do not tell which machine each rank ran on",
+    "unknown_links": "the bandwidth of these links is not known, and there are no other groups to compare with",
 }
 
 _ADVICE = {key: text for family in _FAMILIES for key, text in family.ADVICE.items()}

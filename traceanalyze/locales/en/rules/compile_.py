@@ -12,17 +12,17 @@ TITLES = {
 
 SENTENCES = {
     "CGR101": (
-        "Compiled code runs as {graphs} different graphs, {regions} calls a step, with {eager} kernels a step "
+        "Compiled code runs as {graphs} different graphs, {regions} calls {per}, with {eager} kernels {per} "
         "of eager operators between them."
     ),
-    "CGR102": "Compilation ({count} time(s) in all) takes {host} a step; the device has no work for {idle} of it.",
-    "CGR103": "Compiled code launches its kernels one by one, and the device waits {idle} a step for it.",
+    "CGR102": "Compilation ({count} time(s) in all) takes {host} {per}; the device has no work for {idle} of it.",
+    "CGR103": "Compiled code launches its kernels one by one, and the device waits {idle} {per} for it.",
     "CGR104": (
-        "{steps} steps launch the same {kernels} kernels in the same order, and the device waits {idle} a "
-        "step for the launches."
+        "{steps} steps launch the same {kernels} kernels in the same order, and the device waits {idle} {per} "
+        "for the launches."
     ),
     "CGR105": (
-        "All-reduces of gradients begin only after the whole compiled backward: {exposed} a step nothing hides them."
+        "All-reduces of gradients begin only after the whole compiled backward: {exposed} {per} nothing hides them."
     ),
 }
 

@@ -8,22 +8,31 @@ TITLES = {
     "DAT103": "pinning in the training loop",
     "DAT104": "loader cannot keep up evenly",
     "DAT105": "loader becomes slower",
+    "DAT106": "one rank reads for the others",
     "DAT107": "batches of different size",
 }
 
 SENTENCES = {
-    "DAT101": "The device waits for the data loader {idle} a step ({share} of it).",
+    "DAT101": "The device waits for the data loader {idle} {per} ({share} of it).",
     "DAT101_single": (
-        "The device waits for the data loader {idle} a step ({share} of it): batches are made in the training loop "
+        "The device waits for the data loader {idle} {per} ({share} of it): batches are made in the training loop "
         "itself (num_workers=0)."
     ),
     "DAT102": (
         "The loader takes up to {longest} for a batch, {count} time(s), where {median} is usual: its workers start "
         "anew."
     ),
-    "DAT103": "Batches are pinned in the training loop, {count} time(s): {time} a step.",
+    "DAT103": "Batches are pinned in the training loop, {count} time(s): {time} {per}.",
     "DAT104": "Waits for the loader vary a lot (coefficient of variation {variation}) although it has workers.",
     "DAT105": "Waits for the loader grow from {first} to {last} during the recording.",
+    "DAT106": (
+        "Rank {rank} waits for its data loader {time} {per}, and the others wait for it in a broadcast at the start "
+        "of the step ({wait})."
+    ),
+    "DAT106_all": (
+        "All {ranks} ranks wait for their data loaders, {least} to {most} {per}: they may share slow storage or read "
+        "the same data."
+    ),
     "DAT107": "The compute time of steps varies by {variation}, and shapes differ between them.",
 }
 
@@ -41,6 +50,14 @@ ADVICE = {
     "pin_in_loader": "Pin in the DataLoader (pin_memory=True); batches of your own types need a method pin_memory().",
     "worker_cores": "Check which cores the workers are bound to, and OMP_NUM_THREADS.",
     "plain_arrays": "Keep samples in numpy or arrow arrays instead of lists of Python objects.",
+    "prefetch_on_reader": (
+        "Read the next batch in a thread of the reading rank while the step runs; one reader a node; or give every "
+        "rank data of its own (DistributedSampler)."
+    ),
+    "read_apart": (
+        "Let every rank read data of its own from local disks; where the ranks of a tensor parallel group need the "
+        "same data, read it once a group and broadcast it."
+    ),
     "bucket_lengths": "Bucket samples by length, keep the tokens of a batch constant, or pad to few sizes.",
 }
 

@@ -18,38 +18,42 @@ TITLES = {
 }
 
 SENTENCES = {
+    "HST101_first_use": (
+        "The device waits {idle} {per} ({share} of it), up to {longest} at a time, for work of the host that does not "
+        "come back, as when libraries are loaded, kernels compiled or graphs captured for the first time."
+    ),
     "HST101": (
-        "The device waits {idle} a step for the host to prepare and launch work; {late} of its gaps end with work that "
+        "The device waits {idle} {per} for the host to prepare and launch work; {late} of its gaps end with work that "
         "was launched too late."
     ),
     "HST102": (
-        "{share} of the kernels take less time than the calls that launch them; the device is idle for {idle} a step "
+        "{share} of the kernels take less time than the calls that launch them; the device is idle for {idle} {per} "
         "right after these."
     ),
-    "HST103": "Between queued kernels the device is idle for {idle} a step, in {count} gap(s).",
+    "HST103": "Between queued kernels the device is idle for {idle} {per}, in {count} gap(s).",
     "HST104": (
         "Python's garbage collector ran {count} time(s) for 1 ms or more, {longest} at most; the device is idle for "
-        "{idle} a step meanwhile."
+        "{idle} {per} meanwhile."
     ),
     "HST104_suspected": (
         "Every launching thread stands still {count} time(s), {longest} at most, as if Python collected garbage; the "
-        "device is idle for {idle} a step meanwhile."
+        "device is idle for {idle} {per} meanwhile."
     ),
     "HST105": "Debugging tools run inside the steps, {count} time(s): {what}.",
     "HST106": "After {share} of the launches the host waits for the device, as under launch blocking.",
     "HST107": (
-        "The device waits {idle} a step for host work that the trace does not show; the longest stretch is {longest}."
+        "The device waits {idle} {per} for host work that the trace does not show; the longest stretch is {longest}."
     ),
     "HST107_lines": (
-        "The device waits {idle} a step for host work outside of operators, most of it around {line}; the longest "
+        "The device waits {idle} {per} for host work outside of operators, most of it around {line}; the longest "
         "stretch is {longest}."
     ),
     "HST108": "Half of the launch calls take up to {median}, but a tenth {slow} or more.",
-    "HST109": "{each} copies a step go between host and device, half of them below {bytes}; they cost {time} a step.",
+    "HST109": "{each} copies {per} go between host and device, half of them below {bytes}; they cost {time} {per}.",
     "HST110": "The device is busy {busy} of the step.",
-    "HST111": "The optimizer runs {kernels} kernels a step one by one, {time} a step in all.",
-    "HST111_foreach": "The optimizer runs in {kernels} kernels a step over lists of tensors, {time} a step in all.",
-    "HST112": "zero_grad fills gradients with zeros, {count} time(s): {time} a step.",
+    "HST111": "The optimizer runs {kernels} kernels one by one, {time} {per}.",
+    "HST111_foreach": "The optimizer runs in {kernels} kernels over lists of tensors, {time} {per}.",
+    "HST112": "zero_grad fills gradients with zeros, {count} time(s): {time} {per}.",
 }
 
 ADVICE = {
@@ -59,6 +63,7 @@ ADVICE = {
     "graphs.ascend": (
         "Raise the task queue to TASK_QUEUE_ENABLE=2, bind cores (CPU_AFFINITY_CONF=1), or use graph mode."
     ),
+    "record_later": "Record later steps: schedule(wait=…, warmup=…), or run the code a few times before recording.",
     "larger_batch": "Raise the batch size, if memory and training allow it.",
     "host_light_run": "Stacks and shapes slow the host down while recording: confirm with a recording without them.",
     "freeze_gc": "gc.freeze() once after the set-up, and higher thresholds: gc.set_threshold(100_000, 50, 100).",

@@ -14,7 +14,7 @@ TITLES = {
 }
 
 SENTENCES = {
-    "NPU101": "{count} compilation(s) of operators take {host} a step; the device has no work for {idle} of it.",
+    "NPU101": "{count} compilation(s) of operators take {host} {per}; the device has no work for {idle} of it.",
     "NPU102": (
         "The device waits for the host {share} of the step, while the thread of the task queue is busy {busy} of it."
     ),
@@ -24,8 +24,8 @@ SENTENCES = {
         "{once} of the operator calls have shapes that only one of {steps} steps has, and the caches of "
         "operators have their default size."
     ),
-    "NPU106": "{count} element-wise kernels take {time} a step ({part} of compute); lazy fusion is not on.",
-    "NPU107": "{optimizer} launches {kernels} kernels a step ({time}); torch_npu has a fused one.",
+    "NPU106": "{count} element-wise kernels take {time} {per} ({part} of compute); lazy fusion is not on.",
+    "NPU107": "{optimizer} launches {kernels} kernels {per} ({time}); torch_npu has a fused one.",
     "NPU108": "{variable} is set to {setting}.",
 }
 

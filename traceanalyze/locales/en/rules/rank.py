@@ -11,22 +11,23 @@ TITLES: dict[str, str] = {
 
 SENTENCES: dict[str, str] = {
     "RNK101": (
-        "Rank {rank} makes the others wait {wait} a step ({share}): it is last in {last_share} of the collectives."
+        "Rank {rank} makes the others wait {wait} {per} ({share}): it is last in {last_share} of the collectives."
     ),
     "RNK101_phase": (
-        "Rank {rank} makes the others wait {wait} a step ({share}): it is last in {last_share} of the collectives, "
-        "because {phase} ({excess} a step)."
+        "Rank {rank} makes the others wait {wait} {per} ({share}): it is last in {last_share} of the collectives, "
+        "because {phase} ({excess} {per})."
     ),
     "RNK102": (
-        "The busiest rank computes {imbalance} longer than the mean (mean of the steps): rank {rank} {most} a step, "
+        "The busiest rank computes {imbalance} longer than the mean (mean of the steps): rank {rank} {most} {per}, "
         "the least {least}."
     ),
     "RNK102_compute_and_host": (
         "The busiest rank has {imbalance} more compute, data loading and host work than the mean (mean of the steps): "
-        "rank {rank} {most} a step, the least {least}."
+        "rank {rank} {most} {per}, the least {least}. Compute alone differs by {compute_alone}: it is the host "
+        "that is slower."
     ),
     "RNK103": "Transfers {pair} ({link}) reach {bandwidth} GB/s, {below} less than usual on such links.",
-    "RNK104": "Garbage collection pauses {ranks} ranks at different steps: {time} a step more than at the same steps.",
+    "RNK104": "Garbage collection pauses {ranks} ranks at different steps: {time} {per} more than at the same steps.",
 }
 
 ADVICE: dict[str, str] = {
@@ -50,6 +51,7 @@ EVIDENCE: dict[str, str] = {
     "imbalance": "imbalance",
     "most": "most",
     "least": "least",
+    "compute_alone": "imbalance of compute alone",
     "pair": "from → to",
     "link": "kind of link",
     "below": "below the others",

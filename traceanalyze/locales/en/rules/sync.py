@@ -13,25 +13,28 @@ TITLES = {
     "SYN108": "host waits for collectives",
 }
 
-SENTENCES = {
-    "SYN101": "Reading values from the device ({count} time(s) in all) leaves it without work {idle} a step.",
+_AHEAD = " Without them the host would be ahead of the device afterwards, too, which the saving counts."
+
+_PLAIN = {
+    "SYN101": "Reading values from the device ({count} time(s) in all) leaves it without work {idle} {per}.",
     "SYN102": (
-        "Operators whose shapes depend on data ({count} sync(s) in all) leave the device without work {idle} a step."
+        "Operators whose shapes depend on data ({count} sync(s) in all) leave the device without work {idle} {per}."
     ),
     "SYN103": (
-        "Waiting for the device outside of operators ({count} time(s) in all) leaves it without work {idle} a step."
+        "Waiting for the device outside of operators ({count} time(s) in all) leaves it without work {idle} {per}."
     ),
-    "SYN104": "Copies to the host ({count} sync(s) in all) leave the device without work {idle} a step.",
+    "SYN104": "Copies to the host ({count} sync(s) in all) leave the device without work {idle} {per}.",
     "SYN105": (
-        "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} a step the device "
+        "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} the device "
         "has no work, {exposed} nothing but these copies runs."
     ),
     "SYN106": (
-        "Reading the norm of the gradients ({count} sync(s) in all) leaves the device without work {idle} a step."
+        "Reading the norm of the gradients ({count} sync(s) in all) leaves the device without work {idle} {per}."
     ),
-    "SYN107": "The gradient scaler ({count} sync(s) in all) leaves the device without work {idle} a step.",
-    "SYN108": "The host waits for collectives ({count} sync(s) in all): {idle} a step the device has no work.",
+    "SYN107": "The gradient scaler ({count} sync(s) in all) leaves the device without work {idle} {per}.",
+    "SYN108": "The host waits for collectives ({count} sync(s) in all): {idle} {per} the device has no work.",
 }
+SENTENCES = _PLAIN | {f"{rule}_ahead": text + _AHEAD for rule, text in _PLAIN.items()}
 
 ADVICE = {
     "read_rarely": "Read values every N steps only, or sum them on the device (detach()) and read the sum.",

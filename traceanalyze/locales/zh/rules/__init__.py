@@ -31,9 +31,8 @@ COLUMNS = {
     "bound_ns": "至多",
     "confidence": "置信度",
     "where": "位置",
-    "evidence": "依据",
     "duration_ns": "时间",
-    "number": "数值",
+    "figure": "数值",
     "text": "文本",
 }
 
@@ -55,7 +54,7 @@ COLUMN_MEANINGS = {
     "finding_evidence.evidence": "测得的是什么",
     "finding_evidence.duration_ns": "取值（为时间时）",
     "finding_evidence.share": "取值（为比例时）",
-    "finding_evidence.number": "取值（为数值时）",
+    "finding_evidence.figure": "取值（为数值时）",
     "finding_evidence.bytes": "取值（为大小时）",
     "text": "取值（为名称时）",
     "finding_evidence.start_ns": "在 trace 中查看的位置：开始",
@@ -81,6 +80,10 @@ REASONS = {
     "no_snapshot": "需要分配器快照",
     "no_environment": "采集数据没有给出程序的设置",
     "no_other_ranks": "需要其他 Rank 的采集数据",
+    "no_first_step": "需要从程序第一步开始的采集数据",
+    "no_kernel_shapes": "并非所有 Rank 都有运行多次且带 Shape 或启动配置的 Kernel",
+    "no_machines": "采集数据没有给出各 Rank 所在的机器",
+    "unknown_links": "这些链路的带宽未知，也没有其他通信组可比",
     "unknown_capacity": "采集数据没有给出设备的显存容量",
 }
 

@@ -12,12 +12,13 @@ TITLES = {
 
 SENTENCES = {
     "CGR101": (
-        "编译后的代码被拆成 {graphs} 个不同的图，每步调用 {regions} 次，其间每步有 {eager} 个来自 eager 算子的 Kernel。"
+        "编译后的代码被拆成 {graphs} 个不同的图，{per}调用 {regions} 次，"
+        "其间{per}有 {eager} 个来自 eager 算子的 Kernel。"
     ),
-    "CGR102": "编译（共 {count} 次）每步耗时 {host}，其中设备有 {idle} 没有任务。",
-    "CGR103": "编译后的代码逐个下发 Kernel，设备每步因此等待 {idle}。",
-    "CGR104": "{steps} 步都以同样的顺序下发同样的 {kernels} 个 Kernel，设备每步等待下发 {idle}。",
-    "CGR105": "梯度的 all-reduce 在整个编译后的反向结束之后才开始：每步有 {exposed} 没有被掩盖。",
+    "CGR102": "编译（共 {count} 次）{per}耗时 {host}，其中设备有 {idle} 没有任务。",
+    "CGR103": "编译后的代码逐个下发 Kernel，设备{per}因此等待 {idle}。",
+    "CGR104": "{steps} 步都以同样的顺序下发同样的 {kernels} 个 Kernel，设备{per}等待下发 {idle}。",
+    "CGR105": "梯度的 all-reduce 在整个编译后的反向结束之后才开始：{per}有 {exposed} 没有被掩盖。",
 }
 
 ADVICE = {

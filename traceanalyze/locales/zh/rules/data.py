@@ -8,20 +8,30 @@ TITLES = {
     "DAT103": "在训练循环中锁页",
     "DAT104": "数据加载时快时慢",
     "DAT105": "数据加载越来越慢",
+    "DAT106": "由一个 Rank 为其他 Rank 读数据",
     "DAT107": "各 batch 大小不一",
 }
 
 SENTENCES = {
-    "DAT101": "设备每步等待数据加载 {idle}（占单步 {share}）。",
-    "DAT101_single": "设备每步等待数据加载 {idle}（占单步 {share}）：batch 在训练循环中直接生成（num_workers=0）。",
+    "DAT101": "设备{per}等待数据加载 {idle}（占单步 {share}）。",
+    "DAT101_single": "设备{per}等待数据加载 {idle}（占单步 {share}）：batch 在训练循环中直接生成（num_workers=0）。",
     "DAT102": "取一个 batch 通常需要 {median}，却有 {count} 次长达 {longest}：worker 在重新启动。",
-    "DAT103": "在训练循环中对 batch 锁页，共 {count} 次：每步 {time}。",
+    "DAT103": "在训练循环中对 batch 锁页，共 {count} 次：{per} {time}。",
     "DAT104": "虽然有 worker，等待数据加载的时间仍波动很大（变异系数 {variation}）。",
     "DAT105": "采集期间等待数据加载的时间从 {first} 增加到 {last}。",
+    "DAT106": "Rank {rank} {per}等待数据加载 {time}，其他 Rank 在步首的 broadcast 中等待它（{wait}）。",
+    "DAT106_all": (
+        "全部 {ranks} 个 Rank 都在等待数据加载，{per} {least} 到 {most}：它们可能共用慢速存储，或在重复读取同样的数据。"
+    ),
     "DAT107": "各步计算耗时的波动为 {variation}，且各步的 Shape 不同。",
 }
 
 ADVICE = {
+    "prefetch_on_reader": (
+        "在读数据的 Rank 上用线程提前读取下一个 batch；每个节点一个读取者；或让每个 Rank 读取自己的数据"
+        "（DistributedSampler）。"
+    ),
+    "read_apart": "让每个 Rank 从本地盘读取自己的数据；同一 TP 组需要相同数据时，每组只读一次再 broadcast。",
     "set_workers": (
         "DataLoader(num_workers=4 或更大, pin_memory=True, persistent_workers=True)；"
         "再调整 worker 数与 prefetch_factor。"

@@ -18,23 +18,27 @@ TITLES = {
 }
 
 SENTENCES = {
-    "HST101": "设备每步等待 Host 准备并下发任务 {idle}；其空闲间隙中有 {late} 以下发过晚的任务结束。",
-    "HST102": "{share} 的 Kernel 比下发它的调用还短；紧随其后设备每步空闲 {idle}。",
-    "HST103": "在已排队的 Kernel 之间，设备每步空闲 {idle}，共 {count} 个间隙。",
-    "HST104": "Python 垃圾回收有 {count} 次达到 1 ms 以上，最长 {longest}；期间设备每步空闲 {idle}。",
+    "HST101_first_use": (
+        "设备{per}有 {idle}（{share}）、一次最长 {longest} 在等待 Host 上不再重复的工作，"
+        "例如首次使用时的加载库、编译 Kernel 或捕获图。"
+    ),
+    "HST101": "设备{per}等待 Host 准备并下发任务 {idle}；其空闲间隙中有 {late} 以下发过晚的任务结束。",
+    "HST102": "{share} 的 Kernel 比下发它的调用还短；紧随其后设备{per}空闲 {idle}。",
+    "HST103": "在已排队的 Kernel 之间，设备{per}空闲 {idle}，共 {count} 个间隙。",
+    "HST104": "Python 垃圾回收有 {count} 次达到 1 ms 以上，最长 {longest}；期间设备{per}空闲 {idle}。",
     "HST104_suspected": (
-        "所有下发线程同时停住 {count} 次，最长 {longest}，像是 Python 在做垃圾回收；期间设备每步空闲 {idle}。"
+        "所有下发线程同时停住 {count} 次，最长 {longest}，像是 Python 在做垃圾回收；期间设备{per}空闲 {idle}。"
     ),
     "HST105": "步内有调试工具在运行，共 {count} 次：{what}。",
     "HST106": "{share} 的下发之后 Host 都在等待设备，与开启 launch blocking 时的现象相同。",
-    "HST107": "设备每步有 {idle} 在等待 trace 中看不到的 Host 工作；最长的一段为 {longest}。",
-    "HST107_lines": "设备每步有 {idle} 在等待算子之外的 Host 工作，主要在 {line} 附近；最长的一段为 {longest}。",
+    "HST107": "设备{per}有 {idle} 在等待 trace 中看不到的 Host 工作；最长的一段为 {longest}。",
+    "HST107_lines": "设备{per}有 {idle} 在等待算子之外的 Host 工作，主要在 {line} 附近；最长的一段为 {longest}。",
     "HST108": "半数 Launch 调用不超过 {median}，但有十分之一达到 {slow} 以上。",
-    "HST109": "每步有 {each} 次 Host 与设备之间的拷贝，半数小于 {bytes}；每步代价 {time}。",
+    "HST109": "{per}有 {each} 次 Host 与设备之间的拷贝，半数小于 {bytes}；{per}代价 {time}。",
     "HST110": "设备只有单步的 {busy} 在忙碌。",
-    "HST111": "优化器每步逐个执行 {kernels} 个 Kernel，共 {time}。",
-    "HST111_foreach": "优化器每步以张量列表方式执行 {kernels} 个 Kernel，共 {time}。",
-    "HST112": "zero_grad 用 0 填充梯度，共 {count} 次：每步 {time}。",
+    "HST111": "优化器{per}逐个执行 {kernels} 个 Kernel，共 {time}。",
+    "HST111_foreach": "优化器{per}以张量列表方式执行 {kernels} 个 Kernel，共 {time}。",
+    "HST112": "zero_grad 用 0 填充梯度，共 {count} 次：{per} {time}。",
 }
 
 ADVICE = {
@@ -42,6 +46,7 @@ ADVICE = {
     "fewer_kernels.ascend": "减少 Kernel 数量、增大单个 Kernel：融合算子（torch_npu.npu_*）、融合优化器。",
     "graphs.cuda": '使用 CUDA graph 重放：torch.compile(mode="reduce-overhead") 或 make_graphed_callables。',
     "graphs.ascend": "将任务队列设为 TASK_QUEUE_ENABLE=2，开启绑核（CPU_AFFINITY_CONF=1），或使用图模式。",
+    "record_later": "采集之后的步：schedule(wait=…, warmup=…)，或在采集之前先运行几次。",
     "larger_batch": "在显存与训练效果允许时增大 batch。",
     "host_light_run": "采集调用栈与 Shape 会拖慢 Host：请关闭这些选项再采一次加以确认。",
     "freeze_gc": "初始化完成后调用一次 gc.freeze()，并调高阈值：gc.set_threshold(100_000, 50, 100)。",

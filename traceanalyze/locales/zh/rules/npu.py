@@ -14,13 +14,13 @@ TITLES = {
 }
 
 SENTENCES = {
-    "NPU101": "{count} 次算子编译每步耗时 {host}，其中设备有 {idle} 没有任务。",
+    "NPU101": "{count} 次算子编译{per}耗时 {host}，其中设备有 {idle} 没有任务。",
     "NPU102": "设备有单步的 {share} 在等待 Host，而任务队列线程有单步的 {busy} 在忙碌。",
     "NPU103": "设备有单步的 {share} 在等待 Host，而各线程没有绑核。",
     "NPU104": "各组件库从 {level} 级别开始打印日志。",
     "NPU105": "{once} 的算子调用，其 Shape 在 {steps} 步中只出现在一步里，而算子缓存为默认大小。",
-    "NPU106": "{count} 个逐元素 Kernel 每步耗时 {time}（占计算 {part}）；没有开启惰性融合。",
-    "NPU107": "{optimizer} 每步下发 {kernels} 个 Kernel（{time}）；torch_npu 有对应的融合优化器。",
+    "NPU106": "{count} 个逐元素 Kernel {per}耗时 {time}（占计算 {part}）；没有开启惰性融合。",
+    "NPU107": "{optimizer} {per}下发 {kernels} 个 Kernel（{time}）；torch_npu 有对应的融合优化器。",
     "NPU108": "{variable} 被设为 {setting}。",
 }
 

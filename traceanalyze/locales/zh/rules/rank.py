@@ -10,18 +10,18 @@ TITLES = {
 }
 
 SENTENCES = {
-    "RNK101": "Rank {rank} 使其他 Rank 每步等待 {wait}（{share}）：它在 {last_share} 的集合通信中最后到达。",
+    "RNK101": "Rank {rank} 使其他 Rank {per}等待 {wait}（{share}）：它在 {last_share} 的集合通信中最后到达。",
     "RNK101_phase": (
-        "Rank {rank} 使其他 Rank 每步等待 {wait}（{share}）：它在 {last_share} 的集合通信中最后到达；"
-        "原因是{phase}（每步 {excess}）。"
+        "Rank {rank} 使其他 Rank {per}等待 {wait}（{share}）：它在 {last_share} 的集合通信中最后到达；"
+        "原因是{phase}（{per} {excess}）。"
     ),
-    "RNK102": "最忙的 Rank 计算耗时比均值多 {imbalance}（各步平均）：Rank {rank} 每步 {most}，最少的为 {least}。",
+    "RNK102": "最忙的 Rank 计算耗时比均值多 {imbalance}（各步平均）：Rank {rank} {per} {most}，最少的为 {least}。",
     "RNK102_compute_and_host": (
         "最忙的 Rank 的计算、数据加载与 Host 耗时比均值多 {imbalance}（各步平均）："
-        "Rank {rank} 每步 {most}，最少的为 {least}。"
+        "Rank {rank} {per} {most}，最少的为 {least}。仅计算只相差 {compute_alone}：慢在 Host。"
     ),
     "RNK103": "{pair} 之间的传输（{link}）达到 {bandwidth} GB/s，比同类链路通常的速率低 {below}。",
-    "RNK104": "{ranks} 个 Rank 的垃圾回收停顿落在不同的步中：比落在同一步时每步多 {time}。",
+    "RNK104": "{ranks} 个 Rank 的垃圾回收停顿落在不同的步中：比落在同一步时{per}多 {time}。",
 }
 
 ADVICE = {
@@ -42,6 +42,7 @@ EVIDENCE = {
     "imbalance": "不均衡度",
     "most": "最多",
     "least": "最少",
+    "compute_alone": "仅计算的不均衡度",
     "pair": "从 → 到",
     "link": "链路种类",
     "below": "低于其他",

@@ -13,19 +13,22 @@ TITLES = {
     "SYN108": "Host 等待集合通信",
 }
 
-SENTENCES = {
-    "SYN101": "从设备读取数值（共 {count} 次）使设备每步有 {idle} 没有任务。",
-    "SYN102": "Shape 依赖数据的算子（共 {count} 次同步）使设备每步有 {idle} 没有任务。",
-    "SYN103": "在算子之外等待设备（共 {count} 次）使设备每步有 {idle} 没有任务。",
-    "SYN104": "拷贝到 Host（共 {count} 次同步）使设备每步有 {idle} 没有任务。",
+_AHEAD = "没有它们，Host 随后也能领先于设备；收益已计入这一部分。"
+
+_PLAIN = {
+    "SYN101": "从设备读取数值（共 {count} 次）使设备{per}有 {idle} 没有任务。",
+    "SYN102": "Shape 依赖数据的算子（共 {count} 次同步）使设备{per}有 {idle} 没有任务。",
+    "SYN103": "在算子之外等待设备（共 {count} 次）使设备{per}有 {idle} 没有任务。",
+    "SYN104": "拷贝到 Host（共 {count} 次同步）使设备{per}有 {idle} 没有任务。",
     "SYN105": (
-        "拷贝到设备时阻塞了 Host，或来自可分页内存（共 {count} 次）：设备每步有 {idle} 没有任务，"
+        "拷贝到设备时阻塞了 Host，或来自可分页内存（共 {count} 次）：设备{per}有 {idle} 没有任务，"
         "有 {exposed} 只在执行这些拷贝。"
     ),
-    "SYN106": "读取梯度范数（共 {count} 次同步）使设备每步有 {idle} 没有任务。",
-    "SYN107": "梯度缩放器（共 {count} 次同步）使设备每步有 {idle} 没有任务。",
-    "SYN108": "Host 等待集合通信（共 {count} 次同步）：设备每步有 {idle} 没有任务。",
+    "SYN106": "读取梯度范数（共 {count} 次同步）使设备{per}有 {idle} 没有任务。",
+    "SYN107": "梯度缩放器（共 {count} 次同步）使设备{per}有 {idle} 没有任务。",
+    "SYN108": "Host 等待集合通信（共 {count} 次同步）：设备{per}有 {idle} 没有任务。",
 }
+SENTENCES = _PLAIN | {f"{rule}_ahead": text + _AHEAD for rule, text in _PLAIN.items()}
 
 ADVICE = {
     "read_rarely": "每 N 步才读取一次数值，或在设备上累加（detach()）后再读取总和。",

@@ -1,0 +1,210 @@
+"""The post-mortem of a run directory: everything that is there, put together and told in one report."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traceanalyze import __version__
+from traceanalyze.api import chosen_ranks
+from traceanalyze.api.choices import Choices
+from traceanalyze.api.memory import parse_capacity
+from traceanalyze.api.memory_files import allocators_of, expected_ranks, memory_files
+from traceanalyze.api.memory_join import placed_files
+from traceanalyze.api.postmortem_files import Unused, run_files
+from traceanalyze.api.postmortem_parts import job_of, memory_part, recording_part, troubles
+from traceanalyze.api.ranks import judged_files
+from traceanalyze.api.run_report import run_report, side_by_side
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.postmortem.synthesize import synthesize
+from traceanalyze.readers.runs import group_runs
+from traceanalyze.readers.sources import expand
+from traceanalyze.report.build.postmortem import build_postmortem
+from traceanalyze.report.build.postmortem.parts import JobParts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from traceanalyze.api.gather import Gathered, ReadProgress
+    from traceanalyze.api.memory_files import MemoryFile
+    from traceanalyze.api.ranks import Judged
+    from traceanalyze.model.run import Run
+    from traceanalyze.report.model import Report
+
+    Path = str | os.PathLike[str]
+
+__all__ = ["postmortem", "postmortem_reports"]
+
+
+def postmortem(
+    paths: Path | Sequence[Path],
+    *,
+    steps: str | None = None,
+    ranks: str | None = None,
+    step_marker: str | None = None,
+    capacity: int | str | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> Report:
+    """What limited a run, since when, on which ranks, what it cost and what to do first.
+
+    Args:
+        paths: The run's directory, or its files: traces of any ranks and steps, Ascend profiles, allocator snapshots,
+            memory timelines.
+        steps: Steps to look at: `5`, `0,3-5`, `2:`.
+        ranks: Ranks to look at, written the same way.
+        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
+        capacity: Memory of the device: bytes, or text such as `80GiB`.
+        select: Rules to run, by id, slug or how ids begin; all when empty.
+        ignore: Rules not to run, written the same way.
+
+    Returns:
+        The report; `report.tables["run_causes"].to_pandas()` is the ranked list.
+
+    Raises:
+        InputError: Nothing there can be used.
+        UsageError: The directory holds several jobs; name one of them.
+    """
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    choices = Choices(steps, ranks, step_marker, select=tuple(select), ignore=tuple(ignore))
+    found = postmortem_reports([os.fspath(path) for path in several], choices, capacity=capacity)
+    if len(found) > 1:
+        raise UsageError(
+            f"the input holds {len(found)} jobs ({', '.join(one.name for one in found)}); name one of them"
+        )
+    return found[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Everything:
+    """What was read."""
+
+    gathered: Gathered
+    judged: Mapping[str, Judged]
+    memory: tuple[MemoryFile, ...]
+    choices: Choices
+
+
+def postmortem_reports(
+    paths: Sequence[str],
+    choices: Choices,
+    *,
+    capacity: int | str | None = None,
+    progress: ReadProgress | None = None,
+    parallel: bool = False,
+) -> tuple[Report, ...]:
+    """A report for every job found under the paths; every file is read once.
+
+    With `parallel` two recordings at a time where they are large, in processes that import the main module anew.
+
+    Raises:
+        InputError: Nothing there can be used.
+    """
+    room = parse_capacity(capacity)
+    memory, left_out = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
+    allocators = allocators_of(memory)
+    gathered, judged = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
+    memory = placed_files(memory, tuple(judged.values()), allocators)
+    if not gathered.traces and not memory:
+        raise _nothing(paths, gathered, left_out)
+    found = _Everything(gathered, judged, memory, choices)
+    runs = group_runs(gathered.traces) if gathered.traces else ()
+    wanted = _with_ranks(runs, choices)
+    jobs = job_of(wanted) if wanted else ((),)
+    passed = tuple(trace for run in runs if run not in wanted for trace in run.traces)
+    shares = _memory_of_jobs(jobs, memory)
+    return tuple(
+        _report(name, runs, mine, found, Unused(gathered, left_out, passed) if number == 0 else None)
+        for number, (name, runs, mine) in enumerate(zip(_names(paths, jobs), jobs, shares, strict=True))
+    )
+
+
+def _report(
+    name: str,
+    runs: Sequence[Run],
+    memory: tuple[MemoryFile, ...],
+    found: _Everything,
+    unused: Unused | None,
+) -> Report:
+    choices, rules = found.choices, found.choices.rules()
+    whole = choices.ranks is not None
+    sides = [
+        side_by_side([found.judged[trace.origin.path].of_trace(trace) for trace in chosen_ranks(run, choices)], rules)
+        for run in runs
+    ]
+    parts = tuple(memory_part(one) for one in memory)
+    platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
+    recordings = [recording_part(one, rules) for one in sides]
+    job = JobParts(
+        name=name,
+        platform=platform,
+        recordings=tuple(run_report(run, one) for run, one in zip(runs, sides, strict=True)),
+        names=tuple(run.name for run in runs),
+        memory=parts,
+        files=run_files(runs, recordings, memory, unused),
+        notes=_notes(runs),
+        every_rank=whole,
+    )
+    known = [rule for rule, _ in rules.rules if platform in rule.platforms]
+    return build_postmortem(synthesize(recordings, troubles(parts), rules=len(known)), job, version=__version__)
+
+
+def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
+    """The recordings that have the ranks the user chose.
+
+    Raises:
+        UsageError: None has.
+    """
+    found, errors = [], []
+    for run in runs:
+        try:
+            chosen_ranks(run, choices)
+        except UsageError as error:
+            errors.append(error)
+        else:
+            found.append(run)
+    if errors and not found:
+        raise errors[0]
+    return tuple(found)
+
+
+def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Remarks on the recordings; of several each under its name."""
+    told = [(run.name, note) for run in runs for note in run.notes if "holds several recordings" not in note]
+    return tuple(dict.fromkeys(f"{name}: {note}" if len(runs) > 1 else note for name, note in told))
+
+
+def _names(paths: Sequence[str], jobs: Sequence[Sequence[Run]]) -> list[str]:
+    """What each job is called: its only run's own name, else what the user named; equal names are numbered."""
+    whole = ", ".join(os.path.normpath(path) for path in paths)
+    names = [runs[0].name if len(runs) == 1 else whole for runs in jobs]
+    return [f"{name} (job {at})" if names.count(name) > 1 else name for at, name in enumerate(names, 1)]
+
+
+def _nothing(paths: Sequence[str], gathered: Gathered, left_out: tuple[str, ...]) -> InputError:
+    """Why nothing can be used."""
+    if left_out:
+        return InputError(left_out[0].removeprefix("left out: "))
+    if gathered.failed:
+        return InputError(gathered.failed[0][1])
+    try:
+        expand(paths)
+    except InputError as error:
+        return error
+    return InputError(f"{paths[0]}: no recording and no snapshot")
+
+
+def _memory_of_jobs(jobs: Sequence[Sequence[Run]], memory: Sequence[MemoryFile]) -> tuple[tuple[MemoryFile, ...], ...]:
+    """Each snapshot and timeline with the job whose recordings lie nearest to it, the first of equals."""
+    mine: list[list[MemoryFile]] = [[] for _ in jobs]
+    for one in memory:
+        mine[max(range(len(jobs)), key=lambda at: _nearness(one.path, jobs[at]))].append(one)
+    return tuple(map(tuple, mine))
+
+
+def _nearness(path: str, runs: Sequence[Run]) -> int:
+    """How many letters of their folders a file shares with a recording."""
+    own = os.path.abspath(path)  # noqa: PTH100  paths are texts here
+    others = (os.path.abspath(trace.origin.path) for run in runs for trace in run.traces)  # noqa: PTH100
+    return max((len(os.path.commonpath((own, other))) for other in others), default=0)

@@ -1,0 +1,113 @@
+"""`traceanalyze postmortem`: what limited a run, from everything that its directory holds."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from traceanalyze.cli.options import Capacity, Ignore, Lang, Quiet, Select, StepMarker, Top, Verbose, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.report.model import Report
+
+
+class Format(StrEnum):
+    """What the report is written as."""
+
+    CONSOLE = "console"
+    JSON = "json"
+    XLSX = "xlsx"
+    CSV = "csv"
+    PARQUET = "parquet"
+    HTML = "html"
+    MARKDOWN = "markdown"
+
+
+class FailOn(StrEnum):
+    """From which severity on a finding makes the command fail."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+
+
+FOUND = 1
+"""Exit code when `--fail-on` was broken."""
+
+
+def postmortem(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN_DIR…", help="The run's directory, or its files: traces, Ascend profiles, memory snapshots."
+        ),
+    ],
+    *,
+    format_: Annotated[
+        Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|DIR/",
+            help="Write to FILE (.html, .xlsx, .md, .json, .txt), or all tables into the folder DIR/ (CSV or Parquet).",
+        ),
+    ] = None,
+    steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to look at: 5, 0,3-5, 2:.")] = None,
+    ranks: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Ranks to look at, each in detail: 0,3-7. Default: all.")
+    ] = None,
+    capacity: Capacity = None,
+    step_marker: StepMarker = None,
+    fail_on: Annotated[
+        FailOn | None, typer.Option("--fail-on", help="Exit with 1 if a cause is of this severity or above.")
+    ] = None,
+    top: Top = 10,
+    lang: Lang = "en",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    select: Select = None,
+    ignore: Ignore = None,
+) -> None:
+    """Say what limited a run, since when, on which ranks, what it cost, and what to do first.
+
+    Exits with 0 (fine), 1 (--fail-on was broken) or 2 (nothing can be read, or wrong usage).
+    """
+    # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.api.choices import Choices
+    from traceanalyze.api.postmortem import postmortem_reports
+    from traceanalyze.cli.notices import tell_slow_scanner
+    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.locales import texts
+    from traceanalyze.report.view import Detail, View
+
+    choices = Choices(steps=steps, ranks=ranks, step_marker=step_marker, select=listed(select), ignore=listed(ignore))
+    target = Target.of(output, format_, inputs=paths)
+    words = texts(lang)
+    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    if not quiet:
+        tell_slow_scanner()
+    with Progress(wanted=not quiet) as progress:
+        found = postmortem_reports(paths, choices, capacity=capacity, progress=progress, parallel=True)
+    write(found, target, words, view)
+    if fail_on is not None:
+        _fail_on(fail_on, found, words)
+
+
+def _fail_on(limit: FailOn, found: Sequence[Report], words: Texts) -> None:
+    """End with 1, and one line that names the first cause that is severe enough."""
+    severe = ("severity_high",) if limit == FailOn.HIGH else ("severity_high", "severity_medium")
+    for report in found:
+        table = report.tables["run_causes"]
+        for severity, cause in zip(table.column("severity"), table.column("finding"), strict=True):
+            if severity in severe:
+                told = {"severity": words.terms[str(severity)], "finding": words.terms.get(str(cause), str(cause))}
+                typer.echo(f"traceanalyze postmortem: {words.messages['fail_on'].format(**told)}", err=True)
+                raise typer.Exit(FOUND)

@@ -1,0 +1,261 @@
+"""Words of the post-mortem of a run."""
+
+from __future__ import annotations
+
+from traceanalyze.locales.en import rules
+
+TABLES = {
+    "run_causes": "What limited the run",
+    "cause_evidence": "What the causes rest on",
+    "cause_trend": "What each cause costs in every recording",
+    "capture_causes": "On the recordings themselves",
+    "actions": "What to do first",
+    "recordings": "The recordings, one after the other (share of the step)",
+    "memory_files": "Memory snapshots and timelines",
+    "not_judged": "What could not be judged, and what would show it",
+    "run_files": "Files",
+}
+
+COLUMNS = {
+    "position": "#",
+    "gain_ns": "gain",
+    "on_ranks": "ranks",
+    "since": "since",
+    "since_step": "step",
+    "part_of": "part of",
+    "affected": "steps",
+    "largest_ns": "largest",
+    "mean_saving_ns": "mean of ranks",
+    "because": "because of",
+    "recording": "recording",
+    "since_recording": "in recording",
+    "advice": "what to do",
+    "deciding_rank": "deciding rank",
+    "file_kind": "what it is",
+    "fate": "what became of it",
+    "why": "why",
+    "rules": "rules",
+    "because_of": "because",
+    "record_with": "record with",
+    "rule_ids": "which",
+    "findings": "findings",
+}
+
+_GAIN = "What the step of the run gets shorter without it: the rank that needs most time of its own counts"
+
+COLUMN_MEANINGS = {
+    "position": "Place in the order of what the run gains",
+    "run_causes.severity": "By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
+    "run_causes.finding": "What was found",
+    "gain_ns": _GAIN,
+    "run_causes.share": "Gain over the mean step",
+    "run_causes.amount_bytes": "Memory it is about",
+    "run_causes.where": "Operator, call, kernel or source line",
+    "on_ranks": "Ranks it holds on",
+    "since": "In which of the recorded steps it takes 1 % of the step or more",
+    "since_step": "The first of them, or the last; else how many of how many",
+    "part_of": "Number of the cause that is about the same time: the two must not be added",
+    "affected": "Steps in which it is there, of how many",
+    "largest_ns": "Largest saving of a single rank, per step",
+    "mean_saving_ns": "Mean saving over all ranks, per step",
+    "run_causes.total_ns": "Savings summed over all ranks and recorded steps",
+    "because": "Number of the cause that explains it",
+    "recording": "Number of the recording, in the order of time",
+    "run_causes.recording": "Recording in which it costs most; the numbers are from there",
+    "since_recording": "Recording which that step is in",
+    "capture_causes.severity": "How far it touches the numbers",
+    "capture_causes.finding": "What was found",
+    "capture_causes.share": "None",
+    "capture_causes.amount_bytes": "None",
+    "capture_causes.where": "What it is about",
+    "capture_causes.total_ns": "None",
+    "cause_evidence.evidence": "What was measured",
+    "cause_evidence.duration_ns": "Its value, where it is a time",
+    "cause_evidence.share": "Its value, where it is a share",
+    "cause_evidence.figure": "Its value, where it is a number",
+    "cause_evidence.bytes": "Its value, where it is a size",
+    "cause_evidence.start_ns": "Where to look in the trace: begin",
+    "cause_evidence.end_ns": "Where to look in the trace: end",
+    "cause_evidence.source_line": "Line of the program",
+    "cause_trend.finding": "What was found",
+    "cause_trend.share": "Gain over the mean step of that recording",
+    "actions.finding": "The cause it removes",
+    "actions.share": "Gain over the mean step",
+    "actions.amount_bytes": "Memory it is about",
+    "advice": "What to do",
+    "recordings.name": "Name of the file or folder",
+    "recordings.steps": "Numbers of the complete steps, or how many there are",
+    "recordings.step_ns": "Mean step of all ranks",
+    "deciding_rank": "Rank with most time of its own, waiting for others left out; the shares are its own",
+    "run_files.path": "File or folder",
+    "memory_files.path": "File",
+    "file_kind": "What the file is, by its content",
+    "fate": "Whether it is behind the numbers",
+    "why": "Why it was left out, or what of it could not be read",
+    "run_files.steps": "Numbers of the complete steps, or how many there are",
+    "memory_files.peak_bytes": "Most bytes in blocks at any time",
+    "memory_files.severity": "The worst finding",
+    "findings": "How many findings there are, mere notes included",
+    "rules": "How many rules it keeps from being judged",
+    "because_of": "What is missing",
+    "record_with": "Option of the profiler, or what else to give",
+    "rule_ids": "Ids of the rules; `traceanalyze rule ID` explains them",
+}
+
+TERMS = {
+    "cause_waiting": "ranks wait for each other",
+    "cause_waiting_unrecorded": "waiting for ranks that were not recorded",
+    "cause_host_loading": "waiting for data (no device recorded)",
+    "since_every": "every step",
+    "since_from": "from step",
+    "since_until": "until step",
+    "since_some": "some steps",
+    "file_trace": "trace",
+    "file_ascend_profile": "Ascend profile",
+    "file_snapshot": "memory snapshot",
+    "file_memory_timeline": "memory timeline",
+    "file_run_list": "list of a recording's files",
+    "file_statistics": "statistics of the allocator",
+    "file_other": "something else",
+    "fate_used": "used",
+    "fate_salvaged": "used, as far as it can be read",
+    "fate_repeated": "left out: a copy",
+    "fate_not_chosen": "left out: --ranks",
+    "fate_left_out": "left out",
+    "fate_passed_over": "not looked at",
+    "do_record_that_rank.cuda": "Record all ranks in the same steps, at least the one that others wait for.",
+    "do_record_that_rank.ascend": "Record all ranks in the same steps, at least the one that others wait for.",
+}
+
+MESSAGES = {
+    "limited_alone": "What limited this run most: {finding}.",
+    "limited_all": "What limited this run most, on each of the {count} ranks: {finding}.",
+    "limited_some": "What limited this run most, on ranks {ranks} of {count}: {finding}.",
+    "limited_one": "What limited this run most, on rank {ranks} of {count}: {finding}.",
+    "limited_run": "What limited this run most: {finding}.",
+    "limited_by_rank": "Rank {ranks} limited this run.",
+    "costs": "It costs {gain} of each {step} step ({share}).",
+    "costs_trace": "It costs {gain} of {step} ({share}).",
+    "costs_others": "It costs the others {gain} of each {step} step ({share}).",
+    "costs_others_trace": "It costs the others {gain} of {step} ({share}).",
+    "told_since_every": "It is there in all {steps} recorded steps.",
+    "told_since_from": "It is there from step {step} on, in {affected} of {steps} recorded steps.",
+    "told_since_from_recording": (
+        "It is there from step {step} of recording {recording} on, in {affected} of {steps} recorded steps."
+    ),
+    "told_since_until": "It is there until step {step}, in {affected} of {steps} recorded steps.",
+    "told_since_until_recording": (
+        "It is there until step {step} of recording {recording}, in {affected} of {steps} recorded steps."
+    ),
+    "told_grew": "It grew from {before} to {after} {per} with recording {recording}.",
+    "told_since_some": "It is there in {affected} of {steps} recorded steps.",
+    "cause_because": "Behind it: {finding} ({saving} {per} on that rank).",
+    "cause_because_known": "Behind it: {finding}.",
+    "late_because": "It comes late because {phase} ({excess} {per}).",
+    "do_first": "What to do: {text}",
+    "do_next": "What to do about it: {text}",
+    "limits_next": "Next: {finding}, {gain} ({share}).",
+    "ran_out": "The run ran out of memory.",
+    "ran_out_rank": "The run ran out of memory on rank {rank}.",
+    "will_run_out": "The run is about to run out of memory.",
+    "will_run_out_rank": "The run is about to run out of memory on rank {rank}.",
+    "healthy": "No problem was found that costs 1 % of the step ({step}) or more.",
+    "healthy_trace": "No problem was found that costs 1 % of the time ({step}) or more.",
+    "healthy_hint": "Perhaps worth a try: {finding} ({gain}).",
+    "healthy_unjudged": "{count} of {rules} rules could not be judged: see what would show more.",
+    "cause_host_loading": "The training thread waits for its data {wait} {per} ({share}).",
+    "cause_waiting": "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must.",
+    "cause_waiting_uneven_compute": (
+        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
+        "rank {rank} computes {most} {per}, another one {least}."
+    ),
+    "cause_waiting_uneven_compute_and_host": (
+        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
+        "rank {rank} has {most} {per} of compute, data loading and host work, another one {least}."
+    ),
+    "cause_waiting_absent": (
+        "In collectives the recorded ranks wait {wait} {per} ({share}), most of it for rank {rank} of the group, which"
+        " was not recorded."
+    ),
+    "cause_waiting_alone": (
+        "In collectives this rank waits {wait} {per} ({share}) for others, which were not recorded."
+    ),
+    "cause_waiting_missing": (
+        "In collectives the recorded ranks wait {wait} {per} ({share}); ranks {ranks}, which were not recorded, may "
+        "be the late ones."
+    ),
+    "advice_record_that_rank.cuda": "→ Record all ranks in the same steps, at least the one that others wait for.",
+    "advice_record_that_rank.ascend": "→ Record all ranks in the same steps, at least the one that others wait for.",
+    "why_waiting_uneven_compute": "Their work is uneven: rank {rank} computes {most} {per}, another one {least}.",
+    "why_waiting_uneven_compute_and_host": (
+        "Their work is uneven: rank {rank} has {most} {per} of compute, data loading and host work, another one "
+        "{least}."
+    ),
+    "why_waiting_absent": "Most of it is for rank {rank} of the group.",
+    "why_waiting_alone": "Only this rank was recorded: what it waits for is to be seen on the others.",
+    "why_waiting_missing": "Ranks {ranks} may be the late ones.",
+    "cause_appears": "{finding}: appears with recording {recording}, {after} {per}.",
+    "cause_grows": "{finding}: grows from {before} to {after} {per} with recording {recording}.",
+    "step_grew": "The step grew from {first} in recording {before} to {last} in recording {after} ({factor} times).",
+    "step_shrank": (
+        "The step shrank from {first} in recording {before} to {last} in recording {after} ({factor} times)."
+    ),
+    "action_for": "{number}. {finding}:",
+    "action_for_gain": "{number}. {finding}: {gain} {per}.",
+    "not_judged_show": "{count} rule(s): {reason}. To see it: {option}",
+    "not_judged": "{count} rule(s): {reason}.",
+    "files_lost": "{lost} file(s) could not be used, {cut} only in part: -v lists them.",
+    "details_of_recording": "Details below are those of recording {recording}.",
+    "details_of_both": "Details below are those of rank {rank} in recording {recording}; --ranks chooses others.",
+    "fail_on": "finding of severity {severity}: {finding}",
+}
+
+_GPU_AND_NPU = {
+    "no_device_events": (
+        "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+        "torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])",
+    ),
+    "no_api": (
+        "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)",
+    ),
+    "no_cann_calls": (
+        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)",
+        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)",
+    ),
+    "no_host_ops": ("profile(activities=[ProfilerActivity.CPU, …])", "profile(activities=[ProfilerActivity.CPU, …])"),
+    "no_python": ("profile(with_stack=True)", "profile(with_stack=True)"),
+    "no_shapes": ("profile(record_shapes=True)", "profile(record_shapes=True)"),
+    "no_memory_records": ("profile(profile_memory=True)", "profile(profile_memory=True)"),
+    "no_snapshot": (
+        "torch.cuda.memory._record_memory_history(), then _dump_snapshot()",
+        "torch_npu.npu.memory._record_memory_history(), then _dump_snapshot()",
+    ),
+    "no_collective_metadata": (
+        "profile(record_shapes=True) of torch 2.1 or later",
+        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)",
+    ),
+    "no_environment": (
+        "traceanalyze record, which keeps the settings",
+        "traceanalyze record, which keeps the settings",
+    ),
+    "no_launch_configuration": (
+        "profile() of torch 1.9 or later, which writes grid and block of every kernel",
+        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1, aic_metrics=AiCMetrics.PipeUtilization)",
+    ),
+    "no_other_ranks": ("every rank, in the same steps", "every rank, in the same steps"),
+    "ranks_missing": ("every rank, in the same steps", "every rank, in the same steps"),
+    "few_steps_for_stragglers": (
+        "schedule(wait=…, warmup=1, active=5) and prof.step() after each step",
+        "schedule(wait=…, warmup=1, active=5) and prof.step() after each step",
+    ),
+    "no_common_steps": ("prof.step() in the same steps on every rank", "prof.step() in the same steps on every rank"),
+    "unknown_capacity": ("--capacity 80GiB", "--capacity 64GiB"),
+    "no_recorded_pauses": ("profile(with_stack=True)", "_ExperimentalConfig(gc_detect_threshold=…)"),
+}
+
+REASONS = {"rule_not_judged": "the rule could not be judged in that recording"}
+
+TERMS |= {f"do_{key[7:]}": text[2:] for key, text in rules.MESSAGES.items() if key.startswith("advice_")}
+TERMS |= {f"option_{key}.cuda": cuda for key, (cuda, _) in _GPU_AND_NPU.items()}
+TERMS |= {f"option_{key}.ascend": ascend for key, (_, ascend) in _GPU_AND_NPU.items()}
