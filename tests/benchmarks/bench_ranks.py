@@ -76,8 +76,11 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--mb", type=float, nargs=2, default=[20, 60], help="least and most MB of JSON text of a rank")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--smoke", action="store_true", help="two small ranks, one round: does it run at all")
     parser.add_argument("--check", action="store_true", help="fail where a goal is missed")
     options = parser.parse_args()
+    if options.smoke:
+        options.ranks, options.mb, options.rounds = 2, [2.0, 2.0], 1
     with tempfile.TemporaryDirectory() as name:
         paths = [Path(name) / f"trace_rank{rank}.json.gz" for rank in range(options.ranks)]
         least, most = options.mb
