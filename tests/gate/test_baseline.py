@@ -121,8 +121,15 @@ def test_a_file_that_cannot_be_read_or_written(tmp_path):
         read_baseline(str(tmp_path / "none.json"))
     with pytest.raises(UsageError, match="cannot be written"):
         write_baseline(str(tmp_path / "no" / "folder.json"), Baseline())
+    (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot be locked"):
-        changed(str(tmp_path / "no" / "folder.json"), lambda before: before or Baseline())
+        changed(str(tmp_path / "file" / "base.json"), lambda before: before or Baseline())
+
+
+def test_the_folder_of_a_new_baseline_is_made(tmp_path):
+    place = tmp_path / "perf" / "base.json"
+    changed(str(place), lambda before: before or Baseline())
+    assert read_baseline(str(place)) == Baseline()
 
 
 def test_a_failed_change_leaves_the_file_as_it_was(tmp_path):

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster.simulated import workload
+from tests.simulate.cost import faulty
+from tests.simulate.healthy import SHARDED
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import Fault, Model
 from tests.simulate.writers.kineto import write
@@ -38,6 +40,19 @@ def test_a_straggler_of_the_run_is_a_finding_of_the_gate(folder):
     severe = max(sum(one.severity.name == "HIGH" for one in rank.findings) for rank in report.ranks)
     severe_of_run = sum(one.severity.name == "HIGH" for one in report.run_findings)
     assert run.metrics["findings.high"].value == severe + severe_of_run
+
+
+def test_waiting_for_the_straggler_is_not_counted_again_as_communication(folder):
+    path = folder(faulty(SHARDED, ("straggler", 1.3)))
+    alone = read_runs([f"{path}/rank0.pt.trace.json"], Reading())[0]
+    (run,) = read_runs([path], Reading())
+    assert "COM101" in alone.findings
+    assert "COM101" not in run.findings
+    assert run.findings["RNK101"] == 1
+    report = analyze(path)
+    assert {one.rule for rank in report.ranks for one in (*rank.findings, *report.run_findings)} == set(run.findings)
+    most = max(len(rank.findings) for rank in report.ranks)
+    assert run.metrics["findings.total"].value == most + len(report.run_findings)
 
 
 def test_a_run_of_equal_ranks_has_none(folder):

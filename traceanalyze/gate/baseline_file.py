@@ -63,6 +63,7 @@ def _locked(path: str) -> Iterator[None]:
     """Wait for the lock file beside it. It stays: removing it would let two programs hold different ones."""
     place = Path(path)
     try:
+        place.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(place.parent / f".{place.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise UsageError(f"{path}: cannot be locked: {error.strerror}") from error

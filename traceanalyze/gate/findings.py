@@ -17,15 +17,17 @@ from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Severity
 from traceanalyze.rules.of_run import evaluate_run
+from traceanalyze.rules.waiting import without_waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from traceanalyze.analyses.context import Options
     from traceanalyze.cluster.results import RankSummary
-    from traceanalyze.gate.samples import Sample
+    from traceanalyze.gate.samples import RankSample, Sample
     from traceanalyze.gate.timings import Values
     from traceanalyze.model.trace import Trace
+    from traceanalyze.rules.evaluate import Outcome
     from traceanalyze.rules.finding import Finding
 
 HIGH = "findings.high"
@@ -53,19 +55,42 @@ class Counted:
     places: tuple[Place, ...] = ()
     summary: RankSummary | None = None
     """What the rules about ranks need of this one; None of a run."""
+    outcome: Outcome | None = None
+    """What the rules say about this one alone, without the times behind it; None of a run."""
 
 
 def count_findings(trace: Trace, options: Options) -> Counted:
     """Run the rules on one rank."""
     context = Context(trace, options)
     analysis = analyze_context(context)
-    found = evaluate(Facts(analysis, context), plan()).findings
-    return replace(_counted(found), summary=summarize(context, analysis))
+    outcome = evaluate(Facts(analysis, context), plan())
+    kept = replace(outcome, findings=tuple(replace(one, intervals=None) for one in outcome.findings))
+    return replace(_counted(outcome.findings), summary=summarize(context, analysis), outcome=kept)
 
 
-def count_run_findings(ranks: Sequence[RankSummary]) -> Counted:
-    """Run the rules about ranks on the comparison of the ranks of a run; one rank has no such findings."""
-    return _counted(evaluate_run(compare_ranks(ranks), plan()).findings) if len(ranks) > 1 else Counted()
+def seen_together(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[RankSample], Counted]:
+    """The ranks of a run with what is said of each beside the others, and the findings about all of them.
+
+    As in a report: communication that is waiting for a late rank is a finding about ranks, not one of each.
+    """
+    samples = [sample for _, sample in ranks]
+    told = [
+        (sample.summary.of_rank(rank), sample.outcome)
+        for rank, sample in ranks
+        if sample.summary is not None and sample.outcome is not None
+    ]
+    if len(told) < max(len(samples), 2):
+        return samples, Counted()
+    wanted = plan()
+    cluster = compare_ranks([summary for summary, _ in told])
+    outcomes = without_waiting([outcome for _, outcome in told], cluster, wanted)
+    found = [_with(sample, _counted(one.findings)) for sample, one in zip(samples, outcomes, strict=True)]
+    return found, _counted(evaluate_run(cluster, wanted).findings)
+
+
+def _with(sample: RankSample, counted: Counted) -> RankSample:
+    values = {**sample.values, **finding_values(counted)}
+    return replace(sample, values=values, findings=counted.by_rule, places=counted.places)
 
 
 def _counted(found: Sequence[Finding]) -> Counted:

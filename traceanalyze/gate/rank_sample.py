@@ -81,6 +81,7 @@ def rank_sample(
         findings=None if counted is None else counted.by_rule,
         places=() if counted is None else counted.places,
         summary=None if counted is None else counted.summary,
+        outcome=None if counted is None else counted.outcome,
     )
 
 

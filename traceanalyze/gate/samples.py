@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.gate.explain import Explain
     from traceanalyze.gate.findings import Place
     from traceanalyze.gate.timings import Values
+    from traceanalyze.rules.evaluate import Outcome
 
 FEW_STEPS = 3
 """With fewer usable steps in a run its median is worth little."""
@@ -80,6 +81,8 @@ class RankSample:
     """Findings with a source line."""
     summary: RankSummary | None = None
     """What the rules about the ranks of a run need; None where rules were not run."""
+    outcome: Outcome | None = None
+    """What the rules say about this rank alone, without the times behind it; None where they were not run."""
 
 
 @dataclass(frozen=True, slots=True)
