@@ -15,6 +15,8 @@ from tests.simulate.simulate import simulate
 from tests.simulate.truth.summary import step_time, without_faults
 from tests.simulate.workload import Fault, Model, Ranks, Workload
 from tests.simulate.writers.kineto import write
+from traceanalyze.api.choices import Choices
+from traceanalyze.api.postmortem import postmortem_reports
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.report.format import Formatter
@@ -171,12 +173,39 @@ def test_every_file_is_accounted_for(whole):
 def test_a_snapshot_beside_traces_is_a_cause_on_its_rank(whole):
     write_run(whole, [[SLOW] * 4] * 2)
     shutil.copy(SAMPLES / "memory" / "out_of_memory" / "snapshot.pickle.gz", whole / "rank1_snapshot.pickle.gz")
-    report = traceanalyze.postmortem(whole)
+    report = traceanalyze.postmortem(whole, capacity="1100MiB")
     first, second = rows(report)[:2]
     assert (first["finding"], first["on_ranks"], first["rule_id"]) == ("oom_capacity", "1", "MEM112")
     assert second["rule_id"] == "DAT101"
     assert said(report).startswith("The run ran out of memory on rank 1.")
     assert causes(report).count("MEM112") == 1
+
+
+def test_the_traces_tell_how_much_memory_the_device_has(whole):
+    write_run(whole, [[SLOW] * 4] * 2)  # on devices of 80 GiB, of which the request that failed had no share
+    shutil.copy(SAMPLES / "memory" / "out_of_memory" / "snapshot.pickle.gz", whole / "rank1_snapshot.pickle.gz")
+    assert rows(traceanalyze.postmortem(whole))[0]["finding"] == "oom_other_processes"
+
+
+def test_files_with_odd_names_are_told_once_each(whole):
+    paths = write_run(whole, [[0] * 4] * 2)
+    good = SAMPLES / "memory" / "leak" / "snapshot.pickle.gz"
+    shutil.copy(good, whole / "rank1_list.json")
+    (whole / "list.json").write_text('{"a": 1}')
+    (whole / "list (1).json").write_text('{"a": 1}')
+    (whole / "odd: name.pickle.gz").write_bytes(good.read_bytes()[:200])
+    (whole / "rank7.json").symlink_to("nowhere")
+    every = {path.name: 1 for path in whole.iterdir()}
+    told = rows(traceanalyze.postmortem(f"{whole.parent}/./{whole.name}/"), "run_files")
+    assert {Path(row["path"]).name: 1 for row in told} == every
+    assert len(told) == len(every)
+    fates = {Path(row["path"]).name: (row["fate"], row["why"]) for row in told}
+    assert fates["list (1).json"] == fates["list.json"] == ("fate_passed_over", "json")
+    assert fates["odd: name.pickle.gz"][0] == "fate_left_out"
+    assert fates["rank7.json"][0] == "fate_passed_over"
+    named = [f"./{path}" if not path.startswith("/") else path.replace("/rank", "//rank") for path in map(str, paths)]
+    named.append(f"{whole}//rank1_list.json")
+    assert [row["fate"] for row in rows(traceanalyze.postmortem(named), "run_files")] == ["fate_used"] * 3
 
 
 def test_a_folder_of_snapshots_only(tmp_path):
@@ -209,6 +238,41 @@ def test_several_jobs_are_told_apart(tmp_path):
     write_run(tmp_path / "three", [[SLOW] * 4] * 3)
     with pytest.raises(UsageError, match="the input holds 2 jobs"):
         traceanalyze.postmortem(tmp_path)
+
+
+def test_of_several_jobs_each_has_its_own_files(tmp_path):
+    for name, ranks in (("two", 2), ("three", 3)):
+        write_run(tmp_path / name, [[0] * 4] * ranks)
+        shutil.copy(SAMPLES / "memory" / "leak" / "snapshot.pickle.gz", tmp_path / name / "rank0_s.pickle.gz")
+    found = postmortem_reports([str(tmp_path)], Choices())
+    files = [
+        sorted(Path(row["path"]).relative_to(tmp_path).as_posix() for row in rows(one, "run_files")) for one in found
+    ]
+    assert files == [
+        ["three/rank0.json", "three/rank0_s.pickle.gz", "three/rank1.json", "three/rank2.json"],
+        ["two/rank0.json", "two/rank0_s.pickle.gz", "two/rank1.json"],
+    ]
+
+
+def test_remarks_on_one_of_several_recordings_name_it(whole):
+    """Also in other languages, in which the remark itself is known again."""
+    write_run(whole, [[0] * 4] * 2, name="early_")
+    (late, other) = write_run(whole, [[0] * 4] * 2, first=500, at=100_000, name="late_")
+    Path(other).unlink()
+    report = traceanalyze.postmortem(whole)
+    (remark,) = (each for each in report.notes if "missing" in str(each.values))
+    assert Formatter(texts("en")).message(remark) == f"{Path(late).stem}: 1 of 2 ranks are missing: 1"
+    assert Formatter(texts("zh")).message(remark) == f"{Path(late).stem}：共 2 个 Rank，缺少 1 个：1"
+
+
+@pytest.mark.parametrize(("text", "fate"), [('{"num_alloc_retries": 3}', "used"), ("[" * 100_000, "passed_over")])
+def test_statistics_of_the_allocator_are_used_if_they_can_be_read(tmp_path, text, fate):
+    shutil.copytree(SAMPLES / "memory" / "leak", tmp_path / "run")
+    (tmp_path / "run" / "memory_stats.json").write_text(text)
+    fates = {
+        Path(row["path"]).name: row["fate"] for row in rows(traceanalyze.postmortem(tmp_path / "run"), "run_files")
+    }
+    assert fates["memory_stats.json"] == f"fate_{fate}"
 
 
 def test_only_some_ranks(whole):

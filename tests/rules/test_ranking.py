@@ -10,8 +10,10 @@ import pytest
 
 from tests.rules.make import busy, facts_of, half, program
 from traceanalyze.api import load
+from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity
+from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import rule
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -176,3 +178,15 @@ def test_no_finding_saves_more_than_there_is_of_its_time(path):
         whole = facts.amount_of(one.draws)
         assert (one.saving or 0) <= (one.bound or one.saving or 0)
         assert whole is None or (one.bound or 0) <= whole
+
+
+@pytest.mark.parametrize("path", sorted(SAMPLES.glob("gpu_*/*.json.gz")), ids=lambda path: path.parent.name)
+def test_a_threshold_of_zero_stops_no_rule(path):
+    """A user may ask for everything: nothing to tell is no error even then."""
+    options = {
+        one.id: {name: 0 for name, value in one.defaults().items() if isinstance(value, float)} for one in every_rule()
+    }
+    (trace,) = load(path).traces
+    found = evaluate(facts_of(trace), plan(RuleConfig(options=options))).findings
+    assert found
+    assert all((one.saving or 0) >= 0 for one in found)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.cluster.exposed_wait import exposed_wait
+from traceanalyze.cluster.exposed_wait import exposed_wait_by_step
 from traceanalyze.cluster.results import Imbalance
 
 if TYPE_CHECKING:
@@ -73,9 +73,5 @@ def exposed_waits(groups: Sequence[MatchedGroup], ranks: int, steps: int) -> NDA
         return NotMeasured("ranks_missing" if groups else "no_matched_collectives")
     found = np.zeros((ranks, steps), np.int64)
     for one in whole:
-        for step in range(steps):
-            chosen = np.flatnonzero(one.synchronising & (one.step == step))
-            if len(chosen):
-                last = int(one.wait[chosen].sum(axis=0).argmin())
-                found[list(one.members), step] += exposed_wait(one, chosen, last)
+        found[list(one.members)] += exposed_wait_by_step(one, steps).T
     return found

@@ -124,14 +124,21 @@ def _merged(first: MatchedGroup, second: MatchedGroup) -> MatchedGroup:
     )
 
 
+def _by_step(side: _Part, steps: int) -> list[NDArray[np.int64]]:
+    """Its rows step by step, in their order."""
+    order = np.argsort(side.step, kind="stable")
+    return np.split(side.rows[order], np.searchsorted(side.step[order], np.arange(1, steps)))
+
+
 def _match(
     ranks: Sequence[RankSummary], steps: Sequence[str], label: str, known: Sequence[Group], sides: list[_Part]
 ) -> tuple[MatchedGroup, list[Stop]]:
     kept: list[NDArray[np.int64]] = []
     stops = []
     members = tuple(side.rank for side in sides)
+    by_step = [_by_step(side, len(steps)) for side in sides]
     for number, name in enumerate(steps):
-        rows = [side.rows[side.step == number] for side in sides]
+        rows = [each[number] for each in by_step]
         length, what = _agreement(ranks, members, rows)
         kept.append(np.stack([each[:length] for each in rows], axis=1))
         left_out = sum(len(each) - length for each in rows)

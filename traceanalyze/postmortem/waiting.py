@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.cluster.exposed_wait import bare_wait
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, MEDIUM
 
@@ -49,7 +50,7 @@ def waits_by_step(cluster: Cluster) -> NDArray[np.int64] | None:
     total = np.zeros((len(cluster.ranks), len(cluster.steps)), np.int64)
     for group in cluster.groups:
         chosen = np.flatnonzero(group.synchronising)
-        bare = np.clip(group.exposed[chosen] - group.transfer[chosen, None], 0, group.wait[chosen])
+        bare = bare_wait(group)[chosen]
         for place, member in enumerate(group.members):
             np.add.at(total[member], group.step[chosen], bare[:, place])
     return total

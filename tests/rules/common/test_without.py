@@ -81,6 +81,15 @@ def test_idle_time_that_the_device_itself_needs_stays():
     assert without(facts_of(b.trace()), removed((5, 499))).saving < 410 * NS
 
 
+def test_device_events_without_length_have_nothing_to_gain():
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.launch(0, 5, 10, 0)
+    b.api("cudaStreamSynchronize", 20, 30)
+    gone = without(facts_of(b.trace()), removed((0, 15)))
+    assert (gone.saving, len(gone.idle)) == (0, 0)
+
+
 LIGHT = Model(layers=4, batch=2)
 PLAIN = Workload(model=LIGHT, host=Host(op=2 * US, python=2 * US), warmup=2, steps=4, seed=5)
 

@@ -129,6 +129,21 @@ def test_a_free_block_that_is_too_large_to_give_away(tmp_path: Path) -> None:
     assert found == OversizedBlocks("train.py:32 train", 2, 70 * MIB, 100 * MIB, 130 * MIB)
 
 
+def test_pieces_taken_in_one_call_are_counted_once(tmp_path: Path) -> None:
+    """Without stacks each piece is a growth of its own, though one request asked for both."""
+    content = _unsplit(50 * MIB)
+    (events,) = content["device_traces"]
+    for event in events:
+        del event["frames"]
+    (place,) = (at for at, one in enumerate(events) if (one["action"], one["size"]) == ("segment_alloc", 70 * MIB))
+    other = BASE + 500 * MIB
+    events.insert(place, {**events[place], "addr": other, "size": 30 * MIB})
+    content["segments"].append(_segment(other, 30 * MIB, 0))
+    found = analysed(content, tmp_path).oversized
+    assert isinstance(found, OversizedBlocks)
+    assert found.grown == 60 * MIB + 100 * MIB
+
+
 @pytest.mark.parametrize("limit", [-1, 65 * MIB])
 def test_requests_below_the_limit_are_not_meant(tmp_path: Path, limit: int) -> None:
     found = analysed(_unsplit(limit), tmp_path).oversized
@@ -174,6 +189,23 @@ def test_small_blocks_side_by_side_waste_little_and_few_are_no_finding(tmp_path:
     assert (side_by_side.count, side_by_side.segments) == (1200, 400)
     assert side_by_side.held == 400 * (2 * MIB - 1800 * KIB)
     assert not _small(_pinning(999, filled=False), tmp_path).flagged
+
+
+def test_small_blocks_whose_segments_were_given_back(tmp_path: Path) -> None:
+    """The snapshot was taken when nothing was reserved any more: nothing is said of segments."""
+    small, large = user(7), user(8)
+    events = [_event("segment_alloc", BASE, 2 * MIB, 0, small), _event("alloc", BASE, 4 * KIB, 1, small)]
+    other = BASE + 100 * MIB
+    events.append(_event("segment_alloc", other, 20 * MIB, 2, large))
+    for time in range(40):
+        for part, action in enumerate(("alloc", "free_requested", "free_completed")):
+            events.append(_event(action, other, 20 * MIB, 3 + 3 * time + part, large))
+    events += [_event(action, BASE, 4 * KIB, 130, small) for action in ("free_requested", "free_completed")]
+    events += [
+        _event("segment_free", place, size, 140, user(9)) for place, size in ((BASE, 2 * MIB), (other, 20 * MIB))
+    ]
+    found = _small({"segments": [], "device_traces": [events]}, tmp_path)
+    assert (found.count, found.segments, found.held, found.flagged) == (1, 0, 0, False)
 
 
 def test_a_history_without_its_beginning(tmp_path: Path) -> None:

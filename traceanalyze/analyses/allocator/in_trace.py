@@ -57,8 +57,9 @@ def in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMea
     moments = [one for one in allocator.moments if one.kind != "dump" and one.event >= 0]
     events = np.array([one.event for one in moments], np.int64)
     requests = [_request(allocator, event) for event in events.tolist()]
-    spots, names = _spots(context, time[events], spans), context.all_steps.name
-    places = _spots(context, time[calls.last], spans)
+    known, names = Places(context), context.all_steps.name
+    spots = _spots(context, known, time[events], spans)
+    places = _spots(context, known, time[calls.last], spans)
     return InTrace(
         clock=clock,
         shift=shift,
@@ -173,10 +174,9 @@ def _grouped(
     return tuple(sorted(found, key=lambda one: (-(one.idle or 0), -one.grown - one.released)))
 
 
-def _spots(context: Context, t: NDArray[np.int64], spans: tuple[int, int]) -> list[Spot | None]:
+def _spots(context: Context, known: Places, t: NDArray[np.int64], spans: tuple[int, int]) -> list[Spot | None]:
     """Place in the program at each instant; None where it lies outside of what was recorded."""
     track, op = _operators(context, t)
-    known = Places(context).at(track, t) if len(t) and (track >= 0).all() else [(None, None)] * len(t)
     nest, events, text = context.op_nest, context.trace.events, context.trace.strings.text
     return [
         Spot(
@@ -186,7 +186,7 @@ def _spots(context: Context, t: NDArray[np.int64], spans: tuple[int, int]) -> li
         )
         if spans[0] <= instant <= spans[1]
         else None
-        for instant, place, (phase, module) in zip(t.tolist(), op.tolist(), known, strict=True)
+        for instant, place, (phase, module) in zip(t.tolist(), op.tolist(), known.at(track, t), strict=True)
     ]
 
 

@@ -45,5 +45,6 @@ def oversized_blocks(
         growths=len(failed),
         request=int(request[worst]),
         unused=int(hole[worst]),
-        grown=int(calls.grown[row[failed]].sum()),
+        # One call may take several pieces of memory.
+        grown=int(calls.grown[np.unique(row[failed])].sum()),
     )

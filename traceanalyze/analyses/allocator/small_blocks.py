@@ -57,7 +57,8 @@ def small_blocks(
     segments = device.segments
     # Of segments given back since then nothing is said.
     place = np.searchsorted(segments.address, lives.address[live], "right") - 1
-    known = (place >= 0) & (lives.address[live] < (segments.address + segments.size)[place])
+    known = place >= 0
+    known[known] = lives.address[live[known]] < (segments.address + segments.size)[place[known]]
 
     def used(member: NDArray[np.bool_]) -> NDArray[np.int64]:
         out = np.zeros(len(segments), np.int64)

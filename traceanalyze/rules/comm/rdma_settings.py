@@ -83,7 +83,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
 
 def _slow(facts: Facts, tasks: Transfers, options: Options) -> Iterator[Finding]:
     large = tasks.network & (tasks.size >= options.number("least_mb") * _MB) & (tasks.time > 0)
-    if int(large.sum()) < options.number("least"):
+    if not large.any() or int(large.sum()) < options.number("least"):
         return
     size, time = int(tasks.size[large].sum()), int(tasks.time[large].sum())
     usual = options.number("gbs") * options.number("reached")
@@ -109,7 +109,7 @@ def _invalid(stated: Mapping[str, str]) -> Iterator[Finding]:
     """Values outside of what the documentation allows."""
     for name, most, multiple in (("HCCL_RDMA_TC", 255, 4), ("HCCL_RDMA_SL", 7, 1)):
         value = stated.get(name, "")
-        if value and not (value.isdigit() and int(value) <= most and int(value) % multiple == 0):
+        if value and not (value.isdecimal() and int(value) <= most and int(value) % multiple == 0):
             yield _setting(name, value)
     if stated.get("HCCL_INTRA_ROCE_ENABLE") == "1" and stated.get("HCCL_INTRA_PCIE_ENABLE", "") != "0":
         yield _setting("HCCL_INTRA_ROCE_ENABLE", "1")

@@ -54,7 +54,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     judged = ~tasks.network & ~tasks.inside & (tasks.size > options.number("align"))
     if not judged.any():
         return
-    unaligned = judged & (tasks.size % round(options.number("align")) != 0)
+    unaligned = judged & (tasks.size % max(1, round(options.number("align"))) != 0)
     part = int(tasks.time[unaligned].sum()) / max(int(tasks.time[judged].sum()), 1)
     if not unaligned.any() or part < options.number("share"):
         return

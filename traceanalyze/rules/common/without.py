@@ -89,15 +89,18 @@ def without(
         shorter: positions in `Context.device`, by start, and by how many ns each of these events is shorter.
     """
     work = _with_shorter(facts.once(queue), shorter)
+    if not len(work.event):
+        return Without(0, np.zeros((0, 2), np.int64))
     start, end, fixed = _waits(facts, removed)
+    ahead_at = _until(removed, end).tolist()
     loss = np.zeros(len(start) + 1, np.int64)
     """How much less the host is ahead than the time taken out before, after so many waits."""
     gained, shift, before = np.cumsum(work.free), np.zeros(len(work.start), np.int64), 0
     edges = [0, *np.searchsorted(work.start, end, "left").tolist(), len(work.start)]
     ended = np.searchsorted(end, work.launch, "right")
     ahead = _until(removed, work.launch) + work.slack
-    last = np.searchsorted(np.maximum.accumulate(work.end), end, "left") if len(work.end) else np.zeros(0, np.int64)
     reach = np.maximum.accumulate(work.end)
+    last = np.searchsorted(reach, end, "left")
     for wait, (low, high) in enumerate(itertools.pairwise(edges)):
         if high > low:
             # An event moves by what the one before did and the gap between them, and no further than its launch.
@@ -106,11 +109,11 @@ def without(
             shift[low:high] = np.minimum(np.minimum.accumulate(own), start_at) + gained[low:high]
             before = int(shift[high - 1])
         if wait < len(start) and fixed[wait]:
-            loss[wait + 1] = int(_until(removed, end[wait : wait + 1])[0])
+            loss[wait + 1] = ahead_at[wait]
         elif wait < len(start):
             done = int(last[wait]) - 1
             finish = int(reach[done]) if done >= 0 else int(start[wait])
-            host = int(_until(removed, end[wait : wait + 1])[0])
+            host = ahead_at[wait]
             own_shift = host - int(loss[wait]) + max(0, finish - int(start[wait]))
             device_shift = (int(shift[done]) if done >= 0 else 0) + max(0, int(start[wait]) - finish)
             loss[wait + 1] = host - min(own_shift, device_shift)

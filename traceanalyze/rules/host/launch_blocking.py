@@ -53,7 +53,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     launch = calls.klass[first] == ApiClass.LAUNCH
     followed = launch & (calls.track[first] == calls.track[second]) & (calls.sync[second] == SyncKind.EXPLICIT)
     count, blocked = int(launch.sum()), second[followed]
-    if count < options.number("least") * facts.window.count or len(blocked) < options.number("share") * count:
+    enough = count >= options.number("least") * facts.window.count and len(blocked) >= options.number("share") * count
+    if not enough or not len(blocked):
         return
     gone = without(facts, merge(calls.start[blocked], calls.end[blocked]))
     yield Finding(

@@ -55,7 +55,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """
     host = facts.once(launching)
     loading = facts.length(host.first_use)
-    if facts.share(loading) >= options.number("share"):
+    if loading and facts.share(loading) >= options.number("share"):
         longest = host.first_use[np.argmax(host.first_use[:, 1] - host.first_use[:, 0])].tolist()
         yield Finding(
             sentence="first_use",

@@ -75,7 +75,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if not often and facts.share(whole) < options.number("share"):
         return
     yield Finding(
-        saving=round(whole * (1 - 1 / each)),
+        saving=round(whole * max(0.0, 1 - 1 / each)),
         bound=whole,
         draws="",
         intervals=spans,

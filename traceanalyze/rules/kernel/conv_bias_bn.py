@@ -47,9 +47,11 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     conv = np.flatnonzero(fits(facts, of_op, r"^aten::conv[123]d$"))
     conv = conv[facts.inside(nest.start[conv]) & (nest.stop[conv] < len(nest))]
     conv = conv[fits(facts, of_op[nest.stop[conv]], r"^aten::batch_norm$")]
-    conv = conv[nest.parent[conv] == nest.parent[nest.stop[conv]]]
+    track = facts.context.trace.events.track[nest.row]
+    after = nest.stop[conv]
+    conv = conv[(nest.parent[conv] == nest.parent[after]) & (track[conv] == track[after])]
     conv = conv[op_text(facts, "shapes", nest.row[conv], _has_bias, 0) == 1]
-    if len(conv) < options.number("least") * facts.window.count:
+    if not len(conv) or len(conv) < options.number("least") * facts.window.count:
         return
     work = facts.once(computing)
     at = np.searchsorted(conv, work.op, "right") - 1

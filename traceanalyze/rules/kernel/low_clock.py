@@ -52,7 +52,6 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
     if any(not each for each in times):
         yield NotApplicable("no_kernel_shapes")
         return
-    steps = max(len(ranks.steps), 1)
     for position, mine in enumerate(times):
         theirs = [other for at, other in enumerate(times) if at != position]
         same = [key for key in mine if all(key in other for other in theirs)]
@@ -64,8 +63,10 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
         slower = _weighted_median(ratio, weight) - 1
         if slower < options.number("slower"):
             continue
-        lost = round(float((weight * np.clip(1 - 1 / np.maximum(ratio, 1), 0, 1)).sum())) // steps
         rank = ranks.ranks[position]
+        # The kernels are those of all its steps, not only of those that all ranks have.
+        steps = max(len(rank.steps), 1)
+        lost = round(float((weight * np.clip(1 - 1 / np.maximum(ratio, 1), 0, 1)).sum())) // steps
         costliest = max(same, key=lambda key: mine[key].time)
         yield Finding(
             bound=lost,

@@ -82,7 +82,9 @@ def _moved(facts: Facts) -> Iterator[Finding]:
     fill = np.flatnonzero(fits(facts, names, _FILLS) & facts.inside(nest.start))
     fill = fill[nest.stop[fill] < len(nest)]
     move = nest.stop[fill]
-    move = np.unique(move[fits(facts, names[move], _MOVES) & (nest.parent[move] == nest.parent[fill])])
+    track = context.trace.events.track[nest.row]
+    follows = (nest.parent[move] == nest.parent[fill]) & (track[move] == track[fill])
+    move = np.unique(move[fits(facts, names[move], _MOVES) & follows])
     copy = np.flatnonzero((device.kind == EventKind.MEMCPY) & (context.event_op >= 0))
     if not len(move) or not len(copy):
         return

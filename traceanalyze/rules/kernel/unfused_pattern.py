@@ -69,7 +69,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     patterns = PATTERNS | (PATTERNS_NPU if facts.platform == "ascend" else {})
     for name, pattern in patterns.items():
         runs = list(found.find(pattern))
-        if len(runs) < options.number("least") * facts.window.count:
+        if not runs or len(runs) < options.number("least") * facts.window.count:
             continue
         rows = np.concatenate(runs)
         saving = facts.mean(sum(fused_away(work.time, each) for each in runs))

@@ -52,7 +52,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     told = reserved_of_capacity(facts)
     near = allocator.near_limit or (told is not None and told[0] >= options.number("near") * told[1])
     pressed = near or allocator.ooms or retries(allocator)
-    if share >= options.number("share") and pressed:
+    if held and share >= options.number("share") and pressed:
         line = next(one.line for one in peak.holders if one.category == "activations")
         evidence = Evidence("of_peak", share, "SHARE"), Evidence("amount", held, "MEMORY")
         yield memory_finding(Severity.MEDIUM, line, 1, *evidence)

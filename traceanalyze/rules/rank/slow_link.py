@@ -48,7 +48,9 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
         yield NotApplicable(ranks.links.reason)
         return
     slow = [one for one in ranks.links if one.slow is not None and one.slow >= options.number("below")]
-    part, steps = _exposed_part(ranks), max(len(ranks.steps), 1)
+    part = _exposed_part(ranks)
+    # The transfers are those of all steps of a rank, not only of those that all ranks have.
+    steps = max(sum(len(rank.steps) for rank in ranks.ranks) // len(ranks.ranks), 1)
     for one in sorted(slow, key=lambda link: -(link.slow or 0.0)):
         lost = round(one.time * (one.slow or 0.0)) // (one.recordings * steps)
         yield Finding(

@@ -25,7 +25,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     Why it costs time
         The device runs dry, and waits until the host has launched new work.
     How it is measured
-        Idle time of the device that the calls caused (definitions §7). The last one of a trace, mostly the profiler"s
+        Idle time of the device that the calls caused (definitions §7). The last one of a trace, mostly the profiler's
         own, is left out.
     What to do
         Remove them; take times with events of the device.
