@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import weakref
 from importlib import import_module
 
@@ -82,6 +83,23 @@ def test_several_runs_need_a_choice(tmp_path):
     with pytest.raises(traceanalyze.UsageError, match="first, second"):
         traceanalyze.analyze(tmp_path)
     assert [run.name for run in traceanalyze.load_runs(tmp_path)] == ["first", "second"]
+
+
+def test_runs_of_the_same_name_are_told_apart_by_the_folders_above(tmp_path):
+    for number, place in enumerate(("gpu/before", "gpu/after", "npu/before", "alone")):
+        (tmp_path / place).mkdir(parents=True)
+        name = "other.json" if place == "alone" else "trace.json"
+        rank_trace(0, length=100 + 10 * number).write(tmp_path / place / name)
+    names = [run.name for run in traceanalyze.load_runs(tmp_path)]
+    assert sorted(names) == ["gpu/after/trace", "gpu/before/trace", "npu/before/trace", "other"]
+
+
+def test_runs_of_the_same_name_in_one_folder_are_told_apart_by_their_endings(tmp_path):
+    rank_trace(0).write(tmp_path / "trace.json")
+    packed = rank_trace(0, length=120).write(tmp_path / "other.json").read_bytes()
+    (tmp_path / "other.json").unlink()
+    (tmp_path / "trace.json.gz").write_bytes(gzip.compress(packed))
+    assert sorted(run.name for run in traceanalyze.load_runs(tmp_path)) == ["trace.json", "trace.json.gz"]
 
 
 def test_regular_expressions_reach_the_analyses(folder):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +21,7 @@ from tests.simulate.workload import MS, US, Device, Host, Model, Ranks, Script, 
 from tests.simulate.writers.kineto import write
 from traceanalyze.api import Choices, reports
 from traceanalyze.api.memory import memory_reports
-from traceanalyze.api.memory_files import allocators_of, expected_ranks, memory_files
+from traceanalyze.api.memory_files import allocators_of, allocators_of_traces, expected_ranks, memory_files
 from traceanalyze.api.ranks import judged_files
 from traceanalyze.errors import InputError
 from traceanalyze.locales import texts
@@ -28,8 +30,6 @@ from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.simulate.schedule import Schedule
     from traceanalyze.report.model import Report
 
@@ -137,14 +137,38 @@ def test_each_rank_is_judged_with_its_own_snapshot(
         (rank, "file name", "snapshot") for rank in (0, 1, 7)
     ]
     assert notes == ()
-    allocators = allocators_of(files)
+    allocators = allocators_of_traces(files, paths)
     _, found = judged_files(paths, Choices(), None, parallel=workers, allocators=allocators)
     for one in found.values():
         placed = one.in_trace
         assert placed is not None
         assert not hasattr(placed, "reason")
-        own = allocators[one.analysis.trace.origin.rank]
+        own = allocators_of(files)[one.analysis.trace.origin.rank]
         assert placed.all_calls == len(own.calls)  # type: ignore[union-attr]
+
+
+def test_the_snapshot_of_another_run_is_not_taken_for_that_of_the_same_rank(two_ranks: Path, tmp_path: Path) -> None:
+    """Two runs side by side, both with a rank 0, of which one left snapshots."""
+    place = tmp_path / "runs"
+    shutil.copytree(two_ranks, place / "with")
+    shutil.copytree(two_ranks, place / "without", ignore=shutil.ignore_patterns("*.pickle*", "*snapshot*"))
+    paths = [str(place)]
+    files, _ = memory_files(paths, expected_ranks(paths))
+    assert {Path(one.path).parent.name for one in files} == {"with"}
+    allocators = allocators_of_traces(files, paths)
+    _, found = judged_files(paths, Choices(), None, parallel=False, allocators=allocators)
+    placed = {Path(name).parent.name: one.in_trace is not None for name, one in found.items()}
+    assert placed == {"with": True, "without": False}
+
+
+def test_a_snapshot_that_is_used_is_not_said_to_be_passed_over(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "snapshot.pickle").rename(tmp_path / "run" / "snapshot.json")
+    (tmp_path / "run" / "list.json").write_text("{}")
+    (report,) = reports([str(tmp_path / "run")], Choices())
+    assert [message.key for message in report.notes if message.key == "snapshot_used"] == ["snapshot_used"]
+    texts_said = [value for message in report.notes for _, _, value in message.values]
+    assert "files passed over: 1 (list.json (json))" in texts_said
 
 
 def test_a_snapshot_of_a_rank_without_trace_is_named(two_ranks: Path) -> None:

@@ -360,7 +360,7 @@ def test_a_refreshed_baseline_can_be_written(run, same):
         (["prune", "perf.json"], "say what to remove"),
         (["prune", "perf.json", "--environment", "devise=x"], "did you mean device?"),
         (["update", "perf.json", "nowhere"], "nowhere"),
-        (["update", "no/folder/perf.json", "{base}"], "cannot be locked"),
+        (["update", "damaged.json/perf.json", "{base}"], "cannot be locked"),
         (["show", "damaged.json"], "damaged"),
         (["update", "damaged.json", "{base}"], "damaged"),
     ],

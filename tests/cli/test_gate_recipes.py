@@ -84,6 +84,16 @@ def test_the_github_workflow(shell, tmp_path):
     assert "3 runs added, 6 in it" in done.stderr
 
 
+def test_the_github_workflow_begins_without_a_baseline(shell, tmp_path):
+    (tmp_path / "train.py").write_text(RECORD.format(root=str(ROOT), count=3))
+    assert "if: hashFiles('perf/baseline.json') != ''" in BLOCKS[0][1]
+    _, record, gate, update = steps(BLOCKS[0][1])
+    assert shell(record).returncode == 0
+    done = shell(update)
+    assert (done.returncode, done.stderr) == (0, "Wrote perf/baseline.json: 3 runs added, 3 in it\n")
+    assert shell(gate).returncode == 0
+
+
 def test_the_gitlab_job(shell, tmp_path):
     (tmp_path / "train.py").write_text(RECORD.format(root=str(ROOT), count=3))
     assert shell(baseline(tmp_path)).returncode == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 
 import traceanalyze
 from tests.cli.conftest import training_loop
-from traceanalyze.cli.main import with_default_command
+from traceanalyze.cli.main import meant_command, with_default_command
 
 
 def test_a_path_is_short_for_analyze(run, sample):
@@ -161,3 +162,35 @@ def test_a_recording_that_cannot_be_used_is_named_and_the_others_are_analysed(ru
 def test_no_line_is_wider_than_80_columns(run, sample):
     for arguments in ([sample], [sample, "-v"]):
         assert max(map(len, run(*arguments).out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["analyse", "a.json"], "analyze"),
+        (["memmory"], "memory"),
+        (["compare"], None),
+        (["trace.json"], None),
+        (["--top", "3"], None),
+        ([], None),
+    ],
+)
+def test_a_mistyped_command_is_told_from_a_path(given, meant):
+    assert meant_command(given) == meant
+
+
+def test_a_folder_named_almost_like_a_command_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert meant_command(["records"]) == "record"
+    (tmp_path / "records").mkdir()
+    assert meant_command(["records"]) is None
+
+
+def test_a_full_disk_behind_stdout_is_no_internal_error(run, sample, monkeypatch):
+    def full(*_args, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("traceanalyze.cli.output.write", full)
+    result = run(sample)
+    assert result.code == 2
+    assert result.err == "error: the output: cannot be written: No space left on device\n"

@@ -45,6 +45,14 @@ def test_so_is_a_folder_of_snapshots(snapshot: str, tmp_path: Path) -> None:
     assert "reconciled exactly" in result.stdout
 
 
+def test_so_is_a_memory_timeline(tmp_path: Path) -> None:
+    path = tmp_path / "timeline.raw.json"
+    path.write_text("[[-1, 1, 100, 0], [2000, 2, 1024, 4], [3000, 3, -1024, 4]]")
+    result = run(str(path), "-q")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Peak 1.10 KiB of tensors")
+
+
 @pytest.mark.parametrize("name", ["m.xlsx", "m.json", "m.txt", "tables/"])
 def test_every_output_is_written_whole(snapshot: str, tmp_path: Path, name: str) -> None:
     result = run("memory", snapshot, "-o", str(tmp_path / name) + ("/" if name.endswith("/") else ""))

@@ -31,6 +31,13 @@ def test_a_rule_is_explained(name):
         assert part in text
 
 
+def test_explanations_fit_the_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    what = run("rule", "DAT101").stdout.partition("\nReferences")[0]
+    assert max(map(len, what.splitlines())) <= 80
+    assert "definitions" not in what
+
+
 def test_a_family_is_explained_rule_by_rule():
     assert run("rule", "SYN").stdout.count("What it finds") == sum(each.family == "SYN" for each in every_rule())
 

@@ -312,3 +312,13 @@ def test_a_survey_may_find_nothing_and_names_what_there_is(tmp_path):
 def test_a_survey_of_what_is_not_there_is_an_error_all_the_same(tmp_path):
     with pytest.raises(InputError, match="no such file or folder"):
         survey([str(tmp_path / "nowhere")])
+
+
+def test_a_folder_that_may_not_be_looked_into_is_named(folder, monkeypatch):
+    (folder / "closed").mkdir()
+    (folder / "closed" / "rank9.json").write_bytes(TRACE)
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "closed" and real(path, mode))
+    assert "closed (no permission to look into this folder)" in expand([str(folder)]).ignored
+    with pytest.raises(InputError, match="closed: no permission to read it"):
+        expand([str(folder / "closed")])

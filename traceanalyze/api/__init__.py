@@ -17,7 +17,7 @@ from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.build.selection import parse_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from traceanalyze.api.gather import ReadProgress
     from traceanalyze.api.ranks import Allocators, Judged
@@ -126,9 +126,10 @@ def judged_reports(
     progress: ReadProgress | None,
     parallel: bool,
     allocators: Allocators = NO_SNAPSHOTS,
+    known: Collection[str] = (),
 ) -> tuple[tuple[Report, ...], dict[str, Judged]]:
-    """The reports of the runs, and what is known of each recording, by its path."""
-    gathered, results = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators)
+    """The reports of the runs, and what is known of each recording, by its path; `known` as for `judged_files`."""
+    gathered, results = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
     runs = with_notes(group_runs(list(gathered.traces)), gathered.notes)
     found = []
     for run in runs:

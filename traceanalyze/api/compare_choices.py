@@ -129,7 +129,7 @@ def _literal(content: str) -> object:
     """What JSON or a Python literal says; None when it is neither."""
     try:
         return json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     try:
         return ast.literal_eval(content.strip())

@@ -19,7 +19,7 @@ from traceanalyze.gate.baseline import is_baseline
 from traceanalyze.gate.baseline_file import read_baseline
 from traceanalyze.gate.environment import run_environment
 from traceanalyze.gate.explain import Explain
-from traceanalyze.gate.findings import count_findings, count_run_findings, with_run_findings
+from traceanalyze.gate.findings import count_findings, seen_together, with_run_findings
 from traceanalyze.gate.memory_snapshots import snapshot_samples
 from traceanalyze.gate.rank_sample import rank_sample
 from traceanalyze.gate.rules import Settings
@@ -125,7 +125,7 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     runs = group_runs(small)
     _clear(runs, samples, {source.path for source in selection.sources if source.path in paths})
     snapshots = _snapshots_by_folder(paths)
-    doubtful = tuple(name for name in selection.ignored if name.endswith(")"))
+    doubtful = tuple(f"{one.inside} ({one.reason})" for one in selection.passed if one.reason)
     found = [_run_sample(run, samples, reading.choices.ranks, snapshots if _alone(run, runs) else {}) for run in runs]
     if doubtful:
         found[0] = replace(found[0], notes=(*found[0].notes, f"files passed over: {', '.join(doubtful[:3])}"))
@@ -178,11 +178,10 @@ def _run_sample(
         mask = parse_numbers(wanted, "--ranks", "rank").chosen(numbers)
         traces = [trace for trace, chosen in zip(traces, mask, strict=True) if chosen]
     ranks = [(trace.origin.rank, samples[trace.origin.path]) for trace in traces]
-    metrics, missing, steps = combined(ranks)
+    kept, of_run = seen_together(ranks)
+    metrics, missing, steps = combined([(rank, sample) for (rank, _), sample in zip(ranks, kept, strict=True)])
     if steps == 0:
         raise InputError(f"{run.name}: the ranks have no usable step in common")
-    kept = [sample for _, sample in ranks]
-    of_run = count_run_findings([sample.summary.of_rank(rank) for rank, sample in ranks if sample.summary is not None])
     slowest = max(range(len(kept)), key=lambda index: (kept[index].mean_step, -index))
     began = min(sample.began for sample in kept)
     remembered = _remembered(snapshots.get(str(PurePath(traces[0].origin.path).parent), ()))

@@ -13,13 +13,13 @@ from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.sources import expand
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from traceanalyze.model.trace import Trace
     from traceanalyze.readers.source import Source
-    from traceanalyze.readers.sources import Selection
+    from traceanalyze.readers.sources import Passed, Selection
 
     ReadProgress = Callable[[str, int, int | None], None]
 
@@ -36,8 +36,8 @@ class Gathered:
     notes: tuple[str, ...]
     failed: tuple[tuple[str, str], ...] = ()
     """Name of each recording that cannot be read, and why."""
-    ignored: tuple[str, ...] = ()
-    """Other files of searched folders; with the reason in brackets where the name does not say it."""
+    passed: tuple[Passed, ...] = ()
+    """Other files of searched folders."""
 
 
 def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: ReadProgress | None) -> Gathered:
@@ -57,8 +57,16 @@ def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: Rea
     return gathered(selection, results())
 
 
-def gathered(selection: Selection, results: Iterable[Trace | InputError], *, required: bool = True) -> Gathered:
+def gathered(
+    selection: Selection,
+    results: Iterable[Trace | InputError],
+    *,
+    required: bool = True,
+    known: Collection[str] = (),
+) -> Gathered:
     """What became of each source, from its trace or the reason why there is none.
+
+    No note says of files that are `known` for something else, by their names, that they were passed over.
 
     Raises:
         InputError: There is no trace at all, although one is `required`.
@@ -73,11 +81,11 @@ def gathered(selection: Selection, results: Iterable[Trace | InputError], *, req
     if not traces and required:
         raise failures[0]
     notes = [f"left out: {error}" for error in failures]
-    doubtful = [name for name in selection.ignored if name.endswith(")")]
+    doubtful = [f"{one.inside} ({one.reason})" for one in selection.passed if one.reason and one.name not in known]
     if doubtful:
         more = ", …" if len(doubtful) > _NAMES_SHOWN else ""
         notes.append(f"files passed over: {len(doubtful)} ({', '.join(doubtful[:_NAMES_SHOWN])}{more})")
-    return Gathered(tuple(traces), tuple(notes), tuple(failed), selection.ignored)
+    return Gathered(tuple(traces), tuple(notes), tuple(failed), selection.passed)
 
 
 def told(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:

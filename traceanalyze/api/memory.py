@@ -14,7 +14,7 @@ from traceanalyze.api import judged_reports, reports
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.gather import told
 from traceanalyze.api.memory_files import (
-    allocators_of,
+    allocators_of_traces,
     expected_capacity,
     expected_ranks,
     memory_files,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Path = str | os.PathLike[str]
 
-__all__ = ["are_snapshots", "hold_snapshots", "memory", "memory_difference", "memory_reports"]
+__all__ = ["are_snapshots", "hold_memory_files", "memory", "memory_difference", "memory_reports"]
 
 _CAPACITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]i?B?|B)?", re.IGNORECASE)
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -74,12 +74,19 @@ def memory_reports(
     files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
     if not files:
         return tuple(report for path in paths for report in _views(path, notes, progress))
-    allocators = allocators_of(files)
+    allocators = allocators_of_traces(files, paths)
     traces = trace_paths(paths)
     views: tuple[Report, ...] = ()
     if traces:
         try:
-            views, results = judged_reports(traces, Choices(), progress=progress, parallel=False, allocators=allocators)
+            views, results = judged_reports(
+                traces,
+                Choices(),
+                progress=progress,
+                parallel=False,
+                allocators=allocators,
+                known={file.path for file in files},
+            )
             files = placed_files(files, tuple(results.values()), allocators)
         except InputError as error:
             notes = (*notes, f"left out: {error}")
@@ -120,9 +127,9 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
     return build_difference_report(first, second, difference(before, after), version=__version__)
 
 
-def hold_snapshots(paths: Sequence[str]) -> bool:
-    """Whether every path is a snapshot or a folder with one."""
-    return bool(paths) and all(snapshots_of(path) for path in paths)
+def hold_memory_files(paths: Sequence[str]) -> bool:
+    """Whether every path is a snapshot or a memory timeline, or a folder with one."""
+    return bool(paths) and all(map(holds_memory_file, paths))
 
 
 def are_snapshots(paths: Sequence[str]) -> bool:

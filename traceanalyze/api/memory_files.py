@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -102,6 +103,32 @@ def expected_ranks(paths: Sequence[str]) -> tuple[int | None, ...]:
 def expected_capacity(paths: Sequence[str]) -> int | None:
     """Bytes of device memory as the beginnings of the traces tell it."""
     return device_memory([source for path in trace_paths(paths) for source in _sources(path)])
+
+
+def allocators_of_traces(
+    files: Sequence[MemoryFile], paths: Sequence[str]
+) -> dict[str, dict[int | None, AllocatorAnalysis]]:
+    """For each trace under the paths, by its name, what `allocators_of` tells of the snapshots that are its own.
+
+    Several runs may have a rank 0: a snapshot belongs to the traces of its rank whose folders are nearest to it.
+    """
+    sources = [source for path in trace_paths(paths) for source in _sources(path)]
+    traces = list(zip((source.name for source in sources), trace_ranks(sources), strict=True))
+    mine: dict[str, list[MemoryFile]] = {}
+    for file in files:
+        near = {
+            name: nearness(file.path, name) for name, rank in traces if file.rank is None or rank in {file.rank, None}
+        }
+        most = max(near.values(), default=0)
+        for name, shared in near.items():
+            if shared == most:
+                mine.setdefault(name, []).append(file)
+    return {name: allocators_of(found) for name, found in mine.items()}
+
+
+def nearness(path: str, other: str) -> int:
+    """How many letters of their folders two files share."""
+    return len(os.path.commonpath((os.path.abspath(path), os.path.abspath(other))))  # noqa: PTH100  paths are texts
 
 
 def allocators_of(files: Sequence[MemoryFile]) -> dict[int | None, AllocatorAnalysis]:

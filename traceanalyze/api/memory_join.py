@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.api import judged_reports
-from traceanalyze.api.memory_files import allocators_of, expected_capacity, expected_ranks, memory_files, trace_paths
+from traceanalyze.api.memory_files import (
+    allocators_of_traces,
+    expected_capacity,
+    expected_ranks,
+    memory_files,
+    trace_paths,
+)
 from traceanalyze.api.ranks import allocator_of
 from traceanalyze.report.build.allocator.in_trace import placed, placed_table
 from traceanalyze.report.model import Kind, Message
@@ -35,8 +41,15 @@ def reports_with_snapshots(
         return judged_reports(paths, choices, progress=progress, parallel=parallel)[0]
     room = expected_capacity(paths)
     files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
-    allocators = allocators_of(files)
-    found, results = judged_reports(traces, choices, progress=progress, parallel=parallel, allocators=allocators)
+    allocators = allocators_of_traces(files, paths)
+    found, results = judged_reports(
+        traces,
+        choices,
+        progress=progress,
+        parallel=parallel,
+        allocators=allocators,
+        known={file.path for file in files},
+    )
     by_path = {path: one.in_trace for path, one in results.items() if one.in_trace is not None}
     used = {id(allocator_of(one.analysis.trace, allocators)) for one in results.values()}
     said = (*map(_note, notes), *_uses(files, used))
@@ -52,7 +65,7 @@ def placed_files(
     Args:
         files: Snapshots and timelines.
         results: The traces beside them, judged with `allocators`.
-        allocators: From `allocators_of(files)`.
+        allocators: From `allocators_of_traces`.
     """
     if not results:
         return tuple(files)

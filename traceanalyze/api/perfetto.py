@@ -117,8 +117,7 @@ def annotated(
     if any(source.size is not None and is_snapshot(source) for source in sources.values()):
         return Annotated(_snapshot(list(sources.values()), target, words), None)
     ranks, notes = _ranks(given, sources, words, progress)
-    for rank in ranks:
-        notes += _missing(rank, words, several=len(ranks) > 1)
+    notes += _missing(ranks, words)
     try:
         with whole_file(target) as file:
             notes += write(file, target, ranks, words, overlay_only=overlay_only)
@@ -214,13 +213,21 @@ def _worst(findings: Sequence[Finding]) -> tuple[int, int] | None:
     return None
 
 
-def _missing(rank: Rank, words: Texts, *, several: bool) -> list[str]:
-    """What is not drawn, and why."""
-    where = f"{rank.trace.origin.path}: " if several else ""
-    found = [
-        where + said(words, "overlay_missing", track=title, reason=words.reasons[why.reason])
-        for title, why in rank.tracks.missing
+def _missing(ranks: Sequence[Rank], words: Texts) -> list[str]:
+    """What is not drawn, and why: once where it is the same for all ranks, else by rank."""
+    by_rank = [
+        [
+            said(words, "overlay_missing", track=title, reason=words.reasons[why.reason])
+            for title, why in rank.tracks.missing
+        ]
+        for rank in ranks
     ]
-    if rank.tracks.unplaced:
-        found.append(where + said(words, "overlay_no_windows", count=rank.tracks.unplaced))
-    return found
+    common = [note for note in by_rank[0] if all(note in notes for notes in by_rank)]
+    others = [
+        f"{rank.trace.origin.path}: {note}"
+        for rank, notes in zip(ranks, by_rank, strict=True)
+        for note in notes
+        if note not in common
+    ]
+    unplaced = sum(rank.tracks.unplaced for rank in ranks)
+    return [*common, *others, *([said(words, "overlay_no_windows", count=unplaced)] if unplaced else [])]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze import __version__
 from traceanalyze.api import chosen_ranks
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.memory import parse_capacity
-from traceanalyze.api.memory_files import allocators_of, expected_ranks, memory_files
+from traceanalyze.api.memory_files import (
+    allocators_of_traces,
+    expected_capacity,
+    expected_ranks,
+    memory_files,
+    nearness,
+)
 from traceanalyze.api.memory_join import placed_files
 from traceanalyze.api.postmortem_files import Unused, run_files
 from traceanalyze.api.postmortem_parts import job_of, memory_part, recording_part, troubles
@@ -55,7 +62,7 @@ def postmortem(
         steps: Steps to look at: `5`, `0,3-5`, `2:`.
         ranks: Ranks to look at, written the same way.
         step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
-        capacity: Memory of the device: bytes, or text such as `80GiB`.
+        capacity: Memory of the device: bytes, or text such as `80GiB`; default: as the traces tell it.
         select: Rules to run, by id, slug or how ids begin; all when empty.
         ignore: Rules not to run, written the same way.
 
@@ -101,9 +108,11 @@ def postmortem_reports(
     Raises:
         InputError: Nothing there can be used.
     """
-    room = parse_capacity(capacity)
+    # As all readers name the files in them, so that each is told once.
+    paths = [str(PurePath(path)) if path else path for path in paths]
+    room = parse_capacity(capacity) or expected_capacity(paths)
     memory, left_out = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
-    allocators = allocators_of(memory)
+    allocators = allocators_of_traces(memory, paths)
     gathered, judged = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
     memory = placed_files(memory, tuple(judged.values()), allocators)
     if not gathered.traces and not memory:
@@ -112,10 +121,10 @@ def postmortem_reports(
     runs = group_runs(gathered.traces) if gathered.traces else ()
     wanted = _with_ranks(runs, choices)
     jobs = job_of(wanted) if wanted else ((),)
-    passed = tuple(trace for run in runs if run not in wanted for trace in run.traces)
+    passed = tuple(run for run in runs if not any(run is one for one in wanted))
     shares = _memory_of_jobs(jobs, memory)
     return tuple(
-        _report(name, runs, mine, found, Unused(gathered, left_out, passed) if number == 0 else None)
+        _report(name, runs, mine, found, Unused(gathered, left_out, passed, memory) if number == 0 else None)
         for number, (name, runs, mine) in enumerate(zip(_names(paths, jobs), jobs, shares, strict=True))
     )
 
@@ -169,10 +178,10 @@ def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Remarks on the recordings; of several each under its name."""
+def _notes(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
+    """Remarks on the recordings; of several each with its name."""
     told = [(run.name, note) for run in runs for note in run.notes if "holds several recordings" not in note]
-    return tuple(dict.fromkeys(f"{name}: {note}" if len(runs) > 1 else note for name, note in told))
+    return tuple(dict.fromkeys((name if len(runs) > 1 else "", note) for name, note in told))
 
 
 def _names(paths: Sequence[str], jobs: Sequence[Sequence[Run]]) -> list[str]:
@@ -205,6 +214,4 @@ def _memory_of_jobs(jobs: Sequence[Sequence[Run]], memory: Sequence[MemoryFile])
 
 def _nearness(path: str, runs: Sequence[Run]) -> int:
     """How many letters of their folders a file shares with a recording."""
-    own = os.path.abspath(path)  # noqa: PTH100  paths are texts here
-    others = (os.path.abspath(trace.origin.path) for run in runs for trace in run.traces)  # noqa: PTH100
-    return max((len(os.path.commonpath((own, other))) for other in others), default=0)
+    return max((nearness(path, trace.origin.path) for run in runs for trace in run.traces), default=0)

@@ -6,6 +6,8 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from traceanalyze.readers.memory_ranks import named_rank
+from traceanalyze.readers.memory_stats import statistics_beside
 from traceanalyze.report.build.postmortem.parts import RunFile
 from traceanalyze.report.build.postmortem.recordings import steps_text
 from traceanalyze.report.build.ranks import rank_label
@@ -20,11 +22,8 @@ if TYPE_CHECKING:
     from traceanalyze.postmortem.parts import RecordingPart
 
 
-_BESIDE = (
-    (re.compile(r"run(_rank\d+)?\.json"), "run_list"),
-    (re.compile(r".*memory[_-]stats.*\.json"), "statistics"),
-)
-"""What lies beside recordings and is read with them."""
+_RUN_LIST = re.compile(r"run(_rank\d+)?\.json")
+"""What `traceanalyze record` leaves beside recordings, read with them."""
 
 
 class Unused(NamedTuple):
@@ -34,8 +33,10 @@ class Unused(NamedTuple):
     """What became of all recordings."""
     left_out: tuple[str, ...]
     """Remarks on snapshots and timelines that cannot be used."""
-    passed: tuple[Trace, ...]
+    passed: tuple[Run, ...]
     """Recordings without any of the ranks that the user chose."""
+    memory: tuple[MemoryFile, ...]
+    """Snapshots and timelines of all jobs."""
 
 
 def run_files(
@@ -50,7 +51,7 @@ def run_files(
         unused: What is told with this job although it belongs to none.
     """
     used = tuple(_used(runs, recordings)) + tuple(_remembered(memory))
-    return used if unused is None else (*used, *_unused(unused, {one.path for one in memory}))
+    return used if unused is None else (*used, *_unused(unused))
 
 
 def _used(runs: Sequence[Run], recordings: Sequence[RecordingPart]) -> Iterator[RunFile]:
@@ -70,10 +71,14 @@ def _used(runs: Sequence[Run], recordings: Sequence[RecordingPart]) -> Iterator[
                 "" if rank is None else steps_text(rank),
                 fault,
             )
-        for note in run.notes:
-            path, _, rest = note.partition(" has the same content as ")
-            if rest:
-                yield RunFile(path, "trace", "repeated", why=rest.removesuffix(" and was left out"))
+        yield from _repeated(run)
+
+
+def _repeated(run: Run) -> Iterator[RunFile]:
+    for note in run.notes:
+        path, _, rest = note.partition(" has the same content as ")
+        if rest:
+            yield RunFile(path, "trace", "repeated", why=rest.removesuffix(" and was left out"))
 
 
 def _kind(trace: Trace) -> str:
@@ -91,23 +96,40 @@ def _remembered(memory: Sequence[MemoryFile]) -> Iterator[RunFile]:
         yield RunFile(one.path, one.kind, "used", one.rank, one.rank_source)
 
 
-def _unused(unused: Unused, known: set[str]) -> Iterator[RunFile]:
-    gathered = unused.gathered
-    for trace in unused.passed:
-        yield RunFile(trace.origin.path, _kind(trace), "not_chosen", trace.origin.rank, trace.origin.rank_source)
+def _unused(unused: Unused) -> Iterator[RunFile]:
+    gathered, left_out = unused.gathered, dict(_left_out(unused))
+    known, statistics = {one.path for one in unused.memory}, _statistics(unused.memory)
+    for run in unused.passed:
+        for trace in run.traces:
+            yield RunFile(trace.origin.path, _kind(trace), "not_chosen", trace.origin.rank, trace.origin.rank_source)
+        yield from _repeated(run)
     for name, why in gathered.failed:
-        if name not in known:
+        if name not in known and name not in left_out:
             yield RunFile(name, "trace", "left_out", why=why.removeprefix(f"{name}: "))
-    known = set(known)
-    for note in unused.left_out:
-        name, _, why = note.removeprefix("left out: ").partition(": ")
-        known.add(name)
+    for name, why in left_out.items():
         yield RunFile(name, "snapshot", "left_out", why=why)
-    names = {PurePath(path).as_posix() for path in known}
-    for name in gathered.ignored:
-        plain, _, reason = name.partition(" (")
-        if not any(path.endswith(plain) for path in names):
-            own = PurePath(plain).name
-            read = next((kind for pattern, kind in _BESIDE if pattern.fullmatch(own)), "")
-            fate = "used" if read else "passed_over"
-            yield RunFile(plain, read or "other", fate, why=reason.removesuffix(")"))
+    told = {*known, *left_out, *(name for name, _ in gathered.failed)}
+    for other in {one.name: one for one in gathered.passed}.values():
+        if other.name not in told:
+            run_list = _RUN_LIST.fullmatch(PurePath(other.name).name)
+            read = "run_list" if run_list else "statistics" if other.name in statistics else ""
+            yield RunFile(
+                other.name, read or "other", "used" if read else "passed_over", why="" if read else other.reason
+            )
+
+
+def _statistics(memory: Sequence[MemoryFile]) -> set[str]:
+    """Files with statistics of the allocator that were read with snapshots beside them."""
+    paths = [one.path for one in memory if one.kind == "snapshot"]
+    found = (statistics_beside(path, named_rank(path))[0] for path in paths)
+    return {one.path for one in found if one is not None}
+
+
+def _left_out(unused: Unused) -> Iterator[tuple[str, str]]:
+    """Names of snapshots and timelines that cannot be used, and why; a name may hold the mark between the two."""
+    files = {name for name, _ in unused.gathered.failed} | {one.name for one in unused.gathered.passed}
+    for note in unused.left_out:
+        text = note.removeprefix("left out: ")
+        ends = [found.start() for found in re.finditer(": ", text)]
+        end = next((at for at in ends if text[:at] in files), ends[0] if ends else len(text))
+        yield text[:end], text[end + 2 :]

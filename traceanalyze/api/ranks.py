@@ -15,13 +15,12 @@ from traceanalyze.cluster.summary import summarize
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.postmortem.costs import costs_of
 from traceanalyze.readers.kineto import read_trace
-from traceanalyze.readers.memory_ranks import trace_ranks
 from traceanalyze.readers.sources import expand, survey
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from traceanalyze.analyses.allocator.results import AllocatorAnalysis
     from traceanalyze.analyses.allocator.results_trace import InTrace
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
     from traceanalyze.report.build.excerpts import Places
     from traceanalyze.rules.evaluate import Outcome, Plan
 
-    Allocators = Mapping[int | None, AllocatorAnalysis]
+    Allocators = Mapping[str, Mapping[int | None, AllocatorAnalysis]]
+    """By the name of a trace and its rank."""
 
 NO_SNAPSHOTS: Allocators = MappingProxyType({})
 _PACKED = 8
@@ -92,7 +92,8 @@ def _in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMe
 
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
     """The snapshot of the trace's rank; of a trace and a snapshot that do not tell their ranks, the one there is."""
-    return allocators.get(trace.origin.rank, allocators.get(None))
+    own = allocators.get(trace.origin.path, {})
+    return own.get(trace.origin.rank, own.get(None))
 
 
 def judged_files(
@@ -103,15 +104,16 @@ def judged_files(
     parallel: bool,
     allocators: Allocators = NO_SNAPSHOTS,
     required: bool = True,
+    known: Collection[str] = (),
 ) -> tuple[Gathered, dict[str, Judged]]:
     """Every recording under the paths, by path; with `parallel` large ones in processes of their own.
 
-    `allocators` are what snapshots of the ranks tell; a recording that does not tell its rank is judged with the one
-    under None. Where no recording is `required`, there may be none at all.
+    `allocators` are what snapshots of the recordings' ranks tell. Where no recording is `required`, there may be none.
+    `known` names files that are used for something else.
     """
     selection = expand(paths) if required else survey(paths)
     options, rules = choices.options(), choices.rules()
-    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zip")) else 1) for one in selection.sources]
+    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in selection.sources]
     workers = workers_for(sizes) if parallel else 1
     found: dict[str, Judged] = {}
 
@@ -120,7 +122,10 @@ def judged_files(
             yield _attempt(source, options, rules, progress, allocators, lenient=not required)
 
     def elsewhere() -> Iterator[Judged | InputError]:
-        jobs = [_Job(source, choices, _possible(source, allocators), not required) for source in selection.sources]
+        jobs = [
+            _Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required)
+            for one in selection.sources
+        ]
         for source, one in zip(selection.sources, map_ranks(_of_job, jobs, workers), strict=True):
             if progress is not None:
                 progress(source.name, source.size or 0, source.size)
@@ -134,20 +139,15 @@ def judged_files(
                 found[one.analysis.trace.origin.path] = one
                 yield one.analysis.trace
 
-    return gathered(selection, kept(), required=required), found
+    return gathered(selection, kept(), required=required, known=known), found
 
 
 class _Job(NamedTuple):
     source: Source
     choices: Choices
-    allocators: dict[int | None, AllocatorAnalysis]
+    allocators: dict[str, dict[int | None, AllocatorAnalysis]]
+    """Its own: what another process must be sent."""
     lenient: bool
-
-
-def _possible(source: Source, allocators: Allocators) -> dict[int | None, AllocatorAnalysis]:
-    """What another process must be sent: of the rank that names tell, else everything."""
-    (rank,) = trace_ranks([source])
-    return {rank: allocators[rank]} if rank is not None and rank in allocators else dict(allocators)
 
 
 def _of_job(job: _Job) -> Judged | InputError:

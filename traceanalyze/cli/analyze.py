@@ -127,19 +127,19 @@ def analyze(
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:
-        found = _traces_or_snapshots(paths, choices, progress)
+        found = _traces_or_memory(paths, choices, progress)
     write(found, target, words, view)
 
 
-def _traces_or_snapshots(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:
-    """Reports on the traces under the paths; where there is none but there are allocator snapshots, on these."""
+def _traces_or_memory(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:
+    """Reports on the traces under the paths; where there is none but there are files on memory, on these."""
     from traceanalyze.api import reports
 
     try:
         return reports(paths, choices, progress=progress, parallel=True)
     except InputError:
-        from traceanalyze.api.memory import hold_snapshots, memory_reports
+        from traceanalyze.api.memory import hold_memory_files, memory_reports
 
-        if not hold_snapshots(paths):
+        if not hold_memory_files(paths):
             raise
     return memory_reports(paths, progress=progress)

@@ -47,7 +47,8 @@ def update(
         found = add_runs(choices, progress=progress)
     for name in found.known:
         typer.echo(f"{name}: is in the baseline already, left out", err=True)
-    typer.echo(f"Wrote {path}: {found.added} runs added, {len(found.baseline.runs)} in it", err=True)
+    added = "1 run" if found.added == 1 else f"{found.added} runs"
+    typer.echo(f"Wrote {path}: {added} added, {len(found.baseline.runs)} in it", err=True)
 
 
 def show(path: Annotated[str, _PATH]) -> None:

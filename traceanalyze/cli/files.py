@@ -63,7 +63,7 @@ def _written_before(path: Path) -> set[str]:
     """Tables in a folder that an older report wrote, as its listing says; none where there is no such listing."""
     try:
         listing = json.loads((path / _LISTING).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return set()
     if not isinstance(listing, dict) or listing.get("schema") != _SCHEMA or not isinstance(listing.get("files"), list):
         return set()

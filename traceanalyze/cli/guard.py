@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import sys
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 DEBUG_VARIABLE = "TRACEANALYZE_DEBUG"
 INTERNAL_ERROR = 2
 INTERRUPTED = 130
+CANNOT_WRITE = 2
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 P = ParamSpec("P")
 
@@ -45,6 +48,9 @@ def guarded(command: Callable[P, None], *, name: str = "") -> Callable[P, None]:
         except MemoryError:
             raise _failed(f"{mark}error: not enough memory for this input", INTERNAL_ERROR) from None
         except Exception as error:
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                place = error.filename or "the output"
+                raise _failed(f"{mark}error: {place}: cannot be written: {error.strerror}", CANNOT_WRITE) from error
             if os.environ.get(DEBUG_VARIABLE):
                 traceback.print_exc()
             hint = f"set {DEBUG_VARIABLE}=1 for the traceback"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -37,16 +38,16 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("analyze")(guarded(analyze))
-app.command("compare")(guarded(compare))
-app.command("memory")(guarded(memory))
-app.command("postmortem")(guarded(postmortem, name="traceanalyze postmortem"))
-app.command("convert")(guarded(convert))
-app.command("open")(guarded(open_))
-app.command("rule")(guarded(rule))
+app.command("analyze", cls=OneLine)(guarded(analyze))
+app.command("compare", cls=OneLine)(guarded(compare))
+app.command("memory", cls=OneLine)(guarded(memory))
+app.command("postmortem", cls=OneLine)(guarded(postmortem, name="traceanalyze postmortem"))
+app.command("convert", cls=OneLine)(guarded(convert))
+app.command("open", cls=OneLine)(guarded(open_))
+app.command("rule", cls=OneLine)(guarded(rule))
 # What follows the command to record is that command's, options too.
-app.command("record", context_settings={"allow_interspersed_args": False})(guarded(record))
-app.command("tensorboard")(guarded(tensorboard))
+app.command("record", cls=OneLine, context_settings={"allow_interspersed_args": False})(guarded(record))
+app.command("tensorboard", cls=OneLine)(guarded(tensorboard))
 app.command("gate", cls=OneLine)(guarded(gate, name="traceanalyze gate"))
 app.add_typer(baseline.app, name="baseline")
 
@@ -69,14 +70,32 @@ def _global_options(
 
 def with_default_command(arguments: list[str]) -> list[str]:
     """`PATH…` and `--option … PATH…` mean `analyze …`; command names and global options stand for themselves."""
-    commands = {each.name for each in app.registered_commands} | {each.name for each in app.registered_groups}
-    if not arguments or arguments[0] in {*commands, "-h", "--help", "--version"}:
+    if not arguments or arguments[0] in {*_commands(), "-h", "--help", "--version"}:
         return arguments
     return [DEFAULT_COMMAND, *arguments]
+
+
+def meant_command(arguments: list[str]) -> str | None:
+    """The command whose name is nearly that of the first argument, if this is neither a command nor a path."""
+    if not arguments or arguments[0] in _commands() or not arguments[0].isalpha():
+        return None
+    # Imported here: most arguments are paths that no command could be meant by.
+    from difflib import get_close_matches
+
+    near = get_close_matches(arguments[0], sorted(_commands()), n=1, cutoff=0.75)
+    return near[0] if near and not Path(arguments[0]).exists() else None
+
+
+def _commands() -> set[str]:
+    return {str(each.name) for each in app.registered_commands} | {str(each.name) for each in app.registered_groups}
 
 
 def main() -> None:
     """Run the command line and exit."""
     # A run makes nearly no garbage in cycles, and looking for it would take a tenth of a short one.
     gc.disable()
+    meant = meant_command(sys.argv[1:])
+    if meant is not None:
+        typer.echo(f"error: {sys.argv[1]}: no such file, folder or command; did you mean `{meant}`?", err=True)
+        sys.exit(2)
     app(with_default_command(sys.argv[1:]), prog_name="traceanalyze")

@@ -1,4 +1,4 @@
-"""Commands whose usage errors are one line, as CI systems want them."""
+"""Commands whose usage errors are one line, as all their errors are."""
 
 from __future__ import annotations
 

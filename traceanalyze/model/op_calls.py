@@ -40,7 +40,7 @@ class Call:
         text = self.value(position)
         try:
             parsed = None if not text else json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         if isinstance(parsed, int):
             return (parsed,)

@@ -20,14 +20,17 @@ class Kind(Enum):
     EMPTY = "the file is empty; record the trace again (was the profiler stopped before the program ended?)"
     JSON = 'this is JSON, but not a trace: it has no "traceEvents"; give the file export_chrome_trace wrote'
     MEMORY_TIMELINE = (
-        "this is a memory timeline (export_memory_timeline), not supported in this version yet; "
-        "give the trace export_chrome_trace wrote"
+        "this is a memory timeline (export_memory_timeline), which `traceanalyze memory` shows; "
+        "here give the trace export_chrome_trace wrote"
     )
     SNAPSHOT = (
-        "this is a memory snapshot (torch.cuda.memory._dump_snapshot), not supported in this version yet; "
-        "give the trace export_chrome_trace wrote"
+        "this is a memory snapshot (torch.cuda.memory._dump_snapshot), which `traceanalyze memory` shows; "
+        "here give the trace export_chrome_trace wrote"
     )
-    SNAPSHOT_JSON = "this is a memory snapshot as JSON; give the trace export_chrome_trace wrote"
+    SNAPSHOT_JSON = (
+        "this is a memory snapshot as JSON, which `traceanalyze memory` shows; "
+        "here give the trace export_chrome_trace wrote"
+    )
     PICKLE = "this is a Python pickle, not a trace; give the .json file export_chrome_trace wrote"
     PERFETTO = "this is a Perfetto protobuf trace, not supported; give the JSON trace the PyTorch profiler wrote"
     ASCEND_DB = (

@@ -60,5 +60,35 @@ def run_folder(path: str) -> str:
 
 def short_name(path: str) -> str:
     """File name without the endings every trace has; an Ascend profile's output folder goes by the one above."""
+    return _ENDINGS.sub("", PurePath(profile_path(path)).name)
+
+
+def profile_path(path: str) -> str:
+    """Path of a recording, also within an archive; an Ascend profile's output folder goes by the one above."""
     pure = PurePath(path.replace(ARCHIVE_MARK, "/"))
-    return _ENDINGS.sub("", pure.parent.name if pure.name == _ASCEND_OUTPUT and pure.parent.name else pure.name)
+    return str(pure.parent if pure.name == _ASCEND_OUTPUT and pure.parent.name else pure)
+
+
+def names_apart(names: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Names, those that occur more than once with as many of the folders of their paths as tell them apart.
+
+    In one folder the endings of the files do.
+    """
+    same: dict[str, list[int]] = {}
+    for row, name in enumerate(names):
+        same.setdefault(name, []).append(row)
+    found = list(names)
+    for name, rows in same.items():
+        if len(rows) == 1:
+            continue
+        above = [PurePath(paths[row]).parent.parts for row in rows]
+        depths = range(1, max(map(len, above)) + 1)
+        longer = [[str(PurePath(*parts[-depth:], name)) for parts in above] for depth in depths]
+        whole = [PurePath(paths[row]).name for row in rows]
+        for row, one in zip(rows, next((those for those in (*longer, whole) if _all_differ(those)), ()), strict=False):
+            found[row] = one
+    return found
+
+
+def _all_differ(names: Sequence[str]) -> bool:
+    return len(set(names)) == len(names)

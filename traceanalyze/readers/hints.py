@@ -32,7 +32,7 @@ def not_found(path: Path) -> InputError:
 
 def no_permission(name: str) -> InputError:
     """A path that may not be read."""
-    return InputError(f"{name}: no permission to read it; run `chmod u+r` or ask its owner")
+    return InputError(f"{name}: no permission to read it; run `chmod u+rX` or ask its owner")
 
 
 def nothing_found(place: str, what: str, ignored: Sequence[str]) -> InputError:

@@ -109,7 +109,7 @@ def _listed(path: PurePath) -> int | None:
     for file in sorted(file for pattern in _RUN_FILES for file in folder.glob(pattern)):
         try:
             content = json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= _MOST else None
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if not isinstance(content, dict) or not str(content.get("schema", "")).startswith("traceanalyze.run/"):
             continue

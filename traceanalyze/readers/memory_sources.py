@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from traceanalyze.errors import InputError
@@ -31,15 +32,21 @@ def snapshots_of(path: str) -> tuple[Source, ...]:
 
 def candidates(path: str) -> tuple[Source, ...]:
     """The file a path names, or the files below a folder whose names may be those of snapshots or timelines."""
-    place = Path(path)
-    if place.is_file():
-        return (Source(path, size=place.stat().st_size),)
-    if not place.is_dir():
-        return ()
-    files = (Path(folder, name) for folder, _, names in sorted(os.walk(place)) for name in sorted(names))
-    named = (file for file in files if file.name.lower().endswith(_SUFFIXES) and not file.name.startswith("."))
-    # What is no plain file, as a link to nothing or a pipe, is not opened.
-    return tuple(Source(str(file), size=file.stat().st_size) for file in named if file.is_file())
+    named = _plain_file(path)
+    if named is not None:
+        return (named,)
+    files = (Path(folder, name) for folder, _, names in sorted(os.walk(path)) for name in sorted(names))
+    likely = (file for file in files if file.name.lower().endswith(_SUFFIXES) and not file.name.startswith("."))
+    return tuple(found for file in likely if (found := _plain_file(str(file))) is not None)
+
+
+def _plain_file(path: str) -> Source | None:
+    """None for what is not to be opened: a folder, a pipe, a link to nothing, or what may not be looked at."""
+    try:
+        status = Path(path).stat()
+    except (OSError, ValueError):
+        return None
+    return Source(path, size=status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
 def holds_memory_file(path: str) -> bool:

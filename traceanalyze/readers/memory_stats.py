@@ -47,7 +47,7 @@ def _read(file: Path) -> ProcessStatistics | None:
         return None
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(content, dict):
         return None

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.run import Run
-from traceanalyze.readers.filenames import numbered_ranks, run_folder, short_name
+from traceanalyze.readers.filenames import names_apart, numbered_ranks, profile_path, run_folder, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,13 +40,20 @@ def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
     for trace in distinct:
         folder = run_folder(trace.origin.path)
         folders.setdefault(above.get(folder, folder), []).append(trace)
-    runs = [
-        _run(recording, repeats, number if len(recordings) > 1 else 0)
+    found = [
+        (recording, number if len(recordings) > 1 else 0)
         for folder, members in folders.items()
         for recordings in [_recordings(folder, members)]
         for number, recording in enumerate(recordings, 1)
     ]
-    return tuple(runs)
+    runs = [_run(recording, repeats, number) for recording, number in found]
+    names = names_apart([run.name for run in runs], [_place(recording) for recording, _ in found])
+    return tuple(replace(run, name=name) for run, name in zip(runs, names, strict=True))
+
+
+def _place(recording: _Recording) -> str:
+    """What a run is named after: its folder, or its only recording."""
+    return recording.folder if len(recording.traces) > 1 else profile_path(recording.traces[0].origin.path)
 
 
 def _folders_of_hosts(traces: Sequence[Trace]) -> dict[str, str]:

@@ -38,10 +38,18 @@ def files_of_folder(folder: Path) -> Iterator[Source]:
             folders.clear()
             yield profile
             continue
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        shown = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [name for name in shown if may_look_into(Path(place, name))]
+        # A folder that may not be looked into stands for what it holds: who wants to read it is told so.
+        yield from (Source(str(Path(place, name))) for name in shown if name not in folders)
         for name in sorted(names):
             if not name.startswith("."):
                 yield from file_or_members(Path(place, name))
+
+
+def may_look_into(folder: Path) -> bool:
+    """Whether the user may list a folder and open what is in it."""
+    return os.access(folder, os.R_OK | os.X_OK)
 
 
 def _ascend_profile(folder: Path) -> Source | None:
@@ -65,6 +73,8 @@ def files_of_glob(pattern: str) -> Iterator[Source]:
 def file_or_members(path: Path) -> Iterator[Source]:
     """A file found by searching; an archive gives its members instead."""
     if not path.is_file():
+        if path.is_symlink() and not path.exists():
+            yield Source(str(path))  # a link to nothing: whoever wants to read it is told so
         return
     if path.name.lower().endswith(TRACE_SUFFIXES):
         try:

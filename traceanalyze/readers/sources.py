@@ -2,35 +2,59 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import InputError
 from traceanalyze.readers.ascend.folder import is_database
 from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.hints import no_permission, not_found, nothing_found
-from traceanalyze.readers.search import TRACE_SUFFIXES, files_of_folder, files_of_glob, is_archive, members_of_archive
+from traceanalyze.readers.search import (
+    TRACE_SUFFIXES,
+    files_of_folder,
+    files_of_glob,
+    is_archive,
+    may_look_into,
+    members_of_archive,
+)
 from traceanalyze.readers.source import STDIN, Source
 from traceanalyze.readers.streams import read_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["STDIN", "Selection", "Source", "expand", "survey"]
+__all__ = ["STDIN", "Passed", "Selection", "Source", "expand", "survey"]
 
 _OWN_FILES = frozenset({"run.json", "report.json", "tables.json"})
 """What this tool itself leaves beside recordings."""
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
+class Passed(NamedTuple):
+    """A file of a searched folder or archive that is no trace."""
+
+    name: str
+    """What a user calls it."""
+    inside: str
+    """The same without the folder or archive that was searched."""
+    reason: str
+    """Empty where the name says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The sources found; `ignored` names the files of searched folders and archives passed over as no traces."""
+    """The sources found, and the files of searched folders and archives passed over as no traces."""
 
     sources: tuple[Source, ...]
-    ignored: tuple[str, ...] = ()
+    passed: tuple[Passed, ...] = ()
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The files passed over, with the reason in brackets where the name does not say it."""
+        return _listed(self.passed)
 
 
 def expand(paths: Sequence[str]) -> Selection:
@@ -52,22 +76,24 @@ def survey(paths: Sequence[str]) -> Selection:
 
 def _selected(paths: Sequence[str], *, required: bool) -> Selection:
     found: dict[tuple[str, str], Source] = {}
-    ignored: list[str] = []
+    passed: list[Passed] = []
     for path in paths:
         sources, passed_over = _expand_one(path, required=required)
         for source in sources:
             found.setdefault((str(Path(source.path).resolve()), source.member), source)
-        ignored += passed_over
-    return Selection(tuple(found.values()), tuple(ignored))
+        passed += passed_over
+    return Selection(tuple(found.values()), tuple(passed))
 
 
-def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[str]]:
+def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[Passed]]:
     if text == STDIN:
         return [Source(STDIN)], []
     path = Path(text)
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
+            if not may_look_into(path):
+                raise no_permission(text)
             return _searched(text, "folder", files_of_folder(path), required=required)
         if stat.S_ISREG(status.st_mode):
             return _named_file(path, status.st_size, required=required)
@@ -84,7 +110,7 @@ def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[str]]:
     raise InputError(f"{text}: this is a device or a socket, not a file")
 
 
-def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source], list[str]]:
+def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source], list[Passed]]:
     if size == 0:
         raise explain(Kind.EMPTY, str(path))
     if is_archive(path):
@@ -92,19 +118,24 @@ def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source],
     return [Source(str(path), size=size)], []
 
 
-def _searched(place: str, what: str, candidates: Iterable[Source], *, required: bool) -> tuple[list[Source], list[str]]:
+def _searched(
+    place: str, what: str, candidates: Iterable[Source], *, required: bool
+) -> tuple[list[Source], list[Passed]]:
     sources: list[Source] = []
-    ignored: list[str] = []
+    passed: list[Passed] = []
     for candidate in candidates:
         reason = _why_not(candidate)
         if reason is None:
             sources.append(candidate)
         else:
-            name = candidate.name.removeprefix(place).lstrip("/!")
-            ignored.append(f"{name} ({reason})" if reason else name)
+            passed.append(Passed(candidate.name, candidate.name.removeprefix(place).lstrip("/!"), reason))
     if not sources and required:
-        raise nothing_found(place, what, ignored)
-    return sources, ignored
+        raise nothing_found(place, what, _listed(passed))
+    return sources, passed
+
+
+def _listed(passed: Iterable[Passed]) -> tuple[str, ...]:
+    return tuple(f"{one.inside} ({one.reason})" if one.reason else one.inside for one in passed)
 
 
 def _why_not(source: Source) -> str | None:
@@ -112,6 +143,8 @@ def _why_not(source: Source) -> str | None:
     if source.folder:
         return None
     name = source.member or source.path
+    if not source.member and os.path.isdir(source.path):  # noqa: PTH112  never an error, whatever may be read
+        return "no permission to look into this folder"
     if not source.member and is_database(Path(name).name):
         return None
     if not name.lower().endswith(TRACE_SUFFIXES) or Path(name).name in _OWN_FILES:

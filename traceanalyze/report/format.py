@@ -31,7 +31,7 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
 # "3 event(s)", "1 device event(s)": the last number before decides.
 _PLURAL = re.compile(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
 
-_NOTES = frozenset({"run_note", "note", "side_note"})
+_NOTES = frozenset({"run_note", "note", "recording_note", "side_note"})
 """Messages that hold what a reader noted, in its words."""
 _WIDE_STOP = re.compile("(?<=[。！？；：，]) ")
 

@@ -101,6 +101,22 @@ def scaled(factor: float) -> Callable[[Any], Any]:
     return edit
 
 
+def test_ranks_of_a_database_may_be_numbers(tmp_path: Path) -> None:
+    home = written(tmp_path, form="db")
+    before = load(home).vendor_collectives
+    assert before is not None
+    assert 0 in {one.source for one in before.links}
+    with closing(sqlite3.connect(home / OUTPUT / "analysis.db")) as base:
+        base.execute("ALTER TABLE CommAnalyzerMatrix RENAME TO written")
+        base.execute(
+            "CREATE TABLE CommAnalyzerMatrix AS SELECT hccl_op_name, group_name, transport_type, transit_size, "
+            "transit_time, op_name, CAST(src_rank AS INTEGER) AS src_rank, CAST(dst_rank AS INTEGER) AS dst_rank "
+            "FROM written"
+        )
+        base.commit()
+    assert load(home).vendor_collectives == before
+
+
 def test_another_duration_is_told_with_both_numbers(tmp_path: Path) -> None:
     home = written(tmp_path)
     change(home, "communication.json", scaled(1.05))

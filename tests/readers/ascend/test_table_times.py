@@ -23,6 +23,9 @@ if TYPE_CHECKING:
         ("N/A", ABSENT),
         ("1.69512E+15", ABSENT),
         ("17364088837046.4E+2", ABSENT),
+        ("9" * 16, ABSENT),
+        ("9" * 25, ABSENT),
+        ("9" * 5000, ABSENT),
     ],
 )
 def test_a_time_is_exact_or_none(tmp_path: Path, cell: str, expected: int) -> None:
@@ -32,6 +35,15 @@ def test_a_time_is_exact_or_none(tmp_path: Path, cell: str, expected: int) -> No
     table = read_table(path, {"at": ("Time",)})
     assert table is not None
     assert table.times("at").tolist() == [expected]
+
+
+@pytest.mark.parametrize(("cell", "expected"), [("2.5", 5 << 19), ("1e13", ABSENT), ("-1e13", ABSENT), ("x", ABSENT)])
+def test_a_size_that_cannot_be_meant_is_none(tmp_path: Path, cell: str, expected: int) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"Name,Size\nx,{cell}\n")
+    table = read_table(path, {"size": ("Size",)})
+    assert table is not None
+    assert table.sizes("size", 1 << 20).tolist() == [expected]
 
 
 def test_module_memory_is_summed_up_by_component(tmp_path):

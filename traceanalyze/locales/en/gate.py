@@ -39,6 +39,7 @@ MESSAGES = {
     "gate_side_runs": "{runs} runs of {steps} steps",
     "gate_side_run": "1 run of {steps} steps",
     "gate_side_no_steps": "{runs} runs",
+    "gate_side_no_steps_run": "1 run",
     "gate_exact": "exact",
     "gate_no_change": "~",
     "gate_legend": "~ no significant change; ± smallest change these runs can tell apart",

@@ -39,6 +39,7 @@ MESSAGES = {
     "gate_side_runs": "{runs} 次运行，每次 {steps} 步",
     "gate_side_run": "1 次运行，{steps} 步",
     "gate_side_no_steps": "{runs} 次运行",
+    "gate_side_no_steps_run": "1 次运行",
     "gate_exact": "精确",
     "gate_no_change": "~",
     "gate_legend": "~ 无显著变化；± 这些运行能分辨的最小变化",

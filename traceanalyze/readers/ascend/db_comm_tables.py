@@ -83,7 +83,7 @@ def _pairs(database: Database, about: About) -> tuple[VendorLink, ...]:
         if op:
             names.setdefault(str(group or ""), str(op))
         total = TOTAL.match(str(kind or ""))
-        ends = str(source or ""), str(target or "")
+        ends = str(source), str(target)  # Rank 0 may be a number.
         if total and all(map(str.isdecimal, ends)):
             numbers = scaled(size, _MS) or 0, scaled(time, _MS) or 0
             rows.append(MatrixRow(total[1], str(group or ""), int(ends[0]), int(ends[1]), str(link or ""), *numbers))

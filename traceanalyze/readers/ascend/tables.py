@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _NOTHING = frozenset({"", "N/A", "NA", "None", "null", "4294967295", "nan"})
 _KB, MB = 1 << 10, 1 << 20
+_DIGITS = 18
+"""Of whole microseconds, at most: Python refuses to convert thousands of them."""
 _AROUND_TIMES = b' \t\r"'
 
 
@@ -71,7 +73,7 @@ class Table:
 
 
 def _rounded(values: NDArray[np.float64], unit: int) -> NDArray[np.int64]:
-    known = np.isfinite(values) & (np.abs(values) < 2**53)
+    known = np.isfinite(values) & (np.abs(values) < 2**62 / unit)
     return np.where(known, np.rint(np.where(known, values, 0) * unit), ABSENT).astype(np.int64)
 
 
@@ -94,9 +96,10 @@ def _real(cell: bytes) -> float:
 def _time(cell: bytes) -> int:
     """Exact ns of decimal microseconds; a number in scientific notation, as a spreadsheet saves it, is no time."""
     whole, point, fraction = cell.strip(_AROUND_TIMES).partition(b".")
-    if not whole.isdigit() or (point and not fraction.isdigit()):
+    if not whole.isdigit() or len(whole) > _DIGITS or (point and not fraction.isdigit()):
         return ABSENT
-    return int(whole + fraction[:3].ljust(3, b"0"))
+    time = int(whole + fraction[:3].ljust(3, b"0"))
+    return time if time < 1 << 62 else ABSENT
 
 
 def read_table(path: Path, wanted: Mapping[str, Sequence[str]]) -> Table | None:

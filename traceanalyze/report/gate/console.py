@@ -67,16 +67,17 @@ def _lines(result: GateResult, texts: Texts, style: Style) -> Iterator[str]:
 def table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, text_columns: set[int], sums: int = 0
 ) -> Iterator[str]:
-    """Aligned columns; names in the first are cut in the middle where the width does not suffice."""
+    """Aligned columns; names in the first are cut where the width does not suffice."""
     cells = [[printable(cell) for cell in row] for row in (heads, *rows)]
     widths = [max(display_width(row[at]) for row in cells) for at in range(len(heads))]
     room = style.width - sum(widths[1:]) - _GAP * (len(widths) - 1)
     widths[0] = min(widths[0], max(room, _LEAST_NAME))
     rule = ("─" if style.unicode else "-") * min(sum(widths) + _GAP * (len(widths) - 1), style.width)
+    names = _cut([row[0] for row in cells], widths[0], style)
     for index, row in enumerate(cells):
         if index == 1 or (sums and index == len(cells) - sums):
             yield rule
-        shown = [style.shorten(row[0], widths[0]), *row[1:]]
+        shown = [names[index], *row[1:]]
         yield (
             (" " * _GAP)
             .join(
@@ -85,6 +86,16 @@ def table(
             )
             .rstrip()
         )
+
+
+def _cut(names: Sequence[str], width: int, style: Style) -> list[str]:
+    """Names cut in the middle, or, where that makes two of them the same, at their beginning."""
+    short = [style.shorten(name, width) for name in names]
+    if len(set(short)) == len(set(names)):
+        return short
+    mark = "…" if style.unicode else "..."
+    ends = [name if display_width(name) <= width else mark + name[len(mark) - width :] for name in names]
+    return ends if max(map(display_width, ends)) <= width else short
 
 
 def _padded(cell: str, width: int, *, left: bool) -> str:

@@ -181,7 +181,10 @@ def side(summary: SideSummary, texts: Texts) -> str:
     runs = summary.runs
     counts = sorted({run.usable_steps for run in runs})
     steps = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}" if counts else "0"
-    key = "gate_side_no_steps" if counts in ([], [0]) else "gate_side_run" if len(runs) == 1 else "gate_side_runs"
+    many, one = (
+        ("gate_side_no_steps", "gate_side_no_steps_run") if counts in ([], [0]) else ("gate_side_runs", "gate_side_run")
+    )
+    key = one if len(runs) == 1 else many
     devices = dict.fromkeys(shown(run.environment.get("device")) for run in runs if run.environment.get("device"))
     return " · ".join([say[key].format(runs=len(runs), steps=steps), *devices])
 

@@ -93,9 +93,7 @@ def waterfall(parts: Table, sides: Table, formatter: Formatter) -> str:
 def moves_of(parts: Table, base_steps: int, candidate_steps: int) -> list[Move]:
     """Parts that differ, largest change first; together they are the difference of the steps."""
     keys = [column.key for column in parts.columns]
-    wanted = [
-        keys.index(key) for key in ("part", "base_sum_ns", "candidate_sum_ns", "base_time_ns", "candidate_time_ns")
-    ]
+    wanted = [keys.index(key) for key in _WANTED]
     found = []
     for row in (*rows_of(parts), *((parts.total,) if parts.total else ())):
         part, base, candidate, *times = (row[at] for at in wanted)

@@ -101,8 +101,13 @@ def _place_of_recording(found: Postmortem, job: JobParts) -> tuple[int, ...]:
     return tuple(range(first, first + len(job.recordings[recording].ranks)))
 
 
+def _remark(name: str, note: str) -> Message:
+    text = ("text", Kind.TEXT, note)
+    return Message("recording_note", (("name", Kind.NAME, name), text)) if name else Message("run_note", (text,))
+
+
 def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
-    remarks = [Message("run_note", (("text", Kind.TEXT, note),)) for note in job.notes]
+    remarks = [_remark(name, note) for name, note in job.notes]
     lost, cut = (sum(one.fate == fate for one in job.files) for fate in ("left_out", "salvaged"))
     if lost or cut:
         remarks.append(Message("files_lost", (("lost", Kind.COUNT, lost), ("cut", Kind.COUNT, cut))))

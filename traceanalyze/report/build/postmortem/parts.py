@@ -55,6 +55,7 @@ class JobParts:
     """Of the recordings."""
     memory: tuple[MemoryPart, ...]
     files: tuple[RunFile, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+    """Remarks of the readers, each with the name of its recording where there are several."""
     every_rank: bool = False
     """Show each rank in detail, not only the one that decides."""
