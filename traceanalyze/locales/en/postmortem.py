@@ -155,6 +155,7 @@ MESSAGES = {
     "do_first": "What to do: {text}",
     "do_next": "What to do about it: {text}",
     "limits_next": "Next: {finding}, {gain} ({share}).",
+    "limits_then": "Then: {finding}, {gain} ({share}).",
     "ran_out": "The run ran out of memory.",
     "ran_out_rank": "The run ran out of memory on rank {rank}.",
     "will_run_out": "The run is about to run out of memory.",

@@ -151,6 +151,7 @@ MESSAGES = {
     "do_first": "处理方法：{text}",
     "do_next": "其处理方法：{text}",
     "limits_next": "其次是{finding}，{gain}（{share}）。",
+    "limits_then": "再次是{finding}，{gain}（{share}）。",
     "ran_out": "本次运行耗尽了显存。",
     "ran_out_rank": "本次运行在 Rank {rank} 上耗尽了显存。",
     "will_run_out": "本次运行即将耗尽显存。",

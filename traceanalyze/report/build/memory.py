@@ -27,23 +27,23 @@ _DEVICE = (Column("memory_of", Kind.TERM), Column("device", Kind.COUNT))
 _PEAKS = (
     *_DEVICE,
     Column("records", Kind.COUNT),
-    Column("peak_allocated_bytes", Kind.BYTES),
-    Column("peak_reserved_bytes", Kind.BYTES),
-    Column("relative_peak_bytes", Kind.BYTES),
-    Column("allocated_bytes", Kind.BYTES, minor=True),
-    Column("freed_bytes", Kind.BYTES, minor=True),
+    Column("peak_allocated_bytes", Kind.MEMORY),
+    Column("peak_reserved_bytes", Kind.MEMORY),
+    Column("relative_peak_bytes", Kind.MEMORY),
+    Column("allocated_bytes", Kind.MEMORY, minor=True),
+    Column("freed_bytes", Kind.MEMORY, minor=True),
 )
-_STEPS = (Column("step", Kind.TEXT), *_DEVICE, Column("peak_bytes", Kind.BYTES), Column("relative", Kind.FLAG))
+_STEPS = (Column("step", Kind.TEXT), *_DEVICE, Column("peak_bytes", Kind.MEMORY), Column("relative", Kind.FLAG))
 _CURVE = (
     *_DEVICE,
     Column("record_ns", Kind.DURATION),
-    Column("in_use_bytes", Kind.BYTES),
-    Column("reserved_bytes", Kind.BYTES),
+    Column("in_use_bytes", Kind.MEMORY),
+    Column("reserved_bytes", Kind.MEMORY),
     Column("relative", Kind.FLAG),
 )
 _PLACES = (
     Column("device", Kind.COUNT),
-    Column("peak_bytes", Kind.BYTES),
+    Column("peak_bytes", Kind.MEMORY),
     Column("step", Kind.TEXT),
     Column("phase", Kind.TERM),
     Column("op", Kind.NAME),
@@ -62,8 +62,8 @@ _SITES = (
 _MODULES = (
     Column("component", Kind.NAME),
     Column("device", Kind.COUNT),
-    Column("peak_reserved_bytes", Kind.BYTES),
-    Column("last_reserved_bytes", Kind.BYTES),
+    Column("peak_reserved_bytes", Kind.MEMORY),
+    Column("last_reserved_bytes", Kind.MEMORY),
     Column("samples", Kind.COUNT, minor=True),
 )
 _CALLS = (

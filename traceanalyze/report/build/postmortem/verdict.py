@@ -128,9 +128,9 @@ def _since(onset: Onset, *, several: bool) -> Iterator[Message]:
 
 def _next(others: list[Cause]) -> Iterator[Message]:
     """What comes after it."""
-    for one in others[:NAMED]:
+    for place, one in enumerate(others[:NAMED]):
         yield Message(
-            "limits_next",
+            "limits_then" if place else "limits_next",
             (("finding", Kind.TERM, title(one)), ("gain", Kind.DURATION, one.gain), ("share", Kind.SHARE, one.share)),
         )
 
