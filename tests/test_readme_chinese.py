@@ -30,7 +30,8 @@ def options():
     found = {}
     for name, command in get_command(app).commands.items():
         for each in getattr(command, "commands", {"": command}).values():
-            known = {option for parameter in each.params for option in parameter.opts if option.startswith("-")}
+            spelled = (option for parameter in each.params for option in (*parameter.opts, *parameter.secondary_opts))
+            known = {option for option in spelled if option.startswith("-")}
             found[name] = found.get(name, {"--help", "-h"}) | known
     return found
 
@@ -56,15 +57,19 @@ def test_every_option_exists():
     assert len(uses) > 30
     for use in uses:
         first = use.split()[1]
-        mentioned = set(re.findall(r"(?<=\s)--?[a-z][a-z_-]*", use.split("| jq")[0]))
+        mentioned = set(re.findall(r"(?<=\s)--?[a-z][a-z_-]*", re.split(r"\| jq| -- ", use)[0]))
         assert mentioned <= known[first if first in known else "analyze"], use
 
 
-def test_every_option_of_compare_in_the_table_exists():
-    spelled = {option.replace("_", "-") for option in options()["compare"]}
-    table = [line for line in CHINESE.splitlines() if line.startswith("| `-")]
+@pytest.mark.parametrize(
+    ("command", "heading", "least"), [("compare", "### 写给 msprof-analyze 的用户", 15), ("record", "## 采集", 10)]
+)
+def test_every_option_in_the_table_of_a_command_exists(command, heading, least):
+    spelled = {option.replace("_", "-") for option in options()[command]}
+    section = CHINESE.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    table = [line for line in section.splitlines() if line.startswith("| `-")]
     mentioned = {option for line in table for option in re.findall(r"`(--?[a-z][a-z_-]*)", line)}
-    assert len(mentioned) > 15
+    assert len(mentioned) >= least
     assert {option.replace("_", "-") for option in mentioned} <= spelled
 
 
