@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MAX_RANKS = 8
 """Ranks whose tables are in a page."""
+_HEADLINE = 3
+"""Sentences of a verdict that are set large."""
 _PARTS = 12
 """Causes named in a cell."""
 _GROUPS_OF = {"allocator_group_curve": "allocator_groups"}
@@ -88,7 +90,9 @@ class _Run:
         return element(tag, safe(title), id=at)
 
     def _verdict(self, sentences: Sequence[Message], formatter: Formatter) -> str:
-        return element("p", sentence(formatter.sentences(sentences)), class_="verdict")
+        head, rest = sentences[:_HEADLINE], sentences[_HEADLINE:]
+        first = element("p", sentence(formatter.sentences(head)), class_="verdict")
+        return first + (element("p", sentence(formatter.sentences(rest)), class_="verdict-more") if rest else "")
 
     def _about(self, rank: RankReport) -> str:
         """File, rank, device and windows in one line; the whole path on demand."""
