@@ -10,7 +10,7 @@ from traceanalyze.analyses.analyze import analyze_trace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from traceanalyze.analyses.context import Options
+    from traceanalyze.analyses.options import Options
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.model.trace import Trace
 

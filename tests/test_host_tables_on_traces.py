@@ -9,8 +9,9 @@ import pytest
 
 import traceanalyze
 from traceanalyze import intervals
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host_tables import host_tables
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.errors import TraceAnalyzeError
 from traceanalyze.model.vocabulary import Mode, Phase

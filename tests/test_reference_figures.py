@@ -11,7 +11,7 @@ import pytest
 import traceanalyze
 from tests.oracle.report import numbers
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import IdleCauses, Launches
 from traceanalyze.model.vocabulary import Cause, SyncKind
 

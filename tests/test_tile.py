@@ -9,7 +9,7 @@ import pytest
 import traceanalyze
 from tests.benchmarks.tile import make
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import IdleCauses, Launches, RankAnalysis
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"

@@ -12,7 +12,7 @@ import pytest
 
 import traceanalyze
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import HostSplit
 from traceanalyze.model.vocabulary import Mode
 

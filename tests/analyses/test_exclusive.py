@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
 from traceanalyze import intervals
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.device_events import DeviceEvents
 from traceanalyze.analyses.exclusive import exclusive_time
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.partition import partition
 from traceanalyze.model.vocabulary import DeviceClass
 

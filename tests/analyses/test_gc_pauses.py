@@ -138,7 +138,7 @@ def test_pauses_of_other_steps_are_not_shown():
     trace.step(2, 80_000, 10_000)
     trace.launch(80_010, 5, 80_020, 100)
     trace.annotation("gc", 81_000, 2_000)
-    from traceanalyze.analyses.context import Options
+    from traceanalyze.analyses.options import Options
 
     found = trace.analyze(Options(steps=lambda steps: steps.start < 50 * MS)).host_more.gc
     assert found.pauses == ()

@@ -1,7 +1,7 @@
 """Annotations on the host and the work launched inside them, on hand-made traces (definitions §§8, 9)."""
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 
 

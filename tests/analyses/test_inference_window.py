@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host_more import Distribution, SteadyState
 from traceanalyze.model.inference import InferencePhase

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import Spread
 from traceanalyze.model.kernel_classes import KernelGroup

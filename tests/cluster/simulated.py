@@ -10,7 +10,8 @@ from tests.simulate.simulate import simulate
 from tests.simulate.workload import Fault, Model, Ranks, Recording, Workload
 from tests.simulate.writers.kineto import write
 from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 from traceanalyze.cluster.summary import summarize
 from traceanalyze.readers.kineto import read_text
 

@@ -8,7 +8,7 @@ from tests.builder import TraceBuilder
 from traceanalyze.compare.side import side
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Options
+    from traceanalyze.analyses.options import Options
 
 
 def side_from(builder: TraceBuilder, options: Options | None = None, **more):

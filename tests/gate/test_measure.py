@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.context import Options
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.errors import InputError
 from traceanalyze.gate.findings import count_findings

@@ -14,11 +14,12 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from tests.report.browser import BROWSER, dump_dom, evaluated
 from tests.report.test_html import HOSTILE, Page
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.excerpt import MAX_LANES
 from traceanalyze.analyses.excerpt_boxes import Box
 from traceanalyze.analyses.excerpt_lane import Lane, LaneKind
 from traceanalyze.analyses.excerpt_window import place
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.api.excerpts import MAX_PLACES, places_of
 from traceanalyze.locales import texts

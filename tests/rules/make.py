@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts

@@ -12,7 +12,8 @@ from tests.simulate.writers.ascend_layouts import AscendLayout
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import LAYOUTS, TODAY
 from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 from traceanalyze.cluster.compare import compare_ranks
 from traceanalyze.cluster.summary import summarize
 from traceanalyze.readers.kineto import read_text

@@ -8,7 +8,6 @@ import numpy as np
 
 from traceanalyze.analyses import idle
 from traceanalyze.analyses.classification import classification
-from traceanalyze.analyses.context import Context, Options
 from traceanalyze.analyses.critical_path import critical_path
 from traceanalyze.analyses.device_memory import memory
 from traceanalyze.analyses.device_tables import device_tables
@@ -18,6 +17,7 @@ from traceanalyze.analyses.host_more import host_more
 from traceanalyze.analyses.host_only import host_split
 from traceanalyze.analyses.host_tables import host_tables
 from traceanalyze.analyses.launches import launches
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.partition import device_span, partition
 from traceanalyze.analyses.quality import quality
 from traceanalyze.analyses.results import (
@@ -36,6 +36,7 @@ from traceanalyze.model.vocabulary import Cause, Mode, SyncKind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.context import Context
     from traceanalyze.model.trace import Trace
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -24,45 +23,15 @@ from traceanalyze.analyses.steps import Markers, find_markers, step_windows, who
 from traceanalyze.analyses.syncs import blocking_copies
 from traceanalyze.analyses.task_queue import enqueuing_calls, only_queue
 from traceanalyze.analyses.work import Work, device_work
-from traceanalyze.model.classify import ClassifyOptions, event_kind, is_annotation_op, is_data_loading, is_peer_wait
+from traceanalyze.model.classify import event_kind, is_annotation_op, is_data_loading, is_peer_wait
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.options import Options
     from traceanalyze.analyses.results import Steps
-    from traceanalyze.model.device_peaks import Peaks
     from traceanalyze.model.trace import Trace
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which part of a recording to analyse; None keeps everything."""
-
-    streams: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None
-    """Of device events, by the number of their stream."""
-    name: re.Pattern[str] | None = None
-    """Of device events, by name."""
-    time: tuple[int, int] | None = None
-    """ns since the first event of the recording: events that overlap this range, whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the user may choose for the analyses of one trace."""
-
-    classify: ClassifyOptions = field(default_factory=ClassifyOptions)
-    steps: Callable[[Steps], NDArray[np.bool_]] | None = None
-    """Which steps to analyse; all when None."""
-    max_gaps: int = 1000
-    """Rows kept in the gap table, longest first."""
-    peaks: tuple[Peaks, ...] = ()
-    """Peak rates of devices, looked at before those that the tool knows."""
-    keep: Filter | None = None
-    """Part of the recording to analyse, see `filtering.py`."""
 
 
 class Context:

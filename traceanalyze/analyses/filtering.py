@@ -13,7 +13,7 @@ from traceanalyze.model.columns import Sparse
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.context import Filter, Options
+    from traceanalyze.analyses.options import Filter, Options
     from traceanalyze.model.trace import Events, Instants, Trace
 
 

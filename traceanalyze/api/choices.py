@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.context import Filter, Options
+from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.api.device_peaks import read_peaks
 from traceanalyze.api.rule_config import configured_rules
 from traceanalyze.errors import UsageError

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from fractions import Fraction
 
-    from traceanalyze.analyses.context import Options
+    from traceanalyze.analyses.options import Options
     from traceanalyze.api.gather import ReadProgress
     from traceanalyze.compare.side import Side
     from traceanalyze.model.run import Run

@@ -17,7 +17,7 @@ from traceanalyze.report.build.selection import step_chooser
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from traceanalyze.analyses.context import Options
+    from traceanalyze.analyses.options import Options
 
 MEDIAN = "median"
 

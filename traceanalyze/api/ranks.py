@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.allocator.results import AllocatorAnalysis
     from traceanalyze.analyses.allocator.results_trace import InTrace
-    from traceanalyze.analyses.context import Context, Options
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.options import Options
     from traceanalyze.analyses.results import NotMeasured, RankAnalysis
     from traceanalyze.api.choices import Choices
     from traceanalyze.api.gather import Gathered, ReadProgress

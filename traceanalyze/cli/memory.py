@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from traceanalyze.cli.options import Capacity, Lang, Quiet, Top, Verbose
-
-
-class Format(StrEnum):
-    """What the report is written as."""
-
-    CONSOLE = "console"
-    JSON = "json"
-    XLSX = "xlsx"
-    CSV = "csv"
-    PARQUET = "parquet"
-    HTML = "html"
-    MARKDOWN = "markdown"
+from traceanalyze.cli.options import Capacity, FormatOption, Lang, Output, Quiet, Top, Verbose
 
 
 def memory(
@@ -38,18 +25,8 @@ def memory(
         str | None, typer.Option(metavar="FILE", help="Snapshot to compare with, by source line at the peaks.")
     ] = None,
     capacity: Capacity = None,
-    format_: Annotated[
-        Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE|DIR/",
-            help="Write to FILE (.xlsx, .html, .md, .json, .txt), or all tables into the folder DIR/ (CSV or Parquet).",
-        ),
-    ] = None,
+    format_: FormatOption = None,
+    output: Output = None,
     top: Top = 5,
     lang: Lang = "en",
     quiet: Quiet = False,

@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+
+class Format(StrEnum):
+    """What a report is written as."""
+
+    CONSOLE = "console"
+    JSON = "json"
+    XLSX = "xlsx"
+    CSV = "csv"
+    PARQUET = "parquet"
+    HTML = "html"
+    MARKDOWN = "markdown"
+
+
+FormatOption = Annotated[
+    Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE|DIR/",
+        help="Write to FILE (.html, .xlsx, .md, .json, .txt), or all tables into the folder DIR/ (CSV or Parquet).",
+    ),
+]
 
 Top = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")]
 Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")]

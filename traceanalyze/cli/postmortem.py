@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceanalyze.cli.options import Capacity, Ignore, Lang, Quiet, Select, StepMarker, Top, Verbose, listed
+from traceanalyze.cli.options import (
+    Capacity,
+    FormatOption,
+    Ignore,
+    Lang,
+    Output,
+    Quiet,
+    Select,
+    StepMarker,
+    Top,
+    Verbose,
+    listed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
-
-
-class Format(StrEnum):
-    """What the report is written as."""
-
-    CONSOLE = "console"
-    JSON = "json"
-    XLSX = "xlsx"
-    CSV = "csv"
-    PARQUET = "parquet"
-    HTML = "html"
-    MARKDOWN = "markdown"
 
 
 class FailOn(StrEnum):
@@ -47,18 +47,8 @@ def postmortem(
         ),
     ],
     *,
-    format_: Annotated[
-        Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE|DIR/",
-            help="Write to FILE (.html, .xlsx, .md, .json, .txt), or all tables into the folder DIR/ (CSV or Parquet).",
-        ),
-    ] = None,
+    format_: FormatOption = None,
+    output: Output = None,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to look at: 5, 0,3-5, 2:.")] = None,
     ranks: Annotated[
         str | None, typer.Option(metavar="LIST", help="Ranks to look at, each in detail: 0,3-7. Default: all.")

@@ -10,10 +10,11 @@ import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses.analyze import idle_causes
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.exclusive import exclusive_time
 from traceanalyze.analyses.host_only import host_split
 from traceanalyze.analyses.module_places import module_places
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.partition import partition
 from traceanalyze.analyses.phase_ranges import PhaseRanges
 from traceanalyze.analyses.phases import event_phases

@@ -22,7 +22,7 @@ from traceanalyze.rules.waiting import without_waiting
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from traceanalyze.analyses.context import Options
+    from traceanalyze.analyses.options import Options
     from traceanalyze.cluster.results import RankSummary
     from traceanalyze.gate.samples import RankSample, Sample
     from traceanalyze.gate.timings import Values

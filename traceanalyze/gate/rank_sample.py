@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.context import Options
+    from traceanalyze.analyses.options import Options
     from traceanalyze.analyses.results import Steps
     from traceanalyze.gate.findings import Counted
     from traceanalyze.gate.rank_steps import RankSteps

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.context import Options
+    from traceanalyze.analyses.options import Options
     from traceanalyze.analyses.results import Steps
     from traceanalyze.compare.side import Side
     from traceanalyze.model.trace import Trace

@@ -18,7 +18,7 @@ from tests.simulate.workload import Device, Fault, Model, Ranks, Script, Workloa
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.context import Filter, Options
+from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.locales import texts
 from traceanalyze.readers.ascend import comm_tables
 from traceanalyze.report.console import render
@@ -115,6 +115,29 @@ def test_ranks_of_a_database_may_be_numbers(tmp_path: Path) -> None:
         )
         base.commit()
     assert load(home).vendor_collectives == before
+
+
+@pytest.mark.parametrize("key", ["Transit Size(MB)", "Transit Time(ms)"])
+def test_a_pair_whose_number_cannot_be_read_is_counted_and_is_no_pair_of_0(tmp_path: Path, key: str) -> None:
+    sound = load(written(tmp_path / "sound")).vendor_collectives
+    home = written(tmp_path / "damaged")
+
+    def damage(table: Any) -> Any:
+        for step in table.values():
+            for kind in step.values():
+                for name, pairs in kind.items():
+                    if "-total@" in name:
+                        next(iter(pairs.values()))[key] = "?"
+                        return table
+        raise AssertionError
+
+    change(home, "communication_matrix.json", damage)
+    trace = load(home)
+    assert sound is not None
+    assert trace.vendor_collectives is not None
+    assert sum(link.time for link in trace.vendor_collectives.links) < sum(link.time for link in sound.links)
+    assert all(link.bytes > 0 and link.time > 0 for link in trace.vendor_collectives.links)
+    assert "communication_matrix.json: 1 row(s) without a readable size or time were left out" in trace.read.notes
 
 
 def test_another_duration_is_told_with_both_numbers(tmp_path: Path) -> None:

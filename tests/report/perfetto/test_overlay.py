@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Cause, DeviceClass

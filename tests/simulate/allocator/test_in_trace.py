@@ -16,7 +16,8 @@ from tests.simulate.workload import MS, US, Device, Host, Model, Script, Workloa
 from tests.simulate.writers.kineto import BASE, write
 from traceanalyze.analyses.allocator.analyze import analyze_snapshot
 from traceanalyze.analyses.allocator.in_trace import in_trace
-from traceanalyze.analyses.context import Context, Options
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.snapshot import read_snapshot

@@ -28,6 +28,7 @@ NOTES = {
     "no_profiler_info": "profiler_info.json is missing: the profiler's options are not known, nor perhaps the rank",
     "no_metadata": ("profiler_metadata.json is missing: process groups and settings of the environment are not known"),
     "unreadable_because": "{name} cannot be read ({reason}) and was left out",
+    "unreadable_rows": "{name}: {count} row(s) without a readable size or time were left out",
     "unreadable": "{name} cannot be read and was left out",
     "too_large": "{name} has {size} bytes, more than {most}: not compared with the timeline",
     "export_not_compared": "the other export was not compared: {reason}",

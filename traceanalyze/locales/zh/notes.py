@@ -23,6 +23,7 @@ NOTES = {
     "no_profiler_info": "缺少 profiler_info.json：不知道采集选项，可能也不知道 Rank",
     "no_metadata": "缺少 profiler_metadata.json：不知道通信域与环境变量",
     "unreadable_because": "无法读取 {name}（{reason}），已略过",
+    "unreadable_rows": "{name}：{count} 行的大小或时间无法读取，已略过",
     "unreadable": "无法读取 {name}，已略过",
     "too_large": "{name} 有 {size} 字节，超过 {most}：未与时间线核对",
     "export_not_compared": "未与另一种导出核对：{reason}",

@@ -41,8 +41,10 @@ def communication_tables(profile: Profile, about: About, notes: list[str]) -> Ve
     """
     found = {name: path for name in (TIMES, MATRIX) if (path := profile.table(name)) is not None}
     read = {name: value for name, path in found.items() if (value := _object_of(path, notes)) is not None}
-    collectives = tuple(_collectives(read.get(TIMES, {}), about))
-    links = _links(read.get(MATRIX, {}), about)
+    lost = {TIMES: 0, MATRIX: 0}
+    collectives = tuple(_collectives(read.get(TIMES, {}), about, lost))
+    links = _links(read.get(MATRIX, {}), about, lost)
+    notes.extend(lost_rows(lost))
     return VendorCollectives(TIMES, collectives, MATRIX, links) if collectives or links else None
 
 
@@ -76,7 +78,14 @@ def _values(value: object) -> Iterator[dict[str, Any]]:
         yield from (each for each in value.values() if isinstance(each, dict))
 
 
-def _collectives(found: dict[str, Any], about: About) -> Iterator[VendorCollective]:
+def lost_rows(lost: Mapping[str, int]) -> Iterator[str]:
+    """Notes on rows that could not be read, by where they stood."""
+    for name, count in lost.items():
+        if count:
+            yield f"{name}: {count:,} row(s) without a readable size or time were left out"
+
+
+def _collectives(found: dict[str, Any], about: About, lost: dict[str, int]) -> Iterator[VendorCollective]:
     for step, name, group, content in _entries(found):
         times = content.get("Communication Time Info")
         if not group or not isinstance(times, dict):
@@ -84,21 +93,23 @@ def _collectives(found: dict[str, Any], about: About) -> Iterator[VendorCollecti
         elapsed, transit, wait, idle = (
             scaled(times.get(f"{what} Time(ms)"), 10**6) for what in ("Elapse", "Transit", "Wait", "Idle")
         )
-        links = tuple(_moved(content.get("Communication Bandwidth Info")))
+        links = tuple(_moved(content.get("Communication Bandwidth Info"), lost))
         yield VendorCollective(name, group_label(name, group, about), step, elapsed, transit, wait, idle, links)
 
 
-def _moved(found: object) -> Iterator[tuple[str, int, int]]:
+def _moved(found: object, lost: dict[str, int]) -> Iterator[tuple[str, int, int]]:
     if not isinstance(found, dict):
         return
     for link, values in found.items():
         if link not in SUMS and isinstance(values, dict):
             size, time = scaled(values.get("Transit Size(MB)"), 10**6), scaled(values.get("Transit Time(ms)"), 10**6)
-            if size and size > 0:
-                yield str(link), size, time or 0
+            if size is None or time is None:
+                lost[TIMES] += 1
+            elif size > 0:
+                yield str(link), size, time
 
 
-def _links(found: dict[str, Any], about: About) -> tuple[VendorLink, ...]:
+def _links(found: dict[str, Any], about: About, lost: dict[str, int]) -> tuple[VendorLink, ...]:
     rows: list[MatrixRow] = []
     names: dict[str, str] = {}
     for _, name, group, pairs in _entries(found):
@@ -112,7 +123,10 @@ def _links(found: dict[str, Any], about: About) -> tuple[VendorLink, ...]:
             if total and source.isdecimal() and target.isdecimal():
                 size, time = (scaled(values.get(f"Transit {what}"), 10**6) for what in ("Size(MB)", "Time(ms)"))
                 link = str(values.get("Transport Type") or "")
-                rows.append(MatrixRow(total[1], group, int(source), int(target), link, size or 0, time or 0))
+                if size is None or time is None:
+                    lost[MATRIX] += 1
+                else:
+                    rows.append(MatrixRow(total[1], group, int(source), int(target), link, size, time))
     return summed(rows, names, about)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.errors import InputError
 from traceanalyze.model.vendor_collectives import VendorCollective, VendorCollectives
 from traceanalyze.readers.ascend.collective_names import group_label
-from traceanalyze.readers.ascend.comm_tables import SUMS, TOTAL, MatrixRow, scaled, summed
+from traceanalyze.readers.ascend.comm_tables import SUMS, TOTAL, MatrixRow, lost_rows, scaled, summed
 from traceanalyze.readers.ascend.db_file import open_database
 from traceanalyze.readers.ascend.tables import step_number
 
@@ -37,13 +37,15 @@ def communication_tables(path: Path, about: About, notes: list[str]) -> VendorCo
         about: What the profile says of itself; names groups.
         notes: Grows by what was left out.
     """
+    lost = {LINKS: 0, MATRIX: 0}
     try:
         with open_database(path) as database:
-            collectives, links = _collectives(database, about), _pairs(database, about)
+            collectives, links = _collectives(database, about, lost), _pairs(database, about, lost)
     except InputError as error:
         if str(error) not in notes:
             notes.append(str(error))
         return None
+    notes.extend(lost_rows({f"{path.name} {table}": count for table, count in lost.items()}))
     names = f"{path.name} {TIMES}", f"{path.name} {MATRIX}"
     return VendorCollectives(names[0], collectives, names[1], links) if collectives or links else None
 
@@ -60,12 +62,17 @@ def _rows(database: Database, table: str, columns: Sequence[str]) -> list[tuple[
     ]
 
 
-def _collectives(database: Database, about: About) -> tuple[VendorCollective, ...]:
+def _collectives(database: Database, about: About, lost: dict[str, int]) -> tuple[VendorCollective, ...]:
     moved: dict[tuple[object, ...], dict[str, tuple[int, int]]] = {}
     for *key, link, size, time in _rows(database, LINKS, _LINKS):
         # One row a size of packet, each with the sums of its link.
-        if link not in SUMS and (bytes_moved := scaled(size, _MS)):
-            moved.setdefault(tuple(key), {})[str(link or "")] = bytes_moved, scaled(time, _MS) or 0
+        numbers = scaled(size, _MS), scaled(time, _MS)
+        if link in SUMS or numbers[0] == 0:
+            continue
+        if numbers[0] is None or numbers[1] is None:
+            lost[LINKS] += 1
+        else:
+            moved.setdefault(tuple(key), {})[str(link or "")] = numbers[0], numbers[1]
     found = []
     for name, group, step, *times in _rows(database, TIMES, _TIMES):
         links = tuple((link, *sizes) for link, sizes in moved.get((name, group, step), {}).items())
@@ -76,7 +83,7 @@ def _collectives(database: Database, about: About) -> tuple[VendorCollective, ..
     return tuple(found)
 
 
-def _pairs(database: Database, about: About) -> tuple[VendorLink, ...]:
+def _pairs(database: Database, about: About, lost: dict[str, int]) -> tuple[VendorLink, ...]:
     rows: list[MatrixRow] = []
     names: dict[str, str] = {}
     for kind, group, source, target, link, size, time, op in _rows(database, MATRIX, _MATRIX):
@@ -85,6 +92,10 @@ def _pairs(database: Database, about: About) -> tuple[VendorLink, ...]:
         total = TOTAL.match(str(kind or ""))
         ends = str(source), str(target)  # Rank 0 may be a number.
         if total and all(map(str.isdecimal, ends)):
-            numbers = scaled(size, _MS) or 0, scaled(time, _MS) or 0
-            rows.append(MatrixRow(total[1], str(group or ""), int(ends[0]), int(ends[1]), str(link or ""), *numbers))
+            moved, spent = scaled(size, _MS), scaled(time, _MS)
+            if moved is None or spent is None:
+                lost[MATRIX] += 1
+                continue
+            pair = int(ends[0]), int(ends[1])
+            rows.append(MatrixRow(total[1], str(group or ""), *pair, str(link or ""), moved, spent))
     return summed(rows, names, about)
