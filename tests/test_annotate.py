@@ -12,7 +12,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from traceanalyze.api.perfetto import annotate
+from traceanalyze.api.perfetto import annotate, annotated
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.report.json import render
@@ -186,6 +186,62 @@ def test_ranks_become_one_file_in_which_no_process_is_shared(tmp_path):
     titles = {e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert {"rank 0 · traceanalyze", "rank 1 · traceanalyze", "rank 0 · 100", "rank 1 · 100"} <= titles
     assert any(note.startswith("Ranks in one file: 2") for note in notes)
+
+
+def late_ranks(folder):
+    """In each of four steps of 100 ms both compute, and meet in a collective of 5 ms: rank 1 after 60 ms, rank 0 after
+    30 ms. Rank 0 alone looks as if communication took long."""
+    folder.mkdir()
+    for rank, compute in enumerate((30_000, 60_000)):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        for step in range(4):
+            at = 1_000 + 100_000 * step
+            trace.step(step, at, 99_000)
+            trace.launch(at + 10, 5, at + 100, compute)
+            trace.launch(at + 20, 5, at + 100 + compute, 65_100 - compute, name="ncclKernel_AllReduce", stream=20)
+            trace.launch(at + 65_300, 5, at + 65_400, 30_000)
+        trace.write(folder / f"rank{rank}.json")
+    return folder
+
+
+def test_of_several_ranks_the_findings_drawn_are_those_that_analyze_tells(tmp_path):
+    folder = late_ranks(tmp_path / "run")
+
+    def found(paths):
+        notes = annotate(paths, tmp_path / "out.json", overlay_only=True)
+        titles = [e["args"]["name"] for e in drawn(tmp_path / "out.json") if e["name"] == "thread_name"]
+        return notes, sorted(title.split()[1].rstrip(":") for title in titles if title.startswith("finding "))
+
+    told = traceanalyze.analyze(folder)
+    every = [one for rank in told.ranks for one in rank.findings]
+    placed = [one.rule for one in every if one.intervals is not None]
+    assert "COM101" in found(folder / "rank0.json")[1]
+    notes, rules = found(folder)
+    assert "COM101" not in rules
+    assert rules == sorted(placed)
+    # What is about the ranks together has no place in any of them.
+    assert "RNK101" in [one.rule for one in told.run_findings]
+    count = len(every) - len(placed) + len(told.run_findings)
+    assert f"Findings without a place in time are not drawn: {count}" in notes
+
+
+def test_what_to_look_at_first_is_on_the_rank_that_the_others_wait_for(tmp_path):
+    """In both ranks the host lets the device wait, in rank 1 later and for longer; rank 0 waits for it."""
+    for rank, idle in enumerate((10_000, 30_000)):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        for step in range(4):
+            at = 1_000 + 100_000 * step
+            trace.step(step, at, 99_000)
+            trace.launch(at, 5, at + 10, 20_000)
+            trace.op("aten::mm", at + 20_000, idle)
+            late = at + 20_010 + idle
+            trace.launch(late - 5, 5, late, 20_000)
+            trace.launch(late, 5, late + 20_000, at + 90_000 - late - 20_000, name="ncclKernel_AllReduce", stream=20)
+        trace.write(tmp_path / f"rank{rank}.json")
+    start, end = annotated(tmp_path, tmp_path / "out.json").place
+    assert end - start == pytest.approx(2 * 30_000_000, rel=0.01)
 
 
 def test_ranks_whose_files_count_from_different_zeros_are_put_on_one_clock(tmp_path):

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -270,6 +271,41 @@ def test_the_trace_tells_the_device_s_memory(run: Path, tmp_path: Path) -> None:
     assert "near_limit" not in traceanalyze.memory(tmp_path, capacity="80GiB").tables["memory_findings"].column(
         "memory_finding"
     )
+
+
+def test_in_an_archive_a_snapshot_is_found_beside_the_trace(run: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
+        for file in sorted(run.iterdir()):
+            archive.write(file, f"run/{file.name}")
+    packed = memory_reports([str(tmp_path)])
+    assert [one.verdict for one in packed] == [one.verdict for one in memory_reports([str(run)])]
+    assert [one.verdict for one in memory_reports([str(tmp_path / "run.zip")])] == [one.verdict for one in packed]
+    told = traceanalyze.analyze(tmp_path / "run.zip")
+    assert [one.key for one in told.notes] == ["snapshot_used"]
+    fates = traceanalyze.postmortem(tmp_path / "run.zip").tables["run_files"].to_pandas()
+    assert set(fates["fate"]) == {"fate_used"}
+    assert set(fates["file_kind"]) == {"file_trace", "file_snapshot"}
+
+
+def test_a_damaged_snapshot_in_an_archive_is_named(run: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "run.zip", "w") as archive:
+        for file in sorted(run.iterdir()):
+            content = file.read_bytes()
+            archive.writestr(file.name, content[:500] if "pickle" in file.name else content)
+    files = traceanalyze.postmortem(tmp_path / "run.zip").tables["run_files"].to_pandas()
+    (row,) = [row for _, row in files.iterrows() if row["fate"] == "fate_left_out"]
+    assert (row["file_kind"], ".pickle" in row["path"], bool(row["why"])) == ("file_snapshot", True, True)
+
+
+def test_in_a_linked_folder_a_snapshot_is_found_once(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run, tmp_path / "there" / "run")
+    (tmp_path / "here").mkdir()
+    for name in ("first", "again"):
+        (tmp_path / "here" / name).symlink_to(tmp_path / "there" / "run")
+    (tmp_path / "there" / "run" / "round").symlink_to(tmp_path / "there")
+    assert len(memory_reports([str(tmp_path / "here")])) == 1
+    told = traceanalyze.analyze(tmp_path / "here")
+    assert [one.key for one in told.notes] == ["snapshot_used"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes of that kind")

@@ -10,7 +10,7 @@ from typer.main import get_command
 
 import traceanalyze
 from tests.report.make import analysis
-from traceanalyze.cli.main import app
+from traceanalyze.cli.app import app
 from traceanalyze.gate.budget import read_budget
 from traceanalyze.gate.definitions import METRICS
 from traceanalyze.locales import texts

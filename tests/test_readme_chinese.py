@@ -9,20 +9,60 @@ import pytest
 from typer.main import get_command
 
 import traceanalyze
-from traceanalyze.cli.main import app
+from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.console.compare import render as render_compare
+from traceanalyze.report.gate.console import render as render_gate
 
 ROOT = Path(__file__).parents[1]
 ENGLISH = (ROOT / "README.md").read_text(encoding="utf-8")
 CHINESE = (ROOT / "README.zh-CN.md").read_text(encoding="utf-8")
 PAGE = Style(width=80)
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def commands(readme):
-    blocks = re.findall(r"^```(\w*)\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-    return [line.split("#")[0].strip() for language, block in blocks if not language for line in block.splitlines()]
+    lines = [line for language, block in FENCED.findall(readme) if not language for line in block.splitlines()]
+    return [line.split("#")[0].strip() for line in lines]
+
+
+def same_in_english(text):
+    return text.replace(" --lang zh", "")
+
+
+SECTIONS = [re.split("^## ", readme, flags=re.MULTILINE) for readme in (ENGLISH, CHINESE)]
+EACH_SECTION = pytest.mark.parametrize(
+    ("english", "chinese"),
+    [pytest.param(ours, theirs, id=ours.splitlines()[0]) for ours, theirs in zip(*SECTIONS, strict=False)],
+)
+
+
+def code(section):
+    """Languages and lines of the blocks that are neither commands nor samples; comments are left out."""
+    return [
+        (language, [line.rstrip() for line in re.sub(r" *#.*", "", block).splitlines() if line.strip()])
+        for language, block in FENCED.findall(section)
+        if language not in ("", "text")
+    ]
+
+
+def samples(section):
+    return [block.splitlines()[0] for language, block in FENCED.findall(section) if language == "text"]
+
+
+def names(section):
+    """What stands in backticks, outside blocks of code."""
+    found = re.findall("`[^`]+`", FENCED.sub("", section))
+    return {same_in_english(re.sub(r"\s+", " ", name)) for name in found}
+
+
+def rows(section):
+    return [line for line in FENCED.sub("", section).splitlines() if line.startswith("|")]
+
+
+def points(section):
+    return [line for line in FENCED.sub("", section).splitlines() if line.startswith("- ")]
 
 
 def options():
@@ -43,6 +83,42 @@ def sample(pattern):
 def test_the_readmes_lead_to_each_other():
     assert "(README.zh-CN.md)" in ENGLISH.partition("\n## ")[0]
     assert "(README.md)" in CHINESE.partition("\n## ")[0]
+
+
+def test_there_are_as_many_sections_as_in_the_english_readme():
+    assert len(SECTIONS[1]) == len(SECTIONS[0])
+
+
+@EACH_SECTION
+def test_a_section_has_the_commands_of_the_english_one_in_their_order(english, chinese):
+    wanted = [same_in_english(command) for command in commands(english)]
+    found = [same_in_english(command) for command in commands(chinese)]
+    assert [command for command in found if command in wanted] == wanted
+
+
+@EACH_SECTION
+def test_a_section_has_the_code_of_the_english_one(english, chinese):
+    assert code(chinese) == code(english)
+
+
+@EACH_SECTION
+def test_a_section_has_the_samples_of_the_english_one_in_chinese(english, chinese):
+    assert samples(chinese) == [f"{command} --lang zh" for command in samples(english)]
+
+
+@EACH_SECTION
+def test_a_section_names_everything_that_the_english_one_names(english, chinese):
+    assert names(english) - names(chinese) == set()
+
+
+@EACH_SECTION
+def test_tables_of_a_section_have_the_rows_of_the_english_ones(english, chinese):
+    assert len(rows(chinese)) == len(rows(english))
+
+
+@EACH_SECTION
+def test_a_section_has_the_points_of_the_english_one_or_more(english, chinese):
+    assert len(points(chinese)) >= len(points(english))
 
 
 def test_the_commands_to_start_with_are_those_of_the_english_readme():
@@ -74,7 +150,8 @@ def test_every_option_in_the_table_of_a_command_exists(command, heading, least):
 
 
 def test_links_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)", CHINESE):
+    assert re.findall(r"\]\((https:[^)]+)", CHINESE) == re.findall(r"\]\((https:[^)]+)", ENGLISH)
+    for target in re.findall(r"\]\((?!https:)([^)#]+)", CHINESE):
         assert (ROOT / target).is_file(), target
     for anchor in re.findall(r"README\.md#([\w-]+)", CHINESE):
         headings = re.findall(r"^#+ (.+)$", ENGLISH, re.MULTILINE)
@@ -104,3 +181,8 @@ def test_the_sample_of_postmortem_is_what_the_tool_prints():
 def test_the_sample_of_memory_is_what_the_tool_prints():
     found = sample(r"memory (\S+)")
     assert found[2] == render(traceanalyze.memory(ROOT / found[1]), texts("zh"), PAGE)
+
+
+def test_the_sample_of_the_gate_is_what_the_tool_prints():
+    found = sample(r"gate (\S+) --baseline (\S+)")
+    assert found[3] == render_gate(traceanalyze.gate(ROOT / found[1], ROOT / found[2]), texts("zh"), PAGE)

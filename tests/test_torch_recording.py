@@ -17,6 +17,8 @@ from traceanalyze.analyses.results import HostSplit
 from traceanalyze.model.vocabulary import Mode
 
 SCRIPT = Path(__file__).parent / "make_samples" / "record_cpu.py"
+TRAINING = Path(__file__).parent / "ladder" / "train.py"
+SMALL = {"steps": 8, "threads": 1, "merges": 2, "layers": 2, "width": 32, "heads": 2, "length": 64, "vocabulary": 256}
 
 
 @pytest.fixture(scope="module")
@@ -51,4 +53,25 @@ def test_a_slow_loader_is_seen(recordings: Path) -> None:
     host = analyze_trace(trace, Options()).host
     assert isinstance(host, HostSplit)
     assert (host.data_loading >= 16_000_000).all()
+    first = report.ranks[0].findings[0]
+    assert (first.rule, first.sentence) == ("DAT101", "host_single")
+    assert first.saving >= 15_000_000
     assert report.tables
+
+
+def told(folder: Path, *switches: str) -> dict[str, int]:
+    """Rules and their savings in a training recorded on the host."""
+    sizes = (word for name, value in SMALL.items() for word in (f"--{name}", str(value)))
+    recorder = [sys.executable, "-m", "traceanalyze", "record", "-o", str(folder), "--wait", "2", "--warmup", "1"]
+    command = [*recorder, "--", str(TRAINING), "--device", "cpu", *sizes, *switches]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run(command, check=True, capture_output=True, env=environment, timeout=120)
+    (rank,) = traceanalyze.analyze(folder).ranks
+    return {one.rule: one.saving for one in rank.findings if one.saving}
+
+
+def test_causes_on_the_host_are_named_and_gone_once_mended(recordings: Path, tmp_path: Path) -> None:
+    before = told(tmp_path / "before")
+    after = told(tmp_path / "after", "--optimizer", "fused", "--sdpa")
+    assert {"HST111", "KRN104"} <= set(before)
+    assert set(after).isdisjoint({"HST111", "KRN104"})

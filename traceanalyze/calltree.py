@@ -8,19 +8,19 @@ So in the tree children lie inside their parents, siblings do not overlap, and a
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze import native
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tree:
     """Events in tree order, one thread after another, parents before children; the subtree of i is [i, stop[i])."""
 
@@ -42,7 +42,7 @@ class Tree:
         return len(self.order)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spans:
     """Events to nest: times int64 ns, `track` int32 from 0; of equal intervals the lower `rank` is the outer one."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from traceanalyze.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unit:
     """A unit of time and the decimals shown with it."""
 

@@ -10,7 +10,8 @@ import pytest
 
 import traceanalyze
 from tests.cli.conftest import training_loop
-from traceanalyze.cli.main import meant_command, with_default_command
+from traceanalyze.cli.app import app
+from traceanalyze.cli.main import COMMANDS, meant_command, plain, with_default_command
 
 
 def test_a_path_is_short_for_analyze(run, sample):
@@ -35,6 +36,36 @@ def test_a_path_is_short_for_analyze(run, sample):
 )
 def test_the_default_command(given, meant):
     assert with_default_command(given) == meant
+
+
+def test_every_command_is_known_before_the_app_is_imported():
+    assert {each.name for each in (*app.registered_commands, *app.registered_groups)} == COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (["a.json"], (["a.json"], set())),
+        (["a.json", "folder/"], (["a.json", "folder/"], set())),
+        (["a.json", "-v"], (["a.json"], {"verbose"})),
+        (["--quiet", "a.json", "-v", "b.json"], (["a.json", "b.json"], {"quiet", "verbose"})),
+        (["-v"], None),
+        (["a.json", "--top", "3"], None),
+        (["a.json", "-qv"], None),
+        (["-"], None),
+        (["rule", "HST101"], None),
+        ([], None),
+    ],
+)
+def test_plain_commands_are_made_out_without_typer(given, meant):
+    assert plain(given) == meant
+
+
+@pytest.mark.parametrize("flags", [["-q"], ["-v"], ["--quiet", "--verbose"]])
+def test_flags_mean_the_same_to_both_readers_of_options(run, sample, flags):
+    short, full = run(*flags, sample), run("analyze", *flags, sample)
+    assert short == full
+    assert short.code == 0
 
 
 def test_version(run):

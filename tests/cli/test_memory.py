@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import Loop, train
-from traceanalyze.cli.main import app, with_default_command
+from traceanalyze.cli.app import app
+from traceanalyze.cli.main import with_default_command
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from traceanalyze.cli.main import app
+from traceanalyze.cli.app import app
 from traceanalyze.readers.scan import native
 
 SAMPLE = str(Path(__file__).parents[2] / "sample_traces" / "gpu_healthy")

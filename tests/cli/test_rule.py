@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from wcwidth import wcswidth
 
-from traceanalyze.cli.main import app
+from traceanalyze.cli.app import app
 from traceanalyze.rules.registry import every_rule
 
 SAMPLE = str(Path(__file__).parents[2] / "sample_traces" / "gpu_data_loading")
@@ -31,6 +33,11 @@ def test_a_rule_is_explained(name):
         assert part in text
 
 
+def test_rules_that_judge_programs_without_a_device_say_so():
+    assert "; on cuda, ascend, cpu\n" in run("rule", "DAT101").stdout
+    assert "; on cuda, ascend\n" in run("rule", "HST101").stdout
+
+
 def test_explanations_fit_the_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     what = run("rule", "DAT101").stdout.partition("\nReferences")[0]
@@ -40,6 +47,31 @@ def test_explanations_fit_the_terminal(monkeypatch):
 
 def test_a_family_is_explained_rule_by_rule():
     assert run("rule", "SYN").stdout.count("What it finds") == sum(each.family == "SYN" for each in every_rule())
+
+
+def test_a_rule_is_explained_in_chinese(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run("rule", "DAT103", "--lang", "zh").stdout
+    assert text.startswith("DAT103 pinning-in-loop: 在训练循环中锁页\n")
+    for part in ("\n发现什么\n    ", "\n如何测量\n", "\n概况\n    置信度高；", "\n建议\n    → "):
+        assert part in text
+    assert max(map(wcswidth, text.splitlines())) <= 80
+    assert not re.search("[\u4e00-\u9fff] [\u4e00-\u9fff]", text)
+    assert "What it finds" not in text
+
+
+def test_documents_are_read_only_for_the_family_and_language_asked_for(run_process):
+    code = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+    code += "from traceanalyze.cli.main import main; main()"
+
+    def read(*arguments):
+        loaded = run_process(*arguments, code=code).stderr.split()
+        return {name.rpartition(".")[2] for name in loaded if ".rule_docs." in name}
+
+    assert read("rule", "DAT103", "SYN101") == set()
+    assert read("rule", "--all", "--lang", "zh") == set()
+    assert read("rule", "DAT103", "--lang", "zh") == {"data"}
+    assert read("rule", "DAT101", "--lang", "zh") == {"data", "sources"}
 
 
 @pytest.mark.parametrize("arguments", [["rule"], ["rule", "--all", "DAT101"], ["rule", "nonsense"]])

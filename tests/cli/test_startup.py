@@ -31,6 +31,17 @@ def test_an_analysis_needs_no_pandas_and_no_rich(run_process, sample):
     assert loaded & {"pandas", "rich", "xlsxwriter", "torch"} == set()
 
 
+def test_paths_alone_need_no_reader_of_options(run_process, sample):
+    loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample)
+    assert loaded & {"typer", "click", "pydantic"} == set()
+
+
+def test_an_analysis_needs_no_masked_arrays(run_process, sample):
+    code = "import sys, atexit; atexit.register(lambda: print('numpy.ma' in sys.modules, file=sys.stderr))"
+    result = run_process(sample, code=f"{code}; from traceanalyze.cli.main import main; main()")
+    assert result.stderr == "False\n"
+
+
 def test_a_json_report_needs_no_table_printer(run_process, sample):
     loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample, "--format", "json")
     assert "prettytable" not in loaded

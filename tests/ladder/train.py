@@ -1,7 +1,7 @@
 """Trains a small GPT-2 on random text; every switch is a rung of the ladder: `python tests/ladder/train.py --help`.
 
 Without a switch it is the baseline, with every fault that the ladder removes. The last line printed is JSON: the median
-step in milliseconds, and the peak of device memory where there is a device.
+step in milliseconds, its samples, and the peak of device memory where there is a device.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ def main() -> None:
         torch.set_num_threads(chosen.threads)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = chosen.precision == "tf32"
     times = train(chosen)
-    found: dict[str, float] = {"step_ms": 1e3 * statistics.median(times[UNTIMED:] or times)}
+    found: dict[str, float] = {
+        "step_ms": 1e3 * statistics.median(times[UNTIMED:] or times),
+        "samples": chosen.batch * chosen.accumulate,
+    }
     if chosen.device.startswith("cuda"):
         found["peak_bytes"] = torch.cuda.max_memory_allocated()
     print(json.dumps(found))

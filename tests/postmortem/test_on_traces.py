@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import traceanalyze
 from tests.postmortem.test_runs import causes, rows, said
 
@@ -38,6 +40,14 @@ def test_an_absent_rank_is_waited_for(shared_traces):
     assert first["share"] > 0.6
     assert "waiting for ranks that were not recorded. " in said(report)
     assert "for rank 5 of the group" in said(report)
+
+
+def test_both_commands_tell_the_same_wait(shared_traces):
+    folder = shared_traces / "ascend/msinsight_2rank_torch/text/level1"
+    (told,) = [one for one in traceanalyze.analyze(folder).verdict if one.key == "waited_for_absent"]
+    amounts = {name: value for name, _, value in told.values}
+    first = rows(traceanalyze.postmortem(folder))[0]
+    assert (amounts["wait"], amounts["share"]) == (first["gain_ns"], pytest.approx(first["share"]))
 
 
 def test_one_rank_alone_tells_that_it_waits(shared_traces):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.postmortem.make import MS, finding, rank, recording
 from traceanalyze.postmortem.synthesize import synthesize
 from traceanalyze.postmortem.waiting import DRAWS, WAITING
@@ -53,11 +55,18 @@ def test_uneven_work_is_why_a_rank_is_late():
     assert (first.finding.rule, second.finding.rule, second.part_of) == ("RNK101", "RNK102", 0)
 
 
-def test_waiting_is_communication_that_nothing_hides():
-    waiting = finding("", 30, draws=DRAWS)
-    waiting = type(waiting)(
-        **{name: getattr(waiting, name) for name in waiting.__slots__} | {"slug": WAITING, "sentence": "absent"}
-    )
-    ranks = [rank(str(number), finding("COM101", 20, draws=DRAWS), own=100) for number in range(2)]
-    first, second = causes(*ranks, of_run=[waiting])
+def _waiting_for_an_absent_rank(saving):
+    told = finding("", saving, draws=DRAWS)
+    return replace(told, slug=WAITING, sentence="absent")
+
+
+def test_of_a_rank_alone_waiting_is_communication_that_nothing_hides():
+    alone = rank("0", finding("COM101", 20, draws=DRAWS), own=100)
+    first, second = causes(alone, of_run=[_waiting_for_an_absent_rank(30)])
     assert (first.finding.slug, second.finding.rule, second.part_of) == (WAITING, "COM101", 0)
+
+
+def test_what_is_said_about_ranks_side_by_side_does_not_include_their_waiting():
+    ranks = [rank(str(number), finding("COM101", 20, draws=DRAWS), own=100) for number in range(2)]
+    first, second = causes(*ranks, of_run=[_waiting_for_an_absent_rank(30)])
+    assert (first.finding.slug, second.finding.rule, second.part_of) == (WAITING, "COM101", None)

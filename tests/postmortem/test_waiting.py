@@ -8,9 +8,10 @@ import pytest
 
 from tests.cluster.make import ints, rank
 from tests.postmortem.make import finding
+from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.cluster.compare import compare_ranks
 from traceanalyze.cluster.results import Group
-from traceanalyze.postmortem.waiting import DRAWS, cost_of, own_times, waiting, waits, waits_by_step
+from traceanalyze.postmortem.waiting import DRAWS, cost_of, waiting
 
 MS = 1_000_000
 STEPS = ("ProfilerStep#1", "ProfilerStep#2")
@@ -38,14 +39,15 @@ def trio():
 
 def test_waiting_is_the_exposed_time_beyond_the_shortest_on_any_rank(trio):
     cluster = compare_ranks(trio)
-    assert waits_by_step(cluster).tolist() == [[35 * MS, 25 * MS], [25 * MS, 0], [0, 25 * MS]]
-    assert waits(cluster).tolist() == [30 * MS, 12.5 * MS, 12.5 * MS]
-    assert own_times(cluster) == (70 * MS, 87.5 * MS, 87.5 * MS)
+    assert cluster.exposed_waits.by_step.tolist() == [[35 * MS, 25 * MS], [25 * MS, 0], [0, 25 * MS]]
+    assert cluster.exposed_waits.mean.tolist() == [30 * MS, 12.5 * MS, 12.5 * MS]
+    assert not cluster.exposed_waits.bound
+    assert cluster.own_time == (70 * MS, 87.5 * MS, 87.5 * MS)
 
 
 def test_what_compute_hides_is_no_waiting(trio):
     hidden = replace(trio[0], collectives=replace(trio[0].collectives, exposed=ints([15 * MS, 30 * MS])))
-    assert waits_by_step(compare_ranks([hidden, *trio[1:]]))[0].tolist() == [10 * MS, 25 * MS]
+    assert compare_ranks([hidden, *trio[1:]]).exposed_waits.by_step[0].tolist() == [10 * MS, 25 * MS]
 
 
 def test_the_gain_is_the_mean_without_what_even_ranks_would_wait(trio):
@@ -71,8 +73,8 @@ def test_with_a_rank_missing_all_of_the_waiting_may_be_for_it(trio):
 
 def test_without_collectives_nothing_is_known():
     cluster = compare_ranks([rank(number, length=100 * MS) for number in range(2)])
-    assert waits(cluster) is None
-    assert own_times(cluster) == (None, None)
+    assert cluster.exposed_waits == NotMeasured("no_matched_collectives")
+    assert cluster.own_time == (None, None)
     assert waiting(cluster) is None
 
 

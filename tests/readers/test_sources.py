@@ -301,6 +301,28 @@ def test_what_this_tool_left_beside_recordings_is_no_remark(tmp_path):
     assert [name for name in expand([str(tmp_path)]).ignored if name.endswith(")")] == ["other.json (json)"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "ignored"),
+    [
+        ("run.json", '{"schema": "traceanalyze.run/1", "rank": 0, "files": []}', "run.json"),
+        ("run_rank3.json", '{"schema": "traceanalyze.run/1", "rank": 3, "files": []}', "run_rank3.json"),
+        ("run.json", '{"schema": "traceanal', "run.json (no JSON: damaged or cut short)"),
+        ("run.json", "garbage", "run.json (no JSON: damaged or cut short)"),
+        ("run.json", '{"schema": "traceanalyze.run/1", "rank": 0}', "run.json (lists no files)"),
+        ("run_rank3.json", '{"of": "another program"}', "run_rank3.json (json)"),
+    ],
+)
+def test_the_list_of_a_recording_is_told_only_where_it_cannot_be_read(tmp_path, name, text, ignored):
+    (tmp_path / "trace.json").write_text('{"traceEvents": [{"ph": "X"}]}')
+    (tmp_path / name).write_text(text)
+    assert expand([str(tmp_path)]).ignored == (ignored,)
+
+
+def test_a_trace_may_be_called_as_such_a_list(tmp_path):
+    (tmp_path / "run_rank3.json").write_text('{"traceEvents": [{"ph": "X"}]}')
+    assert [source.path for source in expand([str(tmp_path)]).sources] == [str(tmp_path / "run_rank3.json")]
+
+
 def test_a_survey_may_find_nothing_and_names_what_there_is(tmp_path):
     (tmp_path / "notes.txt").write_text("lr 1e-4")
     (tmp_path / "list.json").write_text('{"a": 1}')

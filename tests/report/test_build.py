@@ -148,9 +148,9 @@ def test_several_ranks_are_compared_and_the_slowest_is_shown():
 
 def test_even_ranks_are_called_even():
     report = report_of(*(analysis(rank=rank, times=(100.0,)) for rank in range(2)))
-    assert sentences(report)[0] == "All 2 ranks are equally fast: mean step 100.0 ms."
+    assert sentences(report)[0] == "The 2 ranks are equally fast: mean step 100.0 ms."
     report = report_of(*(analysis(rank=rank, times=(100.0 + rank,)) for rank in range(2)))
-    assert sentences(report)[0] == "All 2 ranks are equally fast: mean steps from 100.0 ms to 101.0 ms."
+    assert sentences(report)[0] == "The 2 ranks are equally fast: mean steps from 100.0 ms to 101.0 ms."
 
 
 def test_sync_points_that_drain_the_device_are_named():

@@ -119,6 +119,23 @@ def test_processes_of_their_own_change_nothing(report, monkeypatch):
     assert as_json((other,), texts()) == as_json((report,), texts())
 
 
+def test_a_column_that_no_row_tells_is_named_with_the_reason_and_no_cell_is_explained_that_is_not_there(tmp_path):
+    """Two steps are too few to call a rank a straggler."""
+    for rank, compute in enumerate((3_000, 5_000)):
+        made = TraceBuilder()
+        made.header = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2}}
+        for step in range(2):
+            at = 1_000 + 10_000 * step
+            made.step(step, at, 9_000)
+            made.launch(at, 5, at + 10, compute)
+            made.launch(at + 10, 5, at + 20 + compute, 6_000 - compute, name="ncclKernel_AllReduce", stream=20)
+        made.write(tmp_path / f"rank{rank}.json")
+    said = render(traceanalyze.analyze(tmp_path), texts(), Style(width=100))
+    (table,) = [part for part in said.split("\n\n") if part.startswith("Who waits for whom")]
+    assert "straggler: not measured: needs at least 3 steps that all ranks recorded completely" in table
+    assert "n/m" not in table
+
+
 def test_ranks_without_collectives_have_no_waits_and_not_zero(tmp_path):
     for rank in (0, 1):
         made = TraceBuilder()

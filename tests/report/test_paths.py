@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.report.paths import told_apart
+from traceanalyze.report.paths import common_folder, told_apart
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,21 @@ from traceanalyze.report.paths import told_apart
 )
 def test_names_tell_files_apart(first, second, names):
     assert told_apart(first, second) == names
+
+
+@pytest.mark.parametrize(
+    ("paths", "folder"),
+    [
+        (["/a/b/x.json", "/a/b/y.json"], "/a/b/"),
+        (["/a/b/x.json", "/a/c/d/y.json"], "/a/"),
+        (["/x.json", "/y.json"], "/"),
+        (["a/x.json", "b/y.json"], ""),
+        # A folder is not its beginning.
+        (["run/ab/x", "run/a/x"], "run/"),
+        (["/a/run.zip!one/x.json", "/a/run.zip!one/y.json"], "/a/run.zip!one/"),
+        (["/a/b/x.json"], ""),
+        ([], ""),
+    ],
+)
+def test_the_folder_that_all_files_lie_in(paths, folder):
+    assert common_folder(paths) == folder

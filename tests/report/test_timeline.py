@@ -115,13 +115,13 @@ def test_tables_about_all_ranks_lead_to_the_pictures_of_a_rank(two_ranks):
     causes = Table("extra", columns, ((found.rule, 1),))
     words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
     html = render([replace(two_ranks, summary=(causes, *two_ranks.summary))], words)
-    at = f"run-{two_ranks.focus[0]}-at-0"
-    assert html.count(f'<a href="#{at}">COM101 communication that nothing hides · rank 0</a>') == 1
+    at, rank = f"run-{two_ranks.focus[0]}-at-0", two_ranks.ranks[two_ranks.focus[0]].rank
+    assert html.count(f'<a href="#{at}">COM101 communication that nothing hides · rank {rank}</a>') == 1
     assert html.count(f'id="{at}"') == 1
     # A report whose rank has no table of findings shows the picture there and then.
     alone = [replace(rank, tables=rank.tables[:1]) for rank in two_ranks.ranks]
     html = render([replace(two_ranks, summary=(causes,), ranks=tuple(alone))], words)
-    assert html.index('id="run-extra"') < html.index(f'id="{at}"') < html.index('id="run-0-split"')
+    assert html.index('id="run-extra"') < html.index(f'id="{at}"') < html.index(f'id="run-{two_ranks.focus[0]}-split"')
 
 
 def rectangles(figure):

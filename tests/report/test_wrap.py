@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from wcwidth import wcswidth
 
 from traceanalyze.report.console.style import Style
-from traceanalyze.report.console.wrap import filled, padded
+from traceanalyze.report.console.wrap import filled, joined, padded
 
 CHINESE = (
     "设备每步等待 Host 准备并下发任务 1.234 ms（占单步 58 %），主要在 aten::_local_scalar_dense 附近；其余 6 步正常。"
@@ -64,3 +64,16 @@ def test_indents_count_in_columns():
 def test_padding_counts_in_columns():
     assert padded("基准", 6) + "|" == "基准  |"
     assert padded("base", 6) + "|" == "base  |"
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        (["in the training", "loop itself"], "in the training loop itself"),
+        (["设备在", "空闲"], "设备在空闲"),
+        (["拷贝到设备，", "`pin_memory`", "（见下）", "之后"], "拷贝到设备，`pin_memory`（见下）之后"),
+        (["等待 Host", "下发", "Kernel"], "等待 Host 下发 Kernel"),
+    ],
+)
+def test_lines_of_a_paragraph_are_joined_as_their_language_is_written(lines, text):
+    assert joined(lines) == text

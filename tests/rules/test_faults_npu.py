@@ -12,7 +12,7 @@ from tests.simulate.healthy import HEALTHY, LIGHT, SLOW_LOG, SLOW_WAKE, TWO, on_
 from tests.simulate.judge import judge
 from tests.simulate.simulate import simulate
 from tests.simulate.writers.ascend import write_ascend
-from traceanalyze.cli.main import app
+from traceanalyze.cli.app import app
 from traceanalyze.rules.finding import Severity
 
 if TYPE_CHECKING:

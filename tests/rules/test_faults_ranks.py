@@ -13,7 +13,7 @@ from tests.simulate.healthy import SHARDED, TWO, on_npu
 from tests.simulate.judge import judge
 from tests.simulate.simulate import simulate
 from tests.simulate.writers.kineto import write
-from traceanalyze.cli.main import app
+from traceanalyze.cli.app import app
 from traceanalyze.rules.finding import Severity
 
 if TYPE_CHECKING:

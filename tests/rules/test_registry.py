@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 import string
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.rules.config import RuleConfig, options_of, rule_config
@@ -95,10 +96,12 @@ def test_other_packages_add_rules(monkeypatch):
     assert ids(rules_of(module)) == ["XYZ101"]
 
     class Entry:
+        name, group = "other", plugins.RULES
+
         def load(self):
             return module
 
-    monkeypatch.setattr("traceanalyze.rules.registry.entry_points", lambda group: [Entry()])
+    monkeypatch.setattr("traceanalyze.plugins.found", lambda: SimpleNamespace(entries=(Entry(),), made={}, faults={}))
     every_rule.cache_clear()
     try:
         assert "XYZ101" in ids(every_rule())

@@ -9,9 +9,9 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.module_places import module_places
-from traceanalyze.analyses.phase_ranges import PhaseRanges
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import AllocatorSite, MemoryPeak
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass, Cause, Mode, Phase
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def _idle(context: Context, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         return idle
     pieces, calls = context.pieces, context.calls
     blamed = pieces.cause == Cause.DISPATCH_ALLOC
-    for track in np.unique(calls.track[chosen]).tolist():
+    for track in distinct(calls.track[chosen]).tolist():
         mine = np.flatnonzero(calls.track[chosen] == track)
         theirs = blamed & (pieces.track == track)
         spans = intervals.merge(pieces.start[theirs], pieces.end[theirs])
@@ -68,7 +68,7 @@ class Places:
     """Phase and module of a thread at an instant; each is worked out once."""
 
     def __init__(self, context: Context) -> None:
-        self._phases = PhaseRanges(context)
+        self._phases = context.phase_ranges
         self._modules = module_places(context)
 
     def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> list[tuple[Phase | None, str | None]]:
@@ -98,7 +98,7 @@ def memory_peaks(context: Context) -> tuple[MemoryPeak, ...] | NotMeasured:
     total = instants.fields["allocated"].take(row, 0) if "allocated" in instants.fields else none
     places = Places(context)
     found = []
-    for one in np.unique(device).tolist():
+    for one in distinct(device).tolist():
         mine = np.flatnonzero(device == one)
         curve = total[mine] if (total[mine] > 0).any() else np.cumsum(size.take(row[mine], 0))
         top = row[mine[int(curve.argmax())]]

@@ -121,7 +121,7 @@ def _host(context: Context) -> HostSplit | NotMeasured:
 def _launches(context: Context) -> Launches | NotMeasured:
     if len(context.calls) == 0:
         return NotMeasured("no_api")
-    return launches(context.trace, context.device, context.link, context.calls, context.gaps, context.is_sync)
+    return launches(context)
 
 
 def idle_causes(context: Context) -> IdleCauses:

@@ -5,7 +5,7 @@ The threads of the step thread's process are nested each by itself; equal paths 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from traceanalyze.analyses.phases import launch_places
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.results_host_more import OTHER_PROCESSES, CallPath
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import module_name
 from traceanalyze.model.vocabulary import EventKind
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 _SEPARATOR = ";"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Paths:
     """Distinct paths, outer ones before inner ones, and the path of each event of a nest."""
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.results import KernelClass
 from traceanalyze.model.vocabulary import DeviceClass
 
@@ -18,15 +17,11 @@ def classification(trace: Trace, device: DeviceEvents) -> tuple[KernelClass, ...
     """Device events by (name, class, rule), most time first."""
     if len(device) == 0:
         return ()
-    key = (device.name.astype(np.int64) * len(DeviceClass) + device.klass) * len(device.rules) + device.rule
-    distinct, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
-    time = np.zeros(len(distinct), np.int64)
-    np.add.at(time, inverse.reshape(-1), device.end - device.start)
-    table = []
-    for code, n, t in zip(distinct.tolist(), count, time, strict=True):
-        rest, rule = divmod(code, len(device.rules))
-        name, klass = divmod(rest, len(DeviceClass))
-        table.append(
-            KernelClass(trace.strings.text(name), DeviceClass(klass).name.lower(), device.rules[rule], int(n), int(t))
-        )
+    keys = group(device.name, device.klass, device.rule)
+    columns = (device.name[keys.first], device.klass[keys.first], device.rule[keys.first])
+    amounts = (keys.count(), keys.sum(device.end - device.start))
+    table = [
+        KernelClass(trace.strings.text(name), DeviceClass(klass).name.lower(), device.rules[rule], count, time)
+        for name, klass, rule, count, time in zip(*(each.tolist() for each in (*columns, *amounts)), strict=True)
+    ]
     return tuple(sorted(table, key=lambda row: (-row.time, row.name)))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +18,7 @@ MOVES = re.compile(r"Memcpy|Reduce|RDMA|SDMA|Write(?!.?Value)|Read", re.IGNORECA
 _WAITS = re.compile(r"Notify.?Wait", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveParts:
     """Tasks of the collectives; times int64 ns."""
 

@@ -12,18 +12,23 @@ from traceanalyze.analyses import idle as idle_analysis
 from traceanalyze.analyses.collective_parts import CollectiveParts, collective_parts
 from traceanalyze.analyses.device_events import DeviceEvents, device_events
 from traceanalyze.analyses.frames import Frames, user_frame_of_stack
+from traceanalyze.analyses.host_computes import host_computes
 from traceanalyze.analyses.host_events import ApiCalls, ByTrack, api_calls, by_track, is_sync_call
 from traceanalyze.analyses.host_state import API_CAUSE, States, layered
+from traceanalyze.analyses.launches import Queue, launch_queue
 from traceanalyze.analyses.links import launch_links, unskewed
 from traceanalyze.analyses.nesting import Nest, innermost, innermost_at, nest_rows
 from traceanalyze.analyses.op_links import launching_ops
 from traceanalyze.analyses.ownership import ownership
 from traceanalyze.analyses.partition import device_order
+from traceanalyze.analyses.phase_ranges import PhaseRanges
+from traceanalyze.analyses.phases import event_phases
 from traceanalyze.analyses.steps import Markers, find_markers, step_windows, whole_window
 from traceanalyze.analyses.syncs import blocking_copies
 from traceanalyze.analyses.task_queue import enqueuing_calls, only_queue
 from traceanalyze.analyses.work import Work, device_work
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_data_loading, is_peer_wait
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode
 
 if TYPE_CHECKING:
@@ -102,6 +107,11 @@ class Context:
         return out
 
     @cached_property
+    def queue(self) -> Queue:
+        """What waits on the streams."""
+        return launch_queue(self)
+
+    @cached_property
     def markers(self) -> Markers | None:
         """Step markers, None when there are none."""
         return find_markers(self.trace, self.kind, self.options.classify)
@@ -112,6 +122,11 @@ class Context:
         if len(self.device):
             return Mode.STEPS if self.markers is not None else Mode.WHOLE_TRACE
         return Mode.HOST_ONLY if len(self.host_rows) or len(self.calls) else Mode.EMPTY
+
+    @cached_property
+    def host_computes(self) -> bool:
+        """Whether the host alone computed, so that its time is that of the step."""
+        return host_computes(self)
 
     @cached_property
     def all_steps(self) -> Steps:
@@ -182,14 +197,19 @@ class Context:
         peer = self.trace.strings.lookup(names, is_peer_wait).astype(np.bool_)
         return by_track(self.trace, rows[data]), by_track(self.trace, rows[peer])
 
+    @property
+    def loading(self) -> ByTrack:
+        """Ranges in which a thread waits for its data loader, by thread."""
+        return self._ranges[0]
+
     def data_loading(self, track: int) -> intervals.Intervals:
         """When a thread waits for its data loader."""
-        return self._row_set(self._ranges[0].of(track))
+        return self._row_set(self.loading.of(track))
 
     @cached_property
     def data_loading_seen(self) -> bool:
         """Whether the trace has any data-loading range."""
-        return len(self._ranges[0].rows) > 0
+        return len(self.loading.rows) > 0
 
     @cached_property
     def blocking(self) -> NDArray[np.bool_]:
@@ -269,7 +289,7 @@ class Context:
     @cached_property
     def stretches(self) -> intervals.Intervals:
         """The analysed time: chosen steps, and the time between two of them that follow each other."""
-        every, chosen = self.all_steps, np.isin(self.all_steps.start, self.steps.start)
+        every, chosen = self.all_steps, occurs(self.all_steps.start, self.steps.start)
         bridged = chosen[:-1] & chosen[1:]
         return intervals.merge(
             np.concatenate((every.start[chosen], every.end[:-1][bridged])),
@@ -285,6 +305,16 @@ class Context:
     def work(self) -> Work:
         """Device events inside the analysed windows, with their operators and groups."""
         return device_work(self)
+
+    @cached_property
+    def phase_ranges(self) -> PhaseRanges:
+        """Phases of the threads."""
+        return PhaseRanges(self)
+
+    @cached_property
+    def event_phases(self) -> NDArray[np.uint8]:
+        """`Phase` in which each device event was launched."""
+        return event_phases(self)
 
     @cached_property
     def frames(self) -> Frames:

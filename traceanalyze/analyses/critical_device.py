@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ NEVER = int(np.iinfo(np.int64).min)
 _MISSING = -(2**31)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lanes:
     """Device events by stream, each stream in its order of execution; a stream is known by `lane_key`."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.grouping import group
+from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -23,7 +24,7 @@ STRAY_LIMIT_NS = 1_000_000_000
 _MISSING = -(2**31)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceEvents:
     """One row a device event, sorted by start (ties in file order). Times int64 ns."""
 
@@ -132,10 +133,10 @@ def _classify(
         if field in trace.events.fields:
             collective[trace.events.fields[field].row] = True
     key = (trace.events.name[row].astype(np.int64) * 4 + kind) * 2 + collective[row]
-    distinct, inverse = np.unique(key, return_inverse=True)
+    keys = group(key)
     rules: dict[str, int] = {}
-    decided = np.empty((len(distinct), 3), np.int32)
-    for i, code in enumerate(distinct.tolist()):
+    decided = np.empty((len(keys), 3), np.int32)
+    for i, code in enumerate(key[keys.first].tolist()):
         name = trace.strings.text(code // 8)
         event_kind = EventKind(code // 2 % 4)
         klass = DeviceClass.MEM
@@ -147,5 +148,5 @@ def _classify(
             else:
                 klass, rule = kernel_class(name, has_collective_args=bool(code % 2), options=options)
         decided[i] = klass, event_kind, rules.setdefault(rule, len(rules))
-    each = decided[inverse.reshape(-1)] if len(distinct) else np.empty((0, 3), np.int32)
+    each = decided[keys.of]
     return each[:, 0].astype(np.uint8), each[:, 1].astype(np.uint8), each[:, 2], tuple(rules)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,8 @@ import numpy as np
 from traceanalyze.analyses.excerpt_boxes import Box, Spans, boxes
 from traceanalyze.analyses.excerpt_host import host_lanes
 from traceanalyze.analyses.excerpt_lane import Lane, LaneKind
+from traceanalyze.analyses.grouping import group
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ MAX_LANES = 12
 _CLASSES = {DeviceClass.COMPUTE: "compute", DeviceClass.COMM: "communication", DeviceClass.MEM: "memory_ops"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """A runtime call and the device event that it launched, both drawn. Times ns since the start of the excerpt."""
 
@@ -37,7 +38,7 @@ class Launch:
     """Lane of the event."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Excerpt:
     """The lanes of a window, host above device."""
 
@@ -99,7 +100,7 @@ def _stream_lanes(context: Context, window: tuple[int, int], room: int) -> tuple
         rows = mine[stream == number]
         spans = Spans(device.start[rows], device.end[rows], device.name[rows], device.klass[rows])
         lanes.append(Lane(LaneKind.STREAM, str(number), boxes(spans, window, kinds, context.trace.strings.text)))
-    known = np.unique(np.stack((device.device[every], device.stream[every])), axis=1).shape[1]
+    known = len(group(device.device[every], device.stream[every]))
     return lanes, known - len(lanes)
 
 

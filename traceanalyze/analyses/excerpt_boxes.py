@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from traceanalyze import intervals
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ _SEEN = 600
 """Part of a window that can just be seen."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """One event, or several that cannot be told apart. Times int64 ns since the start of the window."""
 

@@ -10,6 +10,7 @@ from traceanalyze.analyses.excerpt_boxes import Spans, boxes
 from traceanalyze.analyses.excerpt_lane import Lane, LaneKind
 from traceanalyze.analyses.nesting import nest_rows
 from traceanalyze.model.classify import is_data_loading, is_peer_wait, is_step_marker
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def host_lanes(context: Context, window: Window) -> tuple[list[Lane], int]:
     """Lanes of the step thread and of the busiest other launching thread, and how many threads are not drawn."""
     ops, calls = _ops(context, window), _calls(context, window)
     track = context.trace.events.track
-    active = np.unique(np.concatenate((track[ops], context.calls.track[calls]))).tolist()
+    active = distinct(np.concatenate((track[ops], context.calls.track[calls]))).tolist()
     step = context.step_track
     others = [each for each in context.threads if each in active and each != step]
     other = sorted(others, key=lambda one: -_time(context, calls, one, window))[:1]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.excerpt_boxes import Box
@@ -23,7 +24,7 @@ class LaneKind(StrEnum):
     """When the headline device runs nothing, by cause."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lane:
     """Boxes in time order; they overlap only where events of one stream do."""
 

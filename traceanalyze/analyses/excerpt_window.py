@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.excerpt import Excerpt, excerpt
 from traceanalyze.analyses.excerpt_lane import LaneKind
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _FARTHEST = 2
 """Times the length of the instance that is shown on each side at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """The surroundings of one instance of a finding. Times int64 ns; `start`, `end` since the excerpt begins."""
 

@@ -26,7 +26,8 @@ def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[tuple[Gap, 
     window = np.flatnonzero(steps.end > steps.start)
     parts = overlaps(Intervals(gaps.start, gaps.end), Intervals(steps.start[window], steps.end[window]))
     length = parts.end - parts.start
-    top = np.lexsort((parts.start, -length))[: context.options.max_gaps]
+    # The parts are in time order: equally long ones stay so.
+    top = np.argsort(-length, kind="stable")[: context.options.max_gaps]
     # Back in time order, so that pieces can be matched by the interval algebra.
     top = np.sort(top)
     causes = _causes(context, parts.start[top], parts.end[top])
@@ -55,13 +56,14 @@ def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) 
     matrix = np.zeros((len(start), len(Cause)), np.int64)
     np.add.at(matrix, (hit.second, pieces.cause[hit.first]), hit.end - hit.start)
     return [
-        tuple(
-            sorted(
-                ((Cause(c), int(row[c])) for c in np.flatnonzero(row).tolist()), key=lambda item: (-item[1], item[0])
-            )
-        )
-        for row in matrix
+        tuple(sorted(((cause, time) for cause, time in zip(Cause, row, strict=True) if time), key=_most_first))
+        for row in matrix.tolist()
     ]
+
+
+def _most_first(told: tuple[Cause, int]) -> tuple[int, Cause]:
+    cause, time = told
+    return -time, cause
 
 
 def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | None], list[str | None]]:

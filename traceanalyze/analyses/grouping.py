@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from traceanalyze.analyses.results_device import Spread
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct_codes
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _DENSE = 16
 """Keys up to this many times the number of rows are grouped by a table, larger ones by sorting."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Groups:
     """Group of each row, and the first row of each group; groups are in order of their keys."""
 
@@ -67,7 +67,7 @@ def group(*keys: NDArray[Any]) -> Groups:
             key, width = _positions(key)
         if span * width > _DENSE * len(of):
             of, span = _positions(of)
-        of, span = of * width + key, span * width
+        of, span = (of * width + key, span * width) if span > 1 else (key, width)
     of, count = _positions(of)
     first = np.full(count, len(of), np.int64)
     first[of[::-1]] = np.arange(len(of) - 1, -1, -1)
@@ -80,7 +80,7 @@ def _positions(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
         return key, 0
     low, high = int(key.min()), int(key.max())
     if high - low < _DENSE * len(key) + 1024:
-        found, position = distinct_codes((key - low).astype(np.int32), high - low + 1)
+        found, position = distinct_codes(key - low, high - low + 1)
         return position, len(found)
     order = np.argsort(key, kind="stable")
     ordered = key[order]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import api_class
 from traceanalyze.model.vocabulary import ApiClass, EventKind, SyncKind
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiCalls:
     """Runtime and driver calls sorted by (track, start, longer first). Times int64 ns."""
 
@@ -80,7 +80,7 @@ def _runs(key: NDArray[np.int32]) -> list[tuple[int, int]]:
     return list(zip([0, *cuts.tolist()], [*cuts.tolist(), len(key)], strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ByTrack:
     """Rows of some events grouped by track, each group in file order."""
 

@@ -39,14 +39,13 @@ class States(NamedTuple):
 
 def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
     """Segments of several overlapping sets where an earlier set hides the later ones."""
-    taken = intervals.EMPTY
+    seen = [(cause, one) for cause, one in layers if len(one.start)]
     parts: list[tuple[int, Intervals]] = []
-    for cause, one in layers:
-        if len(one.start) == 0:
-            continue
-        visible = intervals.subtract(one, taken)
-        taken = intervals.union(taken, one)
-        parts.append((cause, visible))
+    taken = intervals.EMPTY
+    for cause, one in seen:
+        parts.append((cause, intervals.subtract(one, taken)))
+        if len(parts) < len(seen):
+            taken = intervals.union(taken, one)
     if not parts:
         return States(*intervals.EMPTY, np.empty(0, np.uint8))
     start = np.concatenate([p.start for _, p in parts])

@@ -9,8 +9,7 @@ from traceanalyze.analyses.modules import modules
 from traceanalyze.analyses.op_kernels import op_kernels
 from traceanalyze.analyses.operator_steps import operator_steps
 from traceanalyze.analyses.operators import operator_sums, operators, operators_by_shape
-from traceanalyze.analyses.phase_ranges import PhaseRanges
-from traceanalyze.analyses.phases import event_phases, phases
+from traceanalyze.analyses.phases import phases
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import HostWork
 from traceanalyze.analyses.source_lines import source_lines
@@ -24,13 +23,11 @@ def host_tables(context: Context) -> HostWork | NotMeasured:
     if context.step_track < 0:
         return NotMeasured("no_host_events")
     sums = operator_sums(context)
-    ranges = PhaseRanges(context)
-    phase = event_phases(context, ranges)
     return HostWork(
         operators=operators(context, sums),
         shapes=operators_by_shape(context, sums),
-        phases=phases(context, ranges, phase),
-        modules=modules(context, phase),
+        phases=phases(context, context.event_phases),
+        modules=modules(context, context.event_phases),
         lines=source_lines(context),
         op_kernels=op_kernels(context),
         op_steps=operator_steps(context, sums),

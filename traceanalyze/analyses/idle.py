@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from traceanalyze import intervals
+from traceanalyze.frozen import frozen
 from traceanalyze.intervals import Intervals
 from traceanalyze.model.vocabulary import Cause
 
@@ -24,7 +24,7 @@ LAUNCH_LATENCY_NS = 10_000
 """τ: how long a launched kernel may take to start before something else must be holding it (definitions, notation)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gaps:
     """Maximal idle intervals of one device in time order, with the event that ended each. -1 = none."""
 

@@ -6,7 +6,6 @@ done with what was launched before the next one, wherever that was launched. See
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host_more import Distribution, Inference, PhaseIterations, SteadyState
 from traceanalyze.analyses.steady import longest_steady
 from traceanalyze.analyses.steps import Markers, step_windows
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.model.phases import Role, op_role
@@ -34,7 +34,7 @@ FEWEST_ITERATIONS = 3
 """A run of fewer is no steady state."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Iterations:
     """Iterations in order of time."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from traceanalyze import intervals
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host_events import call_label
-from traceanalyze.analyses.links import unskewed
 from traceanalyze.analyses.results import LaunchClass, Launches
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass
@@ -16,9 +17,8 @@ from traceanalyze.model.vocabulary import ApiClass
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.device_events import DeviceEvents
+    from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.host_events import ApiCalls
-    from traceanalyze.analyses.idle import Gaps
     from traceanalyze.model.trace import Trace
 
 FULL_QUEUE_DEPTH = 1000
@@ -28,19 +28,27 @@ CLOCK_ERROR_SHARE = 0.05
 """With more kernels than this starting before their launch, host and device clocks disagree (definitions §14, Q04)."""
 
 
-def launches(
-    trace: Trace, device: DeviceEvents, link: NDArray[np.int64], calls: ApiCalls, gaps: Gaps, sync: NDArray[np.bool_]
-) -> Launches:
-    """Launch metrics of a whole trace. `gaps` are those of the headline device, `sync` marks the sync calls."""
+class Queue(NamedTuple):
+    """The queues of the streams, of events whose launch is known and began before them."""
+
+    good: NDArray[np.bool_]
+    """Whether each device event is one of them."""
+    event: NDArray[np.int64]
+    """The first event of each launch, by stream."""
+    depth: NDArray[np.int64]
+    """Events that wait on its stream when it starts, itself included."""
+    blocked: int
+    """Time in launches that a full queue blocked, ns."""
+
+
+def launches(context: Context) -> Launches:
+    """Launch metrics of a whole trace; gaps are those of the headline device."""
+    device, link, calls, gaps, queue = context.device, context.link, context.calls, context.gaps, context.queue
     linked = link >= 0
     called = np.where(linked, calls.start[link], 0)
-    launch_start = unskewed(trace, device, called)
-    launch_end = np.where(linked, calls.end[link], 0)
-    latency = device.start - launch_start
-    clock_error = linked & (latency < 0)
-    good = linked & ~clock_error
-    delay = np.maximum(device.start[good] - launch_end[good], 0)
-    _, depth_at_start, blocked_launch = queue_depth(device, launch_start, good, link, calls)
+    launch_start, good = context.launch_start, queue.good
+    clock_error = linked & ~good
+    delay = np.maximum(device.start[good] - context.launch_end[good], 0)
     ended_late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     waiting = intervals.merge(launch_start[good], device.start[good])
     idle = intervals.Intervals(gaps.start, gaps.end)
@@ -52,15 +60,15 @@ def launches(
         unlinked_time=int((device.end - device.start)[~linked].sum()),
         late=int(ended_late.sum()),
         negative_latency=int((linked & (device.start < called)).sum()),
-        delay_p50=_percentile(delay, 50) if trusted else None,
-        delay_p90=_percentile(delay, 90) if trusted else None,
-        queue_depth_p50=float(np.percentile(depth_at_start, 50)) if trusted and len(depth_at_start) else None,
-        queue_depth_p90=float(np.percentile(depth_at_start, 90)) if trusted and len(depth_at_start) else None,
+        delay_p50=_observed(delay, 50) if trusted else None,
+        delay_p90=_observed(delay, 90) if trusted else None,
+        queue_depth_p50=_between(queue.depth, 50) if trusted else None,
+        queue_depth_p90=_between(queue.depth, 90) if trusted else None,
         idle_queue_empty=1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
         if trusted and idle_time
         else None,
-        queue_full=blocked_launch,
-        calls=_calls(trace, calls, sync),
+        queue_full=queue.blocked,
+        calls=_calls(context.trace, calls, context.is_sync),
     )
 
 
@@ -69,33 +77,32 @@ def clocks_agree(clock_error: NDArray[np.bool_], linked: NDArray[np.bool_]) -> b
     return bool(clock_error.sum() <= CLOCK_ERROR_SHARE * linked.sum())
 
 
-def _percentile(values: NDArray[np.int64], q: int) -> int | None:
+def _observed(values: NDArray[np.int64], q: int) -> int | None:
     """An observed value: the upper one where the percentile falls between two."""
-    return int(np.percentile(values, q, method="higher")) if len(values) else None
+    return int(np.sort(values)[math.ceil((len(values) - 1) * (q / 100))]) if len(values) else None
 
 
-def queue_depth(
-    device: DeviceEvents,
-    launch_start: NDArray[np.int64],
-    good: NDArray[np.bool_],
-    link: NDArray[np.int64],
-    calls: ApiCalls,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Depth of its stream's queue when an event starts (itself included); time in launches blocked by a full queue.
+def _between(values: NDArray[np.int64], q: int) -> float | None:
+    """Interpolated where the percentile falls between two values; `np.percentile` would import `numpy.ma`."""
+    if len(values) == 0:
+        return None
+    place = (len(values) - 1) * (q / 100)
+    ordered, low = np.sort(values), math.floor(place)
+    lower, upper, share = int(ordered[low]), int(ordered[math.ceil(place)]), place - low
+    return lower + (upper - lower) * share if share < 0.5 else upper - (upper - lower) * (1 - share)
 
-    Events of one launch (a graph) wait as one, until the first of them starts.
 
-    Returns:
-        The first event of each launch, by stream; the depth at each; and the blocked time, ns.
-    """
+def launch_queue(context: Context) -> Queue:
+    """Depth of the streams' queues. Events of one launch (a graph) wait as one, until the first of them starts."""
+    device, link, calls, launch_start = context.device, context.link, context.calls, context.launch_start
+    good = (link >= 0) & (device.start >= launch_start)
     firsts, depths = [], []
     blocked = 0
     events = np.flatnonzero(good)
     lane = device.device[events] * (1 << 32) + device.stream[events]
     for one in distinct(lane).tolist():
         mine = events[lane == one]
-        _, first = np.unique(link[mine], return_index=True)
-        mine = mine[np.sort(first)]
+        mine = mine[np.sort(group(link[mine]).first)]
         firsts.append(mine)
         queued = np.sort(launch_start[mine])
         started = device.start[mine]
@@ -110,8 +117,8 @@ def queue_depth(
         full = link[slow[depth >= FULL_QUEUE_DEPTH]]
         blocked += int((calls.end[full] - calls.start[full]).sum())
     if not firsts:
-        return np.empty(0, np.int64), np.empty(0, np.int64), blocked
-    return np.concatenate(firsts), np.concatenate(depths), blocked
+        return Queue(good, np.empty(0, np.int64), np.empty(0, np.int64), blocked)
+    return Queue(good, np.concatenate(firsts), np.concatenate(depths), blocked)
 
 
 def _calls(trace: Trace, calls: ApiCalls, sync: NDArray[np.bool_]) -> tuple[LaunchClass, ...]:
@@ -119,11 +126,10 @@ def _calls(trace: Trace, calls: ApiCalls, sync: NDArray[np.bool_]) -> tuple[Laun
     outer = np.flatnonzero(calls.outermost)
     klass = np.where(sync[outer], ApiClass.SYNC, calls.klass[outer])
     key = calls.name[outer].astype(np.int64) * 8 + klass
-    distinct, inverse, count = np.unique(key, return_inverse=True, return_counts=True)
-    duration = np.zeros(len(distinct), np.int64)
-    np.add.at(duration, inverse.reshape(-1), calls.end[outer] - calls.start[outer])
+    keys = group(key)
+    columns = (key[keys.first], keys.count(), keys.sum(calls.end[outer] - calls.start[outer]))
     table = [
-        LaunchClass(trace.strings.text(code // 8), call_label(code % 8), int(n), int(d))
-        for code, n, d in zip(distinct.tolist(), count, duration, strict=True)
+        LaunchClass(trace.strings.text(code // 8), call_label(code % 8), count, duration)
+        for code, count, duration in zip(*(column.tolist() for column in columns), strict=True)
     ]
     return tuple(sorted(table, key=lambda c: (-c.duration, c.name, c.kind)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
 from traceanalyze.model.vocabulary import EventKind
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A module by its place in the model."""
 
@@ -30,7 +30,7 @@ class Place:
     parent: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """All modules, parents before children, and the host events that tell when they run."""
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze import calltree
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _RANK[EventKind.HOST_OP] = 1
 _RANK[EventKind.API] = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nest:
     """Events in tree order: by thread, then parents before children. See `calltree.Tree` for what is cut when."""
 
@@ -65,7 +65,7 @@ class Nest:
         return inside
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Levels:
     """Places of a nest by the number of events around them, none first."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from traceanalyze.analyses.frames import user_frame_of_stack
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED, Operator
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from typing import Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorSums:
     """Numbers of `Operator` in its order, by (name, shapes) and by name."""
 

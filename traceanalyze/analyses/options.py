@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.device_peaks import Peaks
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Filter:
     """Which part of a recording to analyse; None keeps everything."""
 
@@ -30,7 +31,7 @@ class Filter:
     """ns since the first event of the recording: events that overlap this range, whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What the user may choose for the analyses of one trace."""
 

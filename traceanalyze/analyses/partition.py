@@ -72,9 +72,16 @@ def _time_before(
 
 def device_order(events: DeviceEvents, start: NDArray[np.int64], end: NDArray[np.int64]) -> list[int]:
     """Devices by busy time inside the windows, the headline device first."""
-    devices = distinct(events.device).tolist()
-    busy = {d: int(partition(events, d, start, end).busy.sum()) for d in devices}
+    devices: list[int] = distinct(events.device).tolist()
+    if len(devices) == 1:
+        return devices
+    busy = {d: _busy(events, d, start, end) for d in devices}
     return sorted(devices, key=lambda d: (-busy[d], d))
+
+
+def _busy(events: DeviceEvents, device: int, start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
+    mine = events.device == device
+    return int(intervals.coverage(intervals.merge(events.start[mine], events.end[mine]), start, end).sum())
 
 
 def device_span(events: DeviceEvents, device: int) -> DeviceSpan:

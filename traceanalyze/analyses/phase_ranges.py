@@ -9,6 +9,7 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host_state import States, layered
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
 from traceanalyze.model.vocabulary import EventKind, Phase
 
@@ -22,7 +23,8 @@ class PhaseRanges:
     """Phases of the threads of a trace; a thread is worked out when it is first asked for."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        # Not the context, which keeps these ranges: a cycle would keep the whole trace until the next collection.
+        self._nest, self._loading, self._events = context.op_nest, context.loading, context.trace.events
         self._op_role, self._recorded = _op_roles(context), _has_sequence(context)
         events, strings, kind = context.trace.events, context.trace.strings, context.kind
         annotations = np.flatnonzero(kind == EventKind.ANNOTATION)
@@ -64,9 +66,8 @@ class PhaseRanges:
 
     def _layers(self, track: int) -> list[tuple[int, intervals.Intervals]]:
         """Phases in the order in which they are looked for."""
-        nested = self._context.op_nest
-        here = nested.of(track)
-        role, start, end = self._op_role[here], nested.start[here], nested.end[here]
+        here = self._nest.of(track)
+        role, start, end = self._op_role[here], self._nest.start[here], self._nest.end[here]
 
         def ops(member: NDArray[np.bool_]) -> intervals.Intervals:
             return intervals.merge(start[member], end[member])
@@ -80,7 +81,7 @@ class PhaseRanges:
         checkpoint = intervals.subtract(ops((role & Role.CHECKPOINT) != 0), ops((role & Role.NODE) != 0))
         forward = intervals.union(ops(self._recorded[here]), ops((role & Role.FORWARD) != 0))
         return [
-            (Phase.DATA_LOADING, self._context.data_loading(track)),
+            (Phase.DATA_LOADING, self._set(self._loading.of(track))),
             (Phase.ZERO_GRAD, self._ranges(track, Role.ZERO_GRAD)),
             (Phase.OPTIMIZER, optimizer),
             (Phase.RECOMPUTE, intervals.union(checkpoint, self._ranges(track, Role.RECOMPUTE))),
@@ -91,9 +92,11 @@ class PhaseRanges:
 
     def _ranges(self, track: int, role: Role) -> intervals.Intervals:
         """Annotations and Python functions of a role on a thread."""
-        events = self._context.trace.events
-        rows = self._row[((self._role & role) != 0) & (events.track[self._row] == track)]
-        return intervals.merge(events.ts[rows], events.ts[rows] + events.dur[rows])
+        return self._set(self._row[((self._role & role) != 0) & (self._events.track[self._row] == track)])
+
+    def _set(self, rows: NDArray[np.int64]) -> intervals.Intervals:
+        start = self._events.ts[rows]
+        return intervals.merge(start, start + self._events.dur[rows])
 
 
 def _op_roles(context: Context) -> NDArray[np.int32]:
@@ -105,7 +108,7 @@ def _op_roles(context: Context) -> NDArray[np.int32]:
         arrow &= flows.phase == ord("f")
         for track in np.flatnonzero(np.bincount(flows.track[arrow])).tolist():
             here = nested.of(track)
-            at = here.start + np.flatnonzero(np.isin(nested.start[here], flows.ts[arrow & (flows.track == track)]))
+            at = here.start + np.flatnonzero(occurs(nested.start[here], flows.ts[arrow & (flows.track == track)]))
             role[at] |= Role.BACKWARD
     return role
 

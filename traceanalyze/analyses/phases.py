@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.phase_ranges import PhaseRanges
 
 _WITH_PARTS = {
     Phase.BACKWARD: (Phase.BACKWARD, Phase.RECOMPUTE),
@@ -23,12 +22,12 @@ _WITH_PARTS = {
 }
 
 
-def event_phases(context: Context, ranges: PhaseRanges) -> NDArray[np.uint8]:
+def event_phases(context: Context) -> NDArray[np.uint8]:
     """Phase of each device event: that of the instant it was launched, or of its operator if only that is known."""
     phase = np.full(len(context.device), Phase.UNKNOWN, np.uint8)
     track, t = launch_places(context)
     known = track >= 0
-    phase[known] = ranges.at(track[known], t[known])
+    phase[known] = context.phase_ranges.at(track[known], t[known])
     return phase
 
 
@@ -46,16 +45,16 @@ def launch_places(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64
     return track, t
 
 
-def phases(context: Context, ranges: PhaseRanges, phase: NDArray[np.uint8]) -> tuple[PhaseTime, ...] | NotMeasured:
+def phases(context: Context, phase: NDArray[np.uint8]) -> tuple[PhaseTime, ...] | NotMeasured:
     """Time of each phase in each step; phases that run at the same time overlap."""
-    if not ranges.known:
+    if not context.phase_ranges.known:
         return NotMeasured("no_host_ops")
     steps, device = context.steps, context.device
     counted = np.zeros(len(device), np.bool_)
     if len(device):
         counted[context.work.event] = True
         counted &= device.device == context.devices[0]
-    states = [ranges.states(track) for track in _threads(context)]
+    states = [context.phase_ranges.states(track) for track in _threads(context)]
     found = []
     for each in Phase:
         parts = _WITH_PARTS.get(each, (each,))

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.quality_ascend import ascend_checks
+from traceanalyze.analyses.quality_plugins import plugin_checks
 from traceanalyze.analyses.results import Check, Launches, NotMeasured
 from traceanalyze.intervals import merge
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def quality(context: Context, launches: Launches | NotMeasured) -> tuple[Check, 
         *_steps(context),
         *_edges(context),
         *_classes(context),
+        *plugin_checks(context),
         *_clock(context),
         *ascend_checks(context),
         *_processes(context),
@@ -94,8 +97,10 @@ def _links(context: Context, launches: Launches | NotMeasured) -> Iterator[Check
 
 def _absent(context: Context) -> Iterator[Check]:
     kind = context.kind
-    present = set(distinct(kind).tolist())
-    if len(context.device) == 0:
+    present = set(np.flatnonzero(np.bincount(kind)).tolist())
+    if context.host_computes:
+        yield Check("Q05", Level.INFO, "computes_on_host")
+    elif len(context.device) == 0:
         yield Check("Q05", Level.WARN, "no_device_events")
     if EventKind.API not in present:
         yield Check("Q05", Level.WARN if len(context.device) else Level.INFO, "no_api")
@@ -203,8 +208,7 @@ def _launched_under_collectives(context: Context) -> NDArray[np.bool_]:
 def _on_comm_streams(context: Context) -> NDArray[np.bool_]:
     device = context.device
     kernels = device.kind == EventKind.KERNEL
-    _, lane = np.unique(device.device * (1 << 32) + device.stream, return_inverse=True)
-    lane = lane.reshape(-1)
+    lane = group(device.device, device.stream).of
     total = np.bincount(lane, weights=kernels)
     comm = np.bincount(lane, weights=kernels & (device.klass == DeviceClass.COMM))
     mostly = comm >= 0.9 * np.maximum(total, 1)
@@ -254,7 +258,7 @@ def _records(context: Context) -> Iterator[Check]:
             yield Check("Q13", Level.INFO, "wait_without_record", (("count", missing), ("waits", len(waits.row))))
     comm = device.row[device.klass == DeviceClass.COMM]
     collective = trace.events.fields.get("collective")
-    described = np.isin(comm, collective.row).sum() if collective is not None else 0
+    described = occurs(comm, collective.row).sum() if collective is not None else 0
     if len(comm) > described:
         yield Check(
             "Q13",

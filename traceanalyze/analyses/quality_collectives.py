@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyze.analyses.collective_parts import MOVES
 from traceanalyze.analyses.results import Check
+from traceanalyze.analyses.task_links import NETWORK, went_over
 from traceanalyze.analyses.work import argument
 from traceanalyze.model.vocabulary import DeviceClass, Level
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 TOLERANCE = 0.01
 """Share by which numbers may differ."""
 _ROUNDING_NS = 1000
-_BY_LINK, _BY_TRANSPORT = frozenset({"HCCS", "PCIE", "SIO"}), frozenset({"RDMA"})
-"""Links of the tables that tasks name as their link, and as their transport."""
+_LINKS, _NETWORK = frozenset({"HCCS", "PCIE", "SIO"}), "RDMA"
+"""Links of the tables that tasks name as their link; and what the tables call the network."""
 
 
 def collective_checks(context: Context) -> Iterator[Check]:
@@ -91,7 +92,7 @@ def _links(
     for one in found:
         for link, size, _ in one.links:
             theirs[link] = theirs.get(link, 0) + size
-    for link in sorted(theirs.keys() & (_BY_LINK | _BY_TRANSPORT)) if ours is not None else ():
+    for link in sorted(theirs.keys() & {*_LINKS, _NETWORK}) if ours is not None else ():
         mine = (ours or {}).get(link, 0)
         if abs(mine - theirs[link]) > TOLERANCE * max(mine, theirs[link]):
             values = (("source", source), ("link", link), ("ours_bytes", mine), ("theirs_bytes", theirs[link]))
@@ -108,15 +109,14 @@ def _sent(context: Context, rows: NDArray[np.int64]) -> dict[str, int] | None:
     text = context.trace.strings
     part = part[np.isin(owner, context.device.row[rows])]
     part = part[text.lookup(events.name[part], lambda name: MOVES.match(name) is not None).astype(np.bool_)]
-    size, link, transport, origin, target = (
-        argument(context, name, part) for name in ("bytes", "link_type", "transport", "src_rank", "dst_rank")
+    size, link, origin, target = (
+        argument(context, name, part) for name in ("bytes", "link_type", "src_rank", "dst_rank")
     )
     moved = (size > 0) & (origin != target) & (target >= 0)
-    sums: dict[str, int] = {}
-    for wanted, kind in ((_BY_LINK, link), (_BY_TRANSPORT, transport)):
-        for code in np.unique(kind[moved & (kind >= 0)]).tolist():
-            if (name := text.text(code)) in wanted:
-                sums[name] = sums.get(name, 0) + int(size[moved & (kind == code)].sum())
+    sums = {_NETWORK: int(size[moved & went_over(context, part, NETWORK)].sum())}
+    for code in np.unique(link[moved & (link >= 0)]).tolist():
+        if (name := text.text(code)) in _LINKS:
+            sums[name] = int(size[moved & (link == code)].sum())
     return sums
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import compress
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotMeasured:
     """A number the profile cannot give, and why; shown as "not measured: reason", never as 0."""
 
@@ -28,7 +30,7 @@ class NotMeasured:
     """Key of the reason's text, see `locales/en/sentences.py`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """The analysed windows `[start, end)`, one row a step (definitions §3); one row, "whole trace", without markers."""
 
@@ -68,7 +70,7 @@ class Steps:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Partition:
     """Exclusive parts of each step on one device, and the totals beside them (definitions §4).
 
@@ -99,7 +101,7 @@ class Partition:
         return self.mem_total - self.mem_exposed
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IdleCauses:
     """Idle time of the headline device by step and cause: (steps, len(Cause)) ns; rows sum to `Partition.idle`."""
 
@@ -108,7 +110,7 @@ class IdleCauses:
     """Causes this profile cannot show; their time is inside `UNTRACED` (definitions §15)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gap:
     """One idle interval (part of one step), with what ended it."""
 
@@ -127,7 +129,7 @@ class Gap:
     """`sync-drained`, `launched late`, `queued`, `no launch record` or `no next event`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SyncSite:
     """Sync points of one place: (operator, Python frame, call), summed over the analysed windows (definitions §7)."""
 
@@ -144,7 +146,7 @@ class SyncSite:
     """The operator needs a value from the device (item, nonzero …)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchClass:
     """Host cost of one kind of runtime call."""
 
@@ -155,7 +157,7 @@ class LaunchClass:
     duration: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launches:
     """How work reached the device (definitions §6)."""
 
@@ -177,7 +179,7 @@ class Launches:
     calls: tuple[LaunchClass, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostSplit:
     """Host-only report: the step thread's span by what it did (ns per step, rows sum to the step)."""
 
@@ -189,7 +191,7 @@ class HostSplit:
     untraced: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelClass:
     """One row of the classification table: which rule made this device event compute, comm or mem."""
 
@@ -200,7 +202,7 @@ class KernelClass:
     time: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """A data-quality check that had something to say (definitions §14)."""
 
@@ -212,7 +214,7 @@ class Check:
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceSpan:
     """First to last device event of one device: comparable with other tools."""
 
@@ -225,7 +227,7 @@ class DeviceSpan:
     """Compute kernels, communication kernels, copies, fills."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankAnalysis:
     """Everything this version says about one rank."""
 

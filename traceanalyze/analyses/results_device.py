@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +20,7 @@ Count = int | NotMeasured
 Measure = float | NotMeasured
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spread:
     """Times of some events: how many, their sum, shortest and longest."""
 
@@ -35,7 +35,7 @@ class Spread:
         return (2 * self.total + self.count) // (2 * self.count) if self.count else 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """Device events of one name and group: kernels, copies and fills."""
 
@@ -55,7 +55,7 @@ class Kernel:
     """Of `time.total`, what no recorded operator launched."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelType:
     """Kernels of one operator type on one kind of core, as a kernel table names them (Ascend)."""
 
@@ -72,7 +72,7 @@ class KernelType:
     """The same of the vector unit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelGroupTime:
     """Device time of one group. Totals of all groups sum to the sum of all durations, exactly."""
 
@@ -85,7 +85,7 @@ class KernelGroupTime:
     """Of `total`, kernels that use matrix units by their name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaunchConfiguration:
     """Kernels of one name launched by one operator with one grid and block."""
 
@@ -98,7 +98,7 @@ class LaunchConfiguration:
     time: Spread
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DurationBucket:
     """Kernels whose whole duration lies in `[low, high)`; the last bucket has no upper end."""
 
@@ -108,7 +108,7 @@ class DurationBucket:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overlap:
     """Time of the headline device in exactly this combination of activities; combinations are disjoint."""
 
@@ -118,7 +118,7 @@ class Overlap:
     time: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceSummary:
     """Kernel-side ratios of the headline device over the analysed windows (definitions §13)."""
 
@@ -136,7 +136,7 @@ class DeviceSummary:
     kernel_time: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copies:
     """Copies of one direction and host memory kind, or fills."""
 
@@ -152,7 +152,7 @@ class Copies:
     """Copies whose call held the host up."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collective:
     """Collectives of one group, type, element type and size on this rank (definitions §12)."""
 
@@ -182,7 +182,7 @@ class Collective:
     """Rank that the longest wait was for: of the whole run where the group's ranks are known, else inside the group."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepLaunches:
     """Launch delay and queue depth by step; arrays over steps, NaN where a step has no launches (definitions §6)."""
 
@@ -193,7 +193,7 @@ class StepLaunches:
     depth_p90: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpWork:
     """What the calls of one operator with one set of shapes achieved."""
 
@@ -218,7 +218,7 @@ class OpWork:
     """Time at the device's peak over the time taken."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceMemory:
     """Allocator records of one device over the whole recording."""
 
@@ -238,7 +238,7 @@ class DeviceMemory:
     curve: MemoryCurve
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllocatorCall:
     """Runtime calls that allocate or free device memory, begun inside the analysed windows."""
 
@@ -247,7 +247,7 @@ class AllocatorCall:
     time: Spread
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceAnnotation:
     """Ranges of one user annotation on the device."""
 
@@ -255,7 +255,7 @@ class DeviceAnnotation:
     time: Spread
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeviceWork:
     """Everything about what ran on the devices; most time first where there are rows."""
 
@@ -275,7 +275,7 @@ class DeviceWork:
     sequences: tuple[KernelSequence, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllocatorSite:
     """Calls that allocate or free device memory, by the operator that made them; begun inside the analysed windows."""
 
@@ -290,7 +290,7 @@ class AllocatorSite:
     """Device idle time that lies inside these calls and has them as its cause."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPeak:
     """Where in the program the highest recorded value was reached."""
 
@@ -303,7 +303,7 @@ class MemoryPeak:
     module: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """Allocator records and calls."""
 

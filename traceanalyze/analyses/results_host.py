@@ -6,8 +6,9 @@ inside the windows, as in all other device tables, so that the sums agree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ BACKWARD_UNKNOWN = "<backward, module unknown>"
 """In place of a module: device time of the backward pass whose forward operator was not found."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operator:
     """All runs of one operator, or of one operator with certain shapes (definitions §9)."""
 
@@ -48,7 +49,7 @@ class Operator:
     """Device events behind `device_self`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PhaseTime:
     """One phase of the training step (definitions §10), ns a step."""
 
@@ -61,7 +62,7 @@ class PhaseTime:
     """Device events of the headline device."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """One `nn.Module` by its place in the model (definitions §11)."""
 
@@ -80,7 +81,7 @@ class Module:
     backward_total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceLine:
     """A user's Python function, by the line it begins at."""
 
@@ -96,7 +97,7 @@ class SourceLine:
     """Device idle, for reasons on the host, while this was the innermost user function of the step thread."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpKernel:
     """Runs of one kernel launched by one operator."""
 
@@ -110,7 +111,7 @@ class OpKernel:
     """Mean time from the return of the launch call to the start on the device."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorSteps:
     """One operator in every step; numbers as in `Operator`."""
 
@@ -120,7 +121,7 @@ class OperatorSteps:
     device_self: NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotation:
     """All ranges of one user annotation on the host."""
 
@@ -134,7 +135,7 @@ class Annotation:
     """Of these events the kernels: no copies and fills."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostWork:
     """All host-side tables of a rank."""
 

@@ -6,8 +6,9 @@ inside the windows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import NotMeasured
@@ -17,7 +18,7 @@ OTHER_PROCESSES = "<other processes>"
 """In place of a call path: device events that another process of the recording launched."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GcPause:
     """Time in which Python's garbage collector ran, or may have run."""
 
@@ -32,7 +33,7 @@ class GcPause:
     """`recorded`; `suspected`, or `strongly_suspected` from 200 ms on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GcPauses:
     """Pauses in order of time, all recorded or all suspected."""
 
@@ -45,7 +46,7 @@ class GcPauses:
     short_time: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distribution:
     """Total, mean, median and 90th percentile of some times."""
 
@@ -55,7 +56,7 @@ class Distribution:
     p90: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PhaseIterations:
     """All iterations of one phase of inference."""
 
@@ -69,7 +70,7 @@ class PhaseIterations:
     """As long as the headline device was busy during the iteration."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SteadyState:
     """The longest run of like iterations."""
 
@@ -85,7 +86,7 @@ class SteadyState:
     """Into the model, in all iterations."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inference:
     """What annotations tell about inference."""
 
@@ -95,7 +96,7 @@ class Inference:
     """Ranges named like iterations that lie inside others, or on other threads."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPath:
     """All runs of one call path: an operator or module by everything around it."""
 
@@ -112,7 +113,7 @@ class CallPath:
     """Device events behind `device_self`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HostMore:
     """All of these of a rank."""
 

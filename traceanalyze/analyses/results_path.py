@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +33,7 @@ class PathKind(IntEnum):
     UNTRACED = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathSegments:
     """Segments of the path in order of time; those of a step tile its window exactly."""
 
@@ -49,7 +50,7 @@ class PathSegments:
         return len(self.start)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathPlace:
     """All segments of one kind and name, over the analysed steps."""
 
@@ -62,7 +63,7 @@ class PathPlace:
     longest: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CriticalPath:
     """The chain of work, on host and device, that the end of each step waited for."""
 

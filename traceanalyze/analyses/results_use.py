@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chunks:
     """Pieces of equal length of every analysed step on the headline device, in order of time."""
 
@@ -31,7 +32,7 @@ class Chunks:
         return len(self.start)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stretch:
     """Chunks in a row that are hardly used."""
 
@@ -47,7 +48,7 @@ class Stretch:
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Utilisation:
     """How busy the headline device was over time."""
 
@@ -56,7 +57,7 @@ class Utilisation:
     """Stretches of little use, longest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelSequence:
     """Compute kernels that follow each other on one stream again and again."""
 
@@ -76,7 +77,7 @@ class KernelSequence:
         return self.count * (len(self.names) - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryCurve:
     """Memory in use over time, thinned out; every peak and low of the records is in it."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from traceanalyze.analyses.launches import clocks_agree, queue_depth
+from traceanalyze.analyses.launches import clocks_agree
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import StepLaunches
 
@@ -23,14 +23,12 @@ def step_launches(context: Context) -> StepLaunches | NotMeasured:
     linked = context.link >= 0
     if not linked.any():
         return NotMeasured("no_linked_launches" if len(context.calls) else "no_api")
-    clock_error = linked & (device.start < context.launch_start)
-    if not clocks_agree(clock_error, linked):
+    queue = context.queue
+    if not clocks_agree(linked & ~queue.good, linked):
         return NotMeasured("clocks_disagree")
-    good = linked & ~clock_error
-    event, depth, _ = queue_depth(device, context.launch_start, good, context.link, context.calls)
-    delay = np.maximum(device.start[good] - context.launch_end[good], 0)
-    delayed = _by_step(steps, device.start[good], delay)
-    queued = _by_step(steps, device.start[event], depth)
+    delay = np.maximum(device.start[queue.good] - context.launch_end[queue.good], 0)
+    delayed = _by_step(steps, device.start[queue.good], delay)
+    queued = _by_step(steps, device.start[queue.event], queue.depth)
     return StepLaunches(
         late=_late(context),
         delay_p50=_percentiles(delayed, 50, between=False),

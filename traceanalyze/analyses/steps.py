@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.results import Steps
+from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
 from traceanalyze.model.vocabulary import EventKind
 
@@ -22,7 +22,7 @@ COMPLETE_SHARE = 0.8
 _HOST_KINDS = (EventKind.ANNOTATION, EventKind.HOST_OP)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Markers:
     """Step markers sorted by time, and the thread they are on (-1 when they are device annotations)."""
 

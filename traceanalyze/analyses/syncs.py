@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.results import SyncSite
+from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import is_async_copy, is_data_dependent
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause, EventKind, SyncKind
@@ -36,7 +36,7 @@ def blocking_copies(trace: Trace, calls: ApiCalls, device: DeviceEvents, link: N
     return asynchronous & (calls.end - calls.start >= BLOCKING_COPY_NS) & (calls.end > first_copy)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SyncPoint:
     """One instance: the sync calls under one operator instance on one thread."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """The steps a mean is taken over."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,9 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses.ascend_work import classify_kernels
 from traceanalyze.analyses.grouping import group
-from traceanalyze.model.kernel_classes import KernelGroup, group_of_kernel, group_of_op
+from traceanalyze.frozen import frozen
+from traceanalyze.model.classifier import kind_of_op, told_of_kernel, told_of_op
+from traceanalyze.model.kernel_classes import KernelGroup, group_of_kernel
 from traceanalyze.model.tensor_cores import TensorCore, tensor_core_use
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """One row a device event of any device that runs inside the analysed windows, in order of start."""
 
@@ -36,6 +37,8 @@ class Work:
     """`KernelGroup`"""
     tensor_core: NDArray[np.uint8]
     """`TensorCore`"""
+    plugin: NDArray[np.int16]
+    """Index into `ClassifyOptions.plugins`: whose classifier told its class and group, -1 for none."""
 
     def __len__(self) -> int:
         return len(self.event)
@@ -52,8 +55,7 @@ def device_work(context: Context) -> Work:
     event = np.flatnonzero(counted)
     op = _launching_op(context, event)
     op_name = np.where(op >= 0, context.trace.events.name[op], -1).astype(np.int64)
-    kernel_group, tensor_core = _classify(context, event, op_name)
-    return Work(event, time[event], op, op_name, kernel_group, tensor_core)
+    return Work(event, time[event], op, op_name, *_classify(context, event, op_name))
 
 
 def _inside(windows: intervals.Intervals, t: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -71,33 +73,40 @@ def _launching_op(context: Context, event: NDArray[np.int64]) -> NDArray[np.int6
 
 def _classify(
     context: Context, event: NDArray[np.int64], op_name: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Group and use of tensor cores, decided once a distinct (name, class, kind), else by the operator."""
-    device, strings = context.device, context.trace.strings
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int16]]:
+    """Group, use of tensor cores and plug-in, decided once a distinct (name, class, kind), else by the operator."""
+    device, strings, known = context.device, context.trace.strings, context.options.classify.plugins
     name, klass, kind = device.name[event], device.klass[event], device.kind[event]
     kinds = group(name, klass.astype(np.int64) * 256 + kind)
     decided = np.zeros((len(kinds), 2), np.uint8)
     unnamed = np.zeros(len(kinds), np.bool_)
+    teller = np.full(len(kinds), -1, np.int16)
     for index, row in enumerate(kinds.first.tolist()):
         text = strings.text(int(name[row]))
         found = _group_by_class(int(klass[row]), int(kind[row]))
+        told = told_of_kernel(text, known) if kind[row] == EventKind.KERNEL else None
+        if told is not None and (told[1] == KernelGroup.COMMUNICATION) == (klass[row] == DeviceClass.COMM):
+            teller[index], found = told
         if found is None:
             found = group_of_kernel(text)
             unnamed[index] = found is None
-        known = KernelGroup.OTHER if found is None else found
-        decided[index] = known, tensor_core_use(text, known)
-    groups, tensor_core = decided[kinds.of, 0], decided[kinds.of, 1]
+        what = KernelGroup.OTHER if found is None else found
+        decided[index] = what, tensor_core_use(text, what)
+    groups, tensor_core, plugin = decided[kinds.of, 0], decided[kinds.of, 1], teller[kinds.of]
     unnamed_event = unnamed[kinds.of]
     if context.trace.origin.format == "ascend":
         mine = np.flatnonzero(klass == DeviceClass.COMPUTE)
         by_type, tensor_core[mine] = classify_kernels(context.trace, device.row[event[mine]], name[mine])
-        told = by_type >= 0
-        groups[mine[told]] = by_type[told]
-        unnamed_event[mine[told]] = False
+        typed = (by_type >= 0) & (plugin[mine] < 0)
+        groups[mine[typed]] = by_type[typed]
+        unnamed_event[mine[typed]] = False
     by_op = np.flatnonzero(unnamed_event & (op_name >= 0))
-    groups[by_op] = strings.lookup(op_name[by_op].astype(np.int32), group_of_op).astype(np.uint8)
+    ops = op_name[by_op].astype(np.int32)
+    groups[by_op] = strings.lookup(ops, lambda op: kind_of_op(op, known)).astype(np.uint8)
+    if known:
+        plugin[by_op] = strings.lookup(ops, lambda op: (told_of_op(op, known) or (-1,))[0])
     tensor_core[klass != DeviceClass.COMPUTE] = TensorCore.NO
-    return groups, tensor_core
+    return groups, tensor_core, plugin
 
 
 def _group_by_class(klass: int, kind: int) -> KernelGroup | None:

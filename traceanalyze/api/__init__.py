@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traceanalyze import plugins
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.gather import gather
 from traceanalyze.api.ranks import NO_SNAPSHOTS, judged, judged_files
@@ -95,7 +96,9 @@ def analyze(
     )
     if isinstance(run, Run):
         options, rules = choices.options(), choices.rules()
-        return _report(run, [judged(trace, options, rules) for trace in chosen_ranks(run, choices)], choices)
+        by_rank = [judged(trace, options, rules) for trace in chosen_ranks(run, choices)]
+        new = tuple(note for note in plugins.notes() if note not in run.notes)
+        return _report(with_notes((run,), new)[0], by_rank, choices)
     found = reports(_texts(run), choices)
     if len(found) > 1:
         names = ", ".join(one.name for one in found)

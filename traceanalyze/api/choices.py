@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.api.device_peaks import read_peaks
 from traceanalyze.api.rule_config import configured_rules
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
+from traceanalyze.model.classifier import known_names
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.report.build.selection import step_chooser, stream_chooser
 from traceanalyze.rules.evaluate import plan
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.evaluate import Plan
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choices:
     """What a user may choose about an analysis; texts as on the command line."""
 
@@ -73,6 +75,7 @@ class Choices:
             not_comm=_pattern("--not-comm-regex", self.not_comm_regex),
             data=_pattern("--data-regex", self.data_regex),
             step_marker=_pattern("--step-marker", self.step_marker),
+            plugins=known_names(),
         )
         return Options(
             classify=classify,

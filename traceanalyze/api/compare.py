@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze import __version__
@@ -13,6 +13,7 @@ from traceanalyze.api.gather import gather, sampled
 from traceanalyze.compare.compare import compare_sides
 from traceanalyze.compare.side import mean_step, side
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.build.compare import build_compare
 from traceanalyze.report.build.selection import listed
@@ -114,7 +115,7 @@ def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = N
     return build_compare(comparison, version=__version__, notes=notes, options=choices.listed())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Loaded:
     """One side and the remarks on its input."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from traceanalyze.api.choices import Choices
 from traceanalyze.compare.options import SECTIONS, CompareOptions
 from traceanalyze.compare.side import median_step
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.report.build.selection import step_chooser
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 MEDIAN = "median"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideChoices:
     """What is compared of one side."""
 
@@ -45,7 +46,7 @@ class SideChoices:
         return replace(common, steps=chosen)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompareChoices:
     """What is compared with what, and how."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
+from traceanalyze import __version__, plugins
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.gate_runs import Reading, baseline_file, commit, read_runs
 from traceanalyze.errors import InputError, UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.baseline import KEEP, Baseline, added
 from traceanalyze.gate.baseline_file import changed, read_baseline, write_baseline
 from traceanalyze.gate.budget import BudgetFile, check_keys, read_budget
@@ -34,7 +35,7 @@ BUDGET_FILE, PROJECT_FILE = "traceanalyze.toml", "pyproject.toml"
 _FINDINGS = ("findings.high", "findings.total")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateChoices:
     """What a user may choose about a gate; texts as on the command line."""
 
@@ -114,7 +115,8 @@ def gate_result(choices: GateChoices, *, progress: ReadProgress | None = None) -
         budget,
         Strictness(choices.strict, choices.exit_zero, waived),
     )
-    return replace(found, tool_version=__version__)
+    failed = (("plugin", {"text": note}) for note in plugins.notes())
+    return replace(found, tool_version=__version__, notes=(*failed, *found.notes))
 
 
 def find_budget(path: str | None) -> BudgetFile:
@@ -177,7 +179,7 @@ def _labels(choices: GateChoices) -> tuple[str, str]:
     return names["baseline"], names["candidate"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UpdateChoices:
     """What is added to a baseline file."""
 
@@ -192,7 +194,7 @@ class UpdateChoices:
     common: Choices = field(default_factory=Choices)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Updated:
     """A baseline after an update."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePath
@@ -15,6 +15,7 @@ from traceanalyze.analyses.allocator.analyze import analyze_snapshot
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.gather import sampled, told
 from traceanalyze.errors import InputError, UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.baseline import is_baseline
 from traceanalyze.gate.baseline_file import read_baseline
 from traceanalyze.gate.environment import run_environment
@@ -48,7 +49,7 @@ _YEAR_2000_NS = 946_684_800 * 10**9
 _COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """How recordings become samples."""
 

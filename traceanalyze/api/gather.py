@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze import plugins
 from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.sources import expand
@@ -28,7 +30,7 @@ _SAMPLES = 4096
 _NAMES_SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gathered:
     """What became of each recording, and remarks on those that were left out."""
 
@@ -80,7 +82,7 @@ def gathered(
             traces.append(one)
     if not traces and required:
         raise failures[0]
-    notes = [f"left out: {error}" for error in failures]
+    notes = [*plugins.notes(), *(f"left out: {error}" for error in failures)]
     doubtful = [f"{one.inside} ({one.reason})" for one in selection.passed if one.reason and one.name not in known]
     if doubtful:
         more = ", …" if len(doubtful) > _NAMES_SHOWN else ""

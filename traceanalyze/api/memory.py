@@ -133,8 +133,8 @@ def hold_memory_files(paths: Sequence[str]) -> bool:
 
 
 def are_snapshots(paths: Sequence[str]) -> bool:
-    """Whether every path is a snapshot file."""
-    return bool(paths) and all(os.path.isfile(path) and snapshots_of(path) for path in paths)  # noqa: PTH113  texts
+    """Whether every path is a snapshot file, or an archive with one."""
+    return bool(paths) and all(os.path.isfile(path) and len(snapshots_of(path)) == 1 for path in paths)  # noqa: PTH113  texts
 
 
 def parse_capacity(text: int | str | None) -> int | None:

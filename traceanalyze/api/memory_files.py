@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyze import __version__
 from traceanalyze.analyses.allocator.analyze import analyze_snapshot
 from traceanalyze.api.gather import told
 from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.memory_ranks import device_memory, memory_ranks, named_rank, trace_ranks
 from traceanalyze.readers.memory_sources import candidates, is_snapshot, is_timeline
 from traceanalyze.readers.memory_stats import statistics_beside
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from traceanalyze.report.model import Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryFile:
     """One snapshot or memory timeline."""
 
@@ -71,7 +73,7 @@ def memory_files(
         try:
             if kind == "memory_timeline":
                 report = build_timeline_report(read_memory_timeline(source, tell), version=__version__)
-                files.append(MemoryFile(source.path, kind, None, "", report, (), ()))
+                files.append(MemoryFile(source.name, kind, None, "", report, (), ()))
             elif kind:
                 files.append(_of_snapshot(source, capacity, tell))
         except InputError as error:
@@ -164,13 +166,14 @@ def not_empty(snapshot: Snapshot) -> Snapshot:
 
 def _of_snapshot(source: Source, capacity: int | None, tell: Callable[[int], None] | None) -> MemoryFile:
     snapshot = not_empty(read_snapshot(source, tell))
-    statistics, remark = statistics_beside(source.path, named_rank(source.path))
+    beside = (None, None) if source.member else statistics_beside(source.path, named_rank(source.path))
+    statistics, remark = beside
     notes = (*snapshot.notes, remark) if remark else snapshot.notes
     snapshot = replace(snapshot, statistics=statistics, notes=notes)
     analyses = analyze_snapshot(snapshot, capacity)
     found = tuple(each for one in analyses for each in memory_findings(one))
     report = build_memory_report(snapshot, analyses, version=__version__)
-    return MemoryFile(source.path, "snapshot", None, "", report, analyses, found)
+    return MemoryFile(source.name, "snapshot", None, "", report, analyses, found)
 
 
 def _kind(source: Source) -> str:
@@ -180,7 +183,7 @@ def _kind(source: Source) -> str:
 def _named(path: str) -> tuple[Source, ...]:
     """The file, if the path names one."""
     found = candidates(path)
-    return found if [source.path for source in found] == [path] else ()
+    return found if [source.name for source in found] == [path] else ()
 
 
 def _sources(path: str) -> tuple[Source, ...]:
@@ -192,4 +195,7 @@ def _sources(path: str) -> tuple[Source, ...]:
 
 def _distinct(paths: Sequence[str]) -> tuple[Source, ...]:
     """The files that may be snapshots or timelines, each once."""
-    return tuple({source.path: source for path in paths for source in candidates(path)}.values())
+    found: dict[tuple[Path, str], Source] = {}
+    for source in (one for path in paths for one in candidates(path)):
+        found.setdefault((Path(source.path).resolve(), source.member), source)
+    return tuple(found.values())

@@ -13,8 +13,10 @@ from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.api.choices import Choices
 from traceanalyze.api.gather import gather, sampled
 from traceanalyze.api.perfetto_text import Rank, packed, said, write
+from traceanalyze.api.ranks import Judged
+from traceanalyze.api.run_report import side_by_side
 from traceanalyze.api.whole_file import whole_file
-from traceanalyze.cluster.compare import compare_ranks
+from traceanalyze.cluster.leading import leading
 from traceanalyze.cluster.summary import summarize
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
@@ -30,7 +32,7 @@ from traceanalyze.report.perfetto.events import (
     alone,
     overlay_events,
 )
-from traceanalyze.report.perfetto.overlay import overlay
+from traceanalyze.report.perfetto.overlay import overlay, with_findings
 from traceanalyze.report.perfetto.snapshot import snapshot_overlay
 from traceanalyze.report.perfetto.splice import NoEventListError
 from traceanalyze.rules.evaluate import evaluate
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from traceanalyze.api.gather import ReadProgress
-    from traceanalyze.cluster.results import RankSummary
+    from traceanalyze.api.run_report import SideBySide
     from traceanalyze.locales import Texts
     from traceanalyze.model.trace import Trace
     from traceanalyze.readers.source import Source
@@ -116,8 +118,7 @@ def annotated(
         raise UsageError("a pipe is empty once it was analysed: save it to a file first, or --overlay-only")
     if any(source.size is not None and is_snapshot(source) for source in sources.values()):
         return Annotated(_snapshot(list(sources.values()), target, words), None)
-    ranks, notes = _ranks(given, sources, words, progress)
-    notes += _missing(ranks, words)
+    ranks, lead, notes = _ranks(given, sources, words, progress)
     try:
         with whole_file(target) as file:
             notes += write(file, target, ranks, words, overlay_only=overlay_only)
@@ -126,7 +127,8 @@ def annotated(
         with whole_file(target) as file:
             write(file, target, ranks, words, overlay_only=True)
         notes += [said(words, "overlay_alone_damaged", path=rank.trace.origin.path) for rank in ranks]
-    return Annotated(tuple(notes), next((rank.place(ranks) for rank in ranks if rank.worst is not None), None))
+    looked_at = (ranks[lead], *ranks)
+    return Annotated(tuple(notes), next((rank.place(ranks) for rank in looked_at if rank.worst is not None), None))
 
 
 def _sources(given: list[str]) -> tuple[Source, ...]:
@@ -164,20 +166,23 @@ def _snapshot(sources: list[Source], target: Path, words: Texts) -> tuple[str, .
 
 def _ranks(
     given: list[str], sources: dict[str, Source], words: Texts, progress: ReadProgress | None
-) -> tuple[list[Rank], list[str]]:
-    """Every recording analysed, in the order of the ranks; each is dropped before the next is read."""
+) -> tuple[list[Rank], int, list[str]]:
+    """Every recording analysed, in the order of the ranks, which to look at first, and remarks.
+
+    Each is dropped before the next is read.
+    """
     choices = Choices()
     options, rules = choices.options(), choices.rules()
-    made: dict[str, tuple[Overlay, tuple[int, int] | None]] = {}
-    summaries: dict[str, RankSummary] = {}
+    drawn: dict[str, Overlay] = {}
+    judged: dict[str, Judged] = {}
 
     def analysed(trace: Trace) -> Trace:
         small = replace(sampled(trace), process_names=trace.process_names)
         context = Context(trace, options)
         analysis = analyze_context(context)
-        findings = evaluate(Facts(analysis, context), rules).findings
-        made[trace.origin.path] = overlay(context, analysis, findings, words), _worst(findings)
-        summaries[trace.origin.path] = summarize(context, analysis)
+        drawn[trace.origin.path] = overlay(context, analysis, (), words)
+        outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
+        judged[trace.origin.path] = Judged(replace(analysis, trace=small), outcome, summary)
         # Process ids of the text, of which the sample has no strings.
         pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))
         return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
@@ -187,19 +192,43 @@ def _ranks(
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
         raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them")
-    paths = [trace.origin.path for trace in runs[0].traces]
+    traces = runs[0].traces
+    # As `analyze` tells them: beside other ranks, what waiting for these is no saving of a rank's own.
+    told = side_by_side([judged[trace.origin.path].of_trace(trace) for trace in traces], rules)
+    of_run = () if told.of_run is None else told.of_run.findings
     found = [
-        Rank(trace, sources[path], *made[path], ahead)
-        for trace, path, ahead in zip(runs[0].traces, paths, _ahead([summaries[path] for path in paths]), strict=True)
+        Rank(
+            trace,
+            sources[trace.origin.path],
+            with_findings(drawn[trace.origin.path], one.analysis, outcome.findings, words),
+            _worst(outcome.findings),
+            ahead,
+        )
+        for trace, one, outcome, ahead in zip(traces, told.ranks, told.outcomes, _ahead(told), strict=True)
     ]
-    return found, [*gathered.notes, *runs[0].notes]
+    unplaced = sum(rank.tracks.unplaced for rank in found) + len(of_run)
+    notes = [
+        *gathered.notes,
+        *runs[0].notes,
+        *_missing(found, words),
+        *([said(words, "overlay_no_windows", count=unplaced)] if unplaced else []),
+    ]
+    return found, _lead(told), notes
 
 
-def _ahead(summaries: Sequence[RankSummary]) -> list[int]:
+def _lead(told: SideBySide) -> int:
+    """Position of the rank that a report would tell about."""
+    cluster = told.cluster
+    if cluster is None or not cluster.steps:
+        return 0
+    return leading((cluster.step_time.sum(axis=1) // len(cluster.steps)).tolist(), cluster.own_time)
+
+
+def _ahead(told: SideBySide) -> list[int]:
     """By how much the clocks are ahead of that of the first rank, ns; zeros unless they are known well for all."""
-    clocks = compare_ranks(summaries).clocks if len(summaries) > 1 else ()
-    if isinstance(clocks, NotMeasured) or len(clocks) < len(summaries):
-        return [0] * len(summaries)
+    clocks = () if told.cluster is None else told.cluster.clocks
+    if isinstance(clocks, NotMeasured) or len(clocks) < len(told.ranks):
+        return [0] * len(told.ranks)
     trusted = not any(isinstance(one.skew, NotMeasured) for one in clocks)
     return [one.offset if trusted else 0 for one in clocks]
 
@@ -229,5 +258,4 @@ def _missing(ranks: Sequence[Rank], words: Texts) -> list[str]:
         for note in notes
         if note not in common
     ]
-    unplaced = sum(rank.tracks.unplaced for rank in ranks)
-    return [*common, *others, *([said(words, "overlay_no_windows", count=unplaced)] if unplaced else [])]
+    return [*common, *others]

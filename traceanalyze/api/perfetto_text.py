@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.detect import Kind, sniff
 from traceanalyze.readers.streams import open_stream
 from traceanalyze.report.format import Formatter
@@ -30,7 +30,7 @@ _SPEED_LEVEL = 1
 """Of compression: the file is made to be looked at once, not to be kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rank:
     """What is kept of one recording once it was analysed."""
 
@@ -134,7 +134,7 @@ def _usable(rank: Rank, words: Texts, notes: list[str]) -> bool:
     """Whether the text of a recording can be passed on; if not, that is remarked."""
     path, read = rank.trace.origin.path, rank.trace.read
     damaged = read.truncated or read.stream_fault is not None or read.counts.get("malformed", 0) > 0
-    if rank.trace.origin.form == "db" or not _is_json(rank.source):
+    if rank.trace.origin.form == "db" or rank.trace.origin.plugin or not _is_json(rank.source):
         notes.append(said(words, "overlay_alone_not_json", path=path))
     elif damaged:
         notes.append(said(words, "overlay_alone_damaged", path=path))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
+from traceanalyze import __version__, plugins
 from traceanalyze.api import chosen_ranks
 from traceanalyze.api.choices import Choices
+from traceanalyze.api.jobs import Job, jobs_of
 from traceanalyze.api.memory import parse_capacity
 from traceanalyze.api.memory_files import (
     allocators_of_traces,
@@ -20,10 +20,11 @@ from traceanalyze.api.memory_files import (
 )
 from traceanalyze.api.memory_join import placed_files
 from traceanalyze.api.postmortem_files import Unused, run_files
-from traceanalyze.api.postmortem_parts import job_of, memory_part, recording_part, troubles
+from traceanalyze.api.postmortem_parts import memory_part, recording_part, troubles
 from traceanalyze.api.ranks import judged_files
 from traceanalyze.api.run_report import run_report, side_by_side
 from traceanalyze.errors import InputError, UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.postmortem.synthesize import synthesize
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
@@ -83,7 +84,7 @@ def postmortem(
     return found[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Everything:
     """What was read."""
 
@@ -120,23 +121,23 @@ def postmortem_reports(
     found = _Everything(gathered, judged, memory, choices)
     runs = group_runs(gathered.traces) if gathered.traces else ()
     wanted = _with_ranks(runs, choices)
-    jobs = job_of(wanted) if wanted else ((),)
+    jobs = jobs_of(wanted, judged) if wanted else (Job(()),)
     passed = tuple(run for run in runs if not any(run is one for one in wanted))
     shares = _memory_of_jobs(jobs, memory)
     return tuple(
-        _report(name, runs, mine, found, Unused(gathered, left_out, passed, memory) if number == 0 else None)
-        for number, (name, runs, mine) in enumerate(zip(_names(paths, jobs), jobs, shares, strict=True))
+        _report(name, job, mine, found, Unused(gathered, left_out, passed, memory) if number == 0 else None)
+        for number, (name, job, mine) in enumerate(zip(_names(paths, jobs), jobs, shares, strict=True))
     )
 
 
 def _report(
     name: str,
-    runs: Sequence[Run],
+    job: Job,
     memory: tuple[MemoryFile, ...],
     found: _Everything,
     unused: Unused | None,
 ) -> Report:
-    choices, rules = found.choices, found.choices.rules()
+    runs, choices, rules = job.runs, found.choices, found.choices.rules()
     whole = choices.ranks is not None
     sides = [
         side_by_side([found.judged[trace.origin.path].of_trace(trace) for trace in chosen_ranks(run, choices)], rules)
@@ -145,18 +146,19 @@ def _report(
     parts = tuple(memory_part(one) for one in memory)
     platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
     recordings = [recording_part(one, rules) for one in sides]
-    job = JobParts(
+    built = JobParts(
         name=name,
         platform=platform,
         recordings=tuple(run_report(run, one) for run, one in zip(runs, sides, strict=True)),
         names=tuple(run.name for run in runs),
         memory=parts,
         files=run_files(runs, recordings, memory, unused),
-        notes=_notes(runs),
+        notes=(*(("", note) for note in plugins.notes()), *_notes(runs)),
+        told=job.told,
         every_rank=whole,
     )
     known = [rule for rule, _ in rules.rules if platform in rule.platforms]
-    return build_postmortem(synthesize(recordings, troubles(parts), rules=len(known)), job, version=__version__)
+    return build_postmortem(synthesize(recordings, troubles(parts), rules=len(known)), built, version=__version__)
 
 
 def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
@@ -184,10 +186,10 @@ def _notes(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys((name if len(runs) > 1 else "", note) for name, note in told))
 
 
-def _names(paths: Sequence[str], jobs: Sequence[Sequence[Run]]) -> list[str]:
+def _names(paths: Sequence[str], jobs: Sequence[Job]) -> list[str]:
     """What each job is called: its only run's own name, else what the user named; equal names are numbered."""
     whole = ", ".join(os.path.normpath(path) for path in paths)
-    names = [runs[0].name if len(runs) == 1 else whole for runs in jobs]
+    names = [job.runs[0].name if len(job.runs) == 1 else whole for job in jobs]
     return [f"{name} (job {at})" if names.count(name) > 1 else name for at, name in enumerate(names, 1)]
 
 
@@ -204,11 +206,11 @@ def _nothing(paths: Sequence[str], gathered: Gathered, left_out: tuple[str, ...]
     return InputError(f"{paths[0]}: no recording and no snapshot")
 
 
-def _memory_of_jobs(jobs: Sequence[Sequence[Run]], memory: Sequence[MemoryFile]) -> tuple[tuple[MemoryFile, ...], ...]:
+def _memory_of_jobs(jobs: Sequence[Job], memory: Sequence[MemoryFile]) -> tuple[tuple[MemoryFile, ...], ...]:
     """Each snapshot and timeline with the job whose recordings lie nearest to it, the first of equals."""
     mine: list[list[MemoryFile]] = [[] for _ in jobs]
     for one in memory:
-        mine[max(range(len(jobs)), key=lambda at: _nearness(one.path, jobs[at]))].append(one)
+        mine[max(range(len(jobs)), key=lambda at: _nearness(one.path, jobs[at].runs))].append(one)
     return tuple(map(tuple, mine))
 
 

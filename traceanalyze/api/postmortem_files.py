@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from traceanalyze.errors import InputError
 from traceanalyze.readers.memory_ranks import named_rank
 from traceanalyze.readers.memory_stats import statistics_beside
+from traceanalyze.readers.run_list import NAME, read_run_list
 from traceanalyze.report.build.postmortem.parts import RunFile
 from traceanalyze.report.build.postmortem.recordings import steps_text
 from traceanalyze.report.build.ranks import rank_label
@@ -20,10 +22,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.run import Run
     from traceanalyze.model.trace import Trace
     from traceanalyze.postmortem.parts import RecordingPart
-
-
-_RUN_LIST = re.compile(r"run(_rank\d+)?\.json")
-"""What `traceanalyze record` leaves beside recordings, read with them."""
+    from traceanalyze.readers.sources import Passed
 
 
 class Unused(NamedTuple):
@@ -111,16 +110,27 @@ def _unused(unused: Unused) -> Iterator[RunFile]:
     told = {*known, *left_out, *(name for name, _ in gathered.failed)}
     for other in {one.name: one for one in gathered.passed}.values():
         if other.name not in told:
-            run_list = _RUN_LIST.fullmatch(PurePath(other.name).name)
-            read = "run_list" if run_list else "statistics" if other.name in statistics else ""
-            yield RunFile(
-                other.name, read or "other", "used" if read else "passed_over", why="" if read else other.reason
+            yield _run_list(other) or (
+                RunFile(other.name, "statistics", "used")
+                if other.name in statistics
+                else RunFile(other.name, "other", "passed_over", why=other.reason)
             )
+
+
+def _run_list(other: Passed) -> RunFile | None:
+    """What became of the list of a recording's files; None where it is something else."""
+    if not NAME.fullmatch(PurePath(other.name).name) or not Path(other.name).is_file():
+        return None
+    try:
+        found = read_run_list(Path(other.name))
+    except InputError as error:
+        return RunFile(other.name, "run_list", "left_out", why=str(error))
+    return None if found is None else RunFile(other.name, "run_list", "used")
 
 
 def _statistics(memory: Sequence[MemoryFile]) -> set[str]:
     """Files with statistics of the allocator that were read with snapshots beside them."""
-    paths = [one.path for one in memory if one.kind == "snapshot"]
+    paths = [one.path for one in memory if one.kind == "snapshot" and Path(one.path).is_file()]
     found = (statistics_beside(path, named_rank(path))[0] for path in paths)
     return {one.path for one in found if one is not None}
 

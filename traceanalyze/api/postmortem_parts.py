@@ -12,7 +12,7 @@ from traceanalyze.model.vocabulary import Mode
 from traceanalyze.postmortem.costs import place_of
 from traceanalyze.postmortem.host import host_loading
 from traceanalyze.postmortem.parts import CommonSteps, RankPart, RecordingPart, Trouble
-from traceanalyze.postmortem.waiting import cost_of, own_times, waiting
+from traceanalyze.postmortem.waiting import cost_of, waiting
 from traceanalyze.report.build.postmortem.parts import MemoryPart
 from traceanalyze.report.build.ranks import rank_label
 from traceanalyze.report.build.window import step_labels
@@ -23,47 +23,29 @@ if TYPE_CHECKING:
     from traceanalyze.api.memory_files import MemoryFile
     from traceanalyze.api.ranks import Judged
     from traceanalyze.api.run_report import SideBySide
-    from traceanalyze.model.run import Run
     from traceanalyze.rules.evaluate import Outcome, Plan
 
 WHOLE = ("whole trace",)
 """Name of the window of a trace without step marks."""
-RANKS, DATA = "RNK", "DAT"
-"""Families of rules; what the post-mortem itself finds belongs to them, too."""
-
-
-def job_of(runs: Sequence[Run]) -> tuple[tuple[Run, ...], ...]:
-    """Recordings of one job together, in the order of time: alike in format, number of ranks and device.
-
-    Jobs are in the order in which they were found.
-    """
-    jobs: dict[tuple[object, ...], list[Run]] = {}
-    for run in runs:
-        first = run.traces[0]
-        device = first.devices[0].name if first.devices else ""
-        jobs.setdefault((first.origin.format, first.origin.world_size, device), []).append(run)
-    return tuple(tuple(sorted(found, key=begin)) for found in jobs.values())
-
-
-def begin(run: Run) -> int:
-    """When its first event began, ns of absolute time."""
-    return min(trace.base_ns + (int(trace.events.ts.min()) if len(trace.events) else 0) for trace in run.traces)
+RANKS = "RNK"
+"""A family of rules; what the post-mortem itself finds belongs to it, too."""
+LOADER_WAIT = "DAT101"
+"""Tells what the host waits for its loader, where that costs the step time."""
 
 
 def recording_part(found: SideBySide, rules: Plan) -> RecordingPart:
     """Ranks with their findings, and those about all of them."""
     cluster = found.cluster
-    kinds = {rule.family for rule, _ in rules.rules}
-    wanted = RANKS in kinds
+    wanted = RANKS in {rule.family for rule, _ in rules.rules}
     if cluster is None:
         (one,) = found.ranks
-        part = _rank(one, found.outcomes[0], 0, None, kinds)
+        part = _rank(one, found.outcomes[0], 0, None)
         # Some profiles tell how long a rank waited for others that were not recorded.
         waited = waiting(compare_ranks([one.summary])) if wanted else None
         return RecordingPart((_alone(part),), () if waited is None else (waited,), whole=_whole(found))
-    own = own_times(cluster)
+    own = cluster.own_time
     ranks = tuple(
-        _rank(one, outcome, index, own[index], kinds)
+        _rank(one, outcome, index, own[index])
         for index, (one, outcome) in enumerate(zip(found.ranks, found.outcomes, strict=True))
     )
     told = () if found.of_run is None else found.of_run.findings
@@ -85,15 +67,16 @@ def _whole(found: SideBySide) -> bool:
     return not any(read.truncated or read.stream_fault for read in reads)
 
 
-def _rank(one: Judged, outcome: Outcome, index: int, own: int | None, kinds: set[str]) -> RankPart:
+def _rank(one: Judged, outcome: Outcome, index: int, own: int | None) -> RankPart:
     steps = one.analysis.steps
     rows = list(window_of(steps).rows)
     labels = step_labels(steps.name)
     times = (steps.end - steps.start)[rows]
-    # A program without a device: no rule judges it.
+    # A program whose device was not recorded: no rule judges what its host waits for.
     host = one.analysis.host if one.analysis.mode == Mode.HOST_ONLY else None
     loading = host.data_loading[rows] if isinstance(host, HostSplit) else None
-    alone = host_loading(loading, times) if loading is not None and DATA in kinds else None
+    unjudged = any(each.rule == LOADER_WAIT for each in outcome.not_applicable)
+    alone = host_loading(loading, times) if loading is not None and unjudged else None
     return RankPart(
         label=rank_label(one.analysis.trace.origin, index),
         steps=tuple(labels[row] for row in rows),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +13,7 @@ from traceanalyze.api.gather import gathered, sampled, told
 from traceanalyze.cluster.run import map_ranks, workers_for
 from traceanalyze.cluster.summary import summarize
 from traceanalyze.errors import InputError, UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.postmortem.costs import costs_of
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.sources import expand, survey
@@ -44,7 +45,7 @@ _PACKED = 8
 """Text is about so many times as large as a compressed file of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judged:
     """One rank: its analyses, what the rules say, and what the comparison with other ranks needs."""
 

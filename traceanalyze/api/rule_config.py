@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from traceanalyze.errors import UsageError
@@ -30,6 +29,9 @@ def configured_rules(start: Path | None = None) -> RuleConfig:
 
 
 def _read(path: Path) -> dict[str, object]:
+    # Imported here: most folders have no configuration.
+    import tomllib
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze import __version__
 from traceanalyze.cluster.compare import compare_ranks
+from traceanalyze.frozen import frozen
 from traceanalyze.report.build import Scope, build_report
 from traceanalyze.rules.of_run import evaluate_run, of_one_rank
 from traceanalyze.rules.waiting import without_waiting
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.evaluate import Outcome, Plan
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideBySide:
     """Ranks that were recorded together."""
 
@@ -45,7 +45,7 @@ def side_by_side(ranks: Sequence[Judged], rules: Plan) -> SideBySide:
 
 
 def run_report(run: Run, found: SideBySide, *, every_rank: bool = False) -> Report:
-    """The report on a run; with `every_rank` each in detail, not only the slowest."""
+    """The report on a run; with `every_rank` each in detail, not only the one to look at first."""
     return build_report(
         run.name,
         [one.analysis for one in found.ranks],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from traceanalyze.cli.analysis import LANG, TOP, report_on
 from traceanalyze.cli.options import (
     Category,
     CommRegex,
@@ -21,12 +22,6 @@ from traceanalyze.cli.options import (
     Verbose,
     listed,
 )
-from traceanalyze.errors import InputError
-
-if TYPE_CHECKING:
-    from traceanalyze.api import Choices
-    from traceanalyze.cli.progress import Progress
-    from traceanalyze.report.model import Report
 
 
 class Format(StrEnum):
@@ -72,8 +67,8 @@ def analyze(
         str | None,
         typer.Option(metavar="LIST", help="Ranks to analyse, each in detail: 0,3-7. Default: all, the slowest."),
     ] = None,
-    top: Top = 5,
-    lang: Lang = "en",
+    top: Top = TOP,
+    lang: Lang = LANG,
     quiet: Quiet = False,
     verbose: Verbose = False,
     streams: Annotated[
@@ -100,11 +95,6 @@ def analyze(
     """Say where every step's time went."""
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.api import Choices
-    from traceanalyze.cli.notices import tell_slow_scanner
-    from traceanalyze.cli.output import Target, write
-    from traceanalyze.cli.progress import Progress
-    from traceanalyze.locales import texts
-    from traceanalyze.report.view import Detail, View
 
     choices = Choices(
         steps=steps,
@@ -121,25 +111,4 @@ def analyze(
         select=listed(select),
         ignore=listed(ignore),
     )
-    target = Target.of(output, format_, inputs=paths)
-    words = texts(lang)
-    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
-    if not quiet:
-        tell_slow_scanner()
-    with Progress(wanted=not quiet) as progress:
-        found = _traces_or_memory(paths, choices, progress)
-    write(found, target, words, view)
-
-
-def _traces_or_memory(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:
-    """Reports on the traces under the paths; where there is none but there are files on memory, on these."""
-    from traceanalyze.api import reports
-
-    try:
-        return reports(paths, choices, progress=progress, parallel=True)
-    except InputError:
-        from traceanalyze.api.memory import hold_memory_files, memory_reports
-
-        if not hold_memory_files(paths):
-            raise
-    return memory_reports(paths, progress=progress)
+    report_on(paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from traceanalyze.cli.output import TABLES, Target, refuse_input
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ def sides(paths: Sequence[str], *, base: str | None, candidate: str | None) -> t
     return base, candidate
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompareTarget:
     """Where the comparison is written beside the console, if anywhere."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyze.cli.files import write_whole
 from traceanalyze.cli.output import refuse_input
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ FORMATS = ("console", "json", "markdown", "junit", "github", "sarif")
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wanted:
     """One format and the file it goes to; None: stdout."""
 

@@ -9,8 +9,6 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, ParamSpec
 
-import typer
-
 from traceanalyze.errors import TraceAnalyzeError
 
 if TYPE_CHECKING:
@@ -36,18 +34,18 @@ def guarded(command: Callable[P, None], *, name: str = "") -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
-        except typer.Exit:
-            raise
         except TraceAnalyzeError as error:
             raise _failed(f"{mark}error: {error}", error.exit_code) from error
         except KeyboardInterrupt:
-            raise (_failed(f"{mark}interrupted", INTERRUPTED) if name else typer.Exit(INTERRUPTED)) from None
+            raise (_failed(f"{mark}interrupted", INTERRUPTED) if name else SystemExit(INTERRUPTED)) from None
         except BrokenPipeError:
             # The reader of the pipe is gone: let the interpreter's last flush go nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except MemoryError:
             raise _failed(f"{mark}error: not enough memory for this input", INTERNAL_ERROR) from None
         except Exception as error:
+            if _ends_command(error):
+                raise
             if isinstance(error, OSError) and error.errno in _NO_ROOM:
                 place = error.filename or "the output"
                 raise _failed(f"{mark}error: {place}: cannot be written: {error.strerror}", CANNOT_WRITE) from error
@@ -59,8 +57,14 @@ def guarded(command: Callable[P, None], *, name: str = "") -> Callable[P, None]:
     return run
 
 
-def _failed(message: str, code: int) -> typer.Exit:
+def _ends_command(error: Exception) -> bool:
+    """Whether a command of typer ends itself with it; typer is not imported for this, as `PATH…` goes without."""
+    typer = sys.modules.get("typer")
+    return typer is not None and isinstance(error, typer.Exit)
+
+
+def _failed(message: str, code: int) -> SystemExit:
     """Print one line, whatever the message holds, and end with the code."""
     line = " ".join(message.split())
-    typer.echo("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line), err=True)
-    return typer.Exit(code)
+    sys.stderr.write("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) + "\n")
+    return SystemExit(code)

@@ -1,101 +1,82 @@
-"""Entry point: the commands, and which of them is meant."""
+"""Entry point: which command is meant."""
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from traceanalyze import __version__
-from traceanalyze.cli import baseline
-from traceanalyze.cli.analyze import analyze
-from traceanalyze.cli.compare import compare
-from traceanalyze.cli.convert import convert
-from traceanalyze.cli.gate import gate
+from traceanalyze.cli.analysis import report_on
 from traceanalyze.cli.guard import guarded
-from traceanalyze.cli.memory import memory
-from traceanalyze.cli.one_line import OneLine
-from traceanalyze.cli.open_ import open_
-from traceanalyze.cli.postmortem import postmortem
-from traceanalyze.cli.record import record
-from traceanalyze.cli.rule import rule
-from traceanalyze.cli.tensorboard import tensorboard
 
 DEFAULT_COMMAND = "analyze"
-
-app = typer.Typer(
-    name="traceanalyze",
-    help=(
-        "Where did the step's time go? Analyses PyTorch profiler traces.\n\n"
-        "`traceanalyze PATH…` is short for `traceanalyze analyze PATH…`."
-    ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+COMMANDS = frozenset(
+    {
+        DEFAULT_COMMAND,
+        "baseline",
+        "compare",
+        "convert",
+        "gate",
+        "memory",
+        "open",
+        "postmortem",
+        "record",
+        "rule",
+        "tensorboard",
+    }
 )
-app.command("analyze", cls=OneLine)(guarded(analyze))
-app.command("compare", cls=OneLine)(guarded(compare))
-app.command("memory", cls=OneLine)(guarded(memory))
-app.command("postmortem", cls=OneLine)(guarded(postmortem, name="traceanalyze postmortem"))
-app.command("convert", cls=OneLine)(guarded(convert))
-app.command("open", cls=OneLine)(guarded(open_))
-app.command("rule", cls=OneLine)(guarded(rule))
-# What follows the command to record is that command's, options too.
-app.command("record", cls=OneLine, context_settings={"allow_interspersed_args": False})(guarded(record))
-app.command("tensorboard", cls=OneLine)(guarded(tensorboard))
-app.command("gate", cls=OneLine)(guarded(gate, name="traceanalyze gate"))
-app.add_typer(baseline.app, name="baseline")
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"traceanalyze {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _global_options(
-    *,
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Options before a command; those that print something have ended the run by now."""
+"""Those of `app`, which takes long to import."""
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose"}
 
 
 def with_default_command(arguments: list[str]) -> list[str]:
     """`PATH…` and `--option … PATH…` mean `analyze …`; command names and global options stand for themselves."""
-    if not arguments or arguments[0] in {*_commands(), "-h", "--help", "--version"}:
+    if not arguments or arguments[0] in {*COMMANDS, "-h", "--help", "--version"}:
         return arguments
     return [DEFAULT_COMMAND, *arguments]
 
 
 def meant_command(arguments: list[str]) -> str | None:
     """The command whose name is nearly that of the first argument, if this is neither a command nor a path."""
-    if not arguments or arguments[0] in _commands() or not arguments[0].isalpha():
+    if not arguments or arguments[0] in COMMANDS or not arguments[0].isalpha():
         return None
     # Imported here: most arguments are paths that no command could be meant by.
     from difflib import get_close_matches
 
-    near = get_close_matches(arguments[0], sorted(_commands()), n=1, cutoff=0.75)
+    near = get_close_matches(arguments[0], sorted(COMMANDS), n=1, cutoff=0.75)
     return near[0] if near and not Path(arguments[0]).exists() else None
 
 
-def _commands() -> set[str]:
-    return {str(each.name) for each in app.registered_commands} | {str(each.name) for each in app.registered_groups}
+def plain(arguments: list[str]) -> tuple[list[str], set[str]] | None:
+    """Paths and flags of `PATH…` with nothing but -q and -v; None for all that typer has to make out."""
+    paths = [each for each in arguments if each not in _FLAGS]
+    if not paths or arguments[0] in COMMANDS or any(each.startswith("-") for each in paths):
+        return None
+    return paths, {_FLAGS[each] for each in arguments if each in _FLAGS}
 
 
 def main() -> None:
     """Run the command line and exit."""
-    # A run makes nearly no garbage in cycles, and looking for it would take a tenth of a short one.
+    # A run makes nearly no garbage in cycles; looking for it would take a tenth of a short one, and again at the end.
     gc.disable()
-    meant = meant_command(sys.argv[1:])
+    atexit.register(gc.freeze)
+    arguments = sys.argv[1:]
+    meant = meant_command(arguments)
     if meant is not None:
-        typer.echo(f"error: {sys.argv[1]}: no such file, folder or command; did you mean `{meant}`?", err=True)
+        sys.stderr.write(f"error: {arguments[0]}: no such file, folder or command; did you mean `{meant}`?\n")
         sys.exit(2)
-    app(with_default_command(sys.argv[1:]), prog_name="traceanalyze")
+    if arguments[:1] != ["record"]:
+        # NumPy's linear algebra, which nothing here uses, would start a thread for every core: 50 ms of CPU time on two
+        # of them. The program that `record` starts keeps its own setting.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    short = plain(arguments)
+    if short is not None:
+        paths, flags = short
+        guarded(report_on)(paths, quiet="quiet" in flags, verbose="verbose" in flags)
+        sys.exit()
+    # Imported here: with typer come 80 ms (pydantic, email, …) that the most common command does without.
+    from traceanalyze.cli.app import app
+
+    app(with_default_command(arguments), prog_name="traceanalyze")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+import sys
 
 
 def tell_slow_scanner() -> None:
@@ -10,7 +10,6 @@ def tell_slow_scanner() -> None:
     from traceanalyze.readers.scan import backend
 
     if backend() == "python":
-        typer.echo(
-            "note: the native scanner was not built (no C++ compiler at installation?); reading is far slower",
-            err=True,
+        sys.stderr.write(
+            "note: the native scanner was not built (no C++ compiler at installation?); reading is far slower\n"
         )

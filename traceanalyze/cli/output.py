@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _TABLE_SUFFIXES = (".csv", ".parquet")
 _EACH_A_FILE = "every table is a file of its own; give a folder, such as tables/"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """File or folder (None: stdout) and format."""
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.report.console.style import Style
     from traceanalyze.rules.rule import Rule
 
-_SOURCE = re.compile(r"\s+\(definitions §\d+\)")
+_SOURCE = re.compile(r"\s*[(（]definitions §\d+[)）]")
 """Where a quantity is defined, for those who change a rule."""
 
 
@@ -28,16 +28,20 @@ def rule(
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="List all rules.")] = False,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of titles and advice: en, zh.")] = "en",
+    lang: Annotated[str, typer.Option(metavar="LANG", help="Language: en or zh.")] = "en",
 ) -> None:
     """Explain rules: what they find, how it is measured, their options."""
+    from traceanalyze import plugins
     from traceanalyze.locales import texts
+    from traceanalyze.locales.noted import noted
     from traceanalyze.report.console.style import style_for
     from traceanalyze.rules.registry import chosen, every_rule
 
     if every == bool(names):
         raise UsageError("name a rule, or give --all for the list of all rules")
     words, rules = texts(lang), every_rule()
+    for note in plugins.notes():
+        typer.echo(f"note: {noted(note, words.notes)}", err=True)
     if every:
         typer.echo("\n".join(f"{each.id}  {each.slug:24}  {_title(each, words)}" for each in rules))
         return
@@ -54,19 +58,46 @@ def _explained(each: Rule, words: Texts, style: Style) -> str:
     from traceanalyze.report.console.wrap import display_width
 
     title = f"{each.id} {each.slug}: {_title(each, words)}"
-    lines = [title, "─" * min(display_width(title), style.width), *_wrapped(each.doc, style), "", "Facts"]
-    lines.append(f"    confidence {each.confidence.name.lower()}; since {each.since}; on {', '.join(each.platforms)}")
+    lines = [title, "─" * min(display_width(title), style.width), *_wrapped(_document(each, words), style)]
+    said = words.messages
+    lines += ["", said["rule_facts"], f"    {_facts(each, words)}"]
     if each.options:
-        lines += ["", f"Options (traceanalyze.toml, table rules.{each.slug})"]
-        lines += [f"    {name} = {option.default}    # {option.source}" for name, option in each.options.items()]
-    advice = [words.messages[f"advice_{key}.{platform}"] for key in each.advice for platform in each.platforms]
-    return "\n".join([*lines, "", "Advice", *(style.wrap(text, indent="    ") for text in dict.fromkeys(advice))])
+        lines += ["", said["rule_options"].format(slug=each.slug), *_options(each, words)]
+    advice = dict.fromkeys(said[f"advice_{key}.{platform}"] for key in each.advice for platform in each.platforms)
+    return "\n".join([*lines, "", said["rule_advice"], *(style.wrap(text, indent="    ") for text in advice)])
+
+
+def _facts(each: Rule, words: Texts) -> str:
+    return words.messages["rule_facts_line"].format(
+        confidence=words.terms[f"confidence_{each.confidence.name.lower()}"],
+        since=each.since,
+        platforms=", ".join((*each.platforms, *(("cpu",) if each.host is not None else ()))),
+    )
+
+
+def _options(each: Rule, words: Texts) -> Iterator[str]:
+    from traceanalyze.locales.rule_docs import option_sources
+
+    known = option_sources(words.language)
+    for name, option in each.options.items():
+        yield f"    {name} = {option.default}    # {known.get(option.source, option.source)}"
+
+
+def _document(each: Rule, words: Texts) -> str:
+    """In the language of the texts where it is written in it; rules of others are told as they tell themselves."""
+    from traceanalyze.locales.rule_docs import rule_docs
+    from traceanalyze.rules.rule import FAMILIES
+
+    folder = FAMILIES.get(each.family)
+    return (rule_docs(words.language, folder).get(each.id) if folder else None) or each.doc
 
 
 def _wrapped(doc: str, style: Style) -> Iterator[str]:
     """Paragraphs, which are lines of one indent, broken at the width."""
+    from traceanalyze.report.console.wrap import joined
+
     for indent, lines in groupby(_SOURCE.sub("", doc).splitlines(), key=_indent):
-        text = " ".join(line.strip() for line in lines)
+        text = joined(line.strip() for line in lines)
         yield "" if indent is None else style.wrap(text, indent=" " * indent)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.cluster.clocks import clock_offsets
+from traceanalyze.cluster.exposed_wait import exposed_waits
 from traceanalyze.cluster.groups import missing_ranks
 from traceanalyze.cluster.imbalance import imbalance
 from traceanalyze.cluster.links import links
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
-    """Compare at least two ranks of one run.
+    """Compare the ranks of one run.
 
     Args:
         summaries: one a rank, in the order of the report.
@@ -29,16 +30,18 @@ def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
     ranks = tuple(replace(one, label=one.label or f"?{index}") for index, one in enumerate(summaries))
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
+    missing = missing_ranks(ranks)
     return Cluster(
         ranks=ranks,
         steps=steps,
         rows=rows,
-        missing=missing_ranks(ranks),
+        missing=missing,
         groups=groups,
         stops=stops,
         outside=outside,
         collectives=collective_waits(ranks, groups),
         waits=rank_waits(ranks, groups, rows),
+        exposed_waits=exposed_waits(ranks, groups, rows, missing),
         stragglers=stragglers(ranks, groups, rows),
         imbalance=imbalance(ranks, steps, rows, groups),
         clocks=clock_offsets(ranks, groups),

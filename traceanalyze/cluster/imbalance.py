@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.cluster.exposed_wait import exposed_wait_by_step
+from traceanalyze.cluster.exposed_wait import by_durations
 from traceanalyze.cluster.results import Imbalance
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def imbalance(
     """
     if rows.shape[1] == 0:
         return NotMeasured("no_common_steps")
-    waited = exposed_waits(groups, len(ranks), rows.shape[1])
-    if not isinstance(waited, NotMeasured):
-        waited = waited.sum(axis=0) // len(ranks)
+    waited = _waited(groups, rows)
     found = []
     for what, parts in QUANTITIES.items():
         if any(part not in rank.parts for rank in ranks for part in parts):
@@ -66,12 +64,10 @@ def imbalance(
     return tuple(found) or NotMeasured("no_device_events")
 
 
-def exposed_waits(groups: Sequence[MatchedGroup], ranks: int, steps: int) -> NDArray[np.int64] | NotMeasured:
-    """(ranks, steps) ns of waiting with nothing beside it, over all groups that are complete."""
+def _waited(groups: Sequence[MatchedGroup], rows: NDArray[np.int64]) -> NDArray[np.int64] | NotMeasured:
+    """(steps,) mean exposed waiting of the ranks, of groups that are complete: equal work saves no more of it."""
     whole = [one for one in groups if one.complete and one.synchronising.any()]
     if not whole:
         return NotMeasured("ranks_missing" if groups else "no_matched_collectives")
-    found = np.zeros((ranks, steps), np.int64)
-    for one in whole:
-        found[list(one.members)] += exposed_wait_by_step(one, steps).T
+    found: NDArray[np.int64] = by_durations(whole, rows).sum(axis=0) // len(rows)
     return found

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from itertools import groupby
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,8 +10,10 @@ import numpy as np
 from traceanalyze.analyses.collective_parts import MOVES
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.task_links import NETWORK, went_over
 from traceanalyze.analyses.work import argument
 from traceanalyze.cluster.results import Link, LinkTraffic
+from traceanalyze.model.columns import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,6 @@ SLOW = 0.05
 LEAST_TRANSFERS = 10
 LEAST_LINKS = 3
 """Fewer of a kind have no usual bandwidth."""
-_NETWORK = re.compile(r"RDMA|ROCE", re.IGNORECASE)
 _MOST_RANKS = 2**20
 """Numbers beyond stand for no rank."""
 
@@ -83,14 +82,8 @@ def networked_groups(
     if column is None or not {"transport", "link_type"} & set(trace.events.fields):
         return None
     row, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
-    over = np.zeros(len(row), np.bool_)
-    for name in ("transport", "link_type"):
-        code = argument(context, name, row)
-        over[code >= 0] |= trace.strings.lookup(
-            code[code >= 0].astype(np.int32), lambda text: _NETWORK.search(text) is not None
-        ).astype(np.bool_)
-    far = np.isin(context.device.row[events], owner[over])
-    return frozenset(groups[number].label for number in np.unique(of[far]).tolist())
+    far = np.isin(context.device.row[events], owner[went_over(context, row, NETWORK)])
+    return frozenset(groups[number].label for number in distinct(of[far]).tolist())
 
 
 def links(ranks: Sequence[RankSummary]) -> tuple[Link, ...] | NotMeasured:
@@ -105,6 +98,9 @@ def links(ranks: Sequence[RankSummary]) -> tuple[Link, ...] | NotMeasured:
             seen[key] = seen.get(key, 0) + 1
     if not sums:
         return NotMeasured("no_collective_tasks")
+    # Imported here: with it come fractions and decimal, and few recordings tell of links.
+    from statistics import median
+
     found: list[Link] = []
     for link, keys in groupby(sorted(sums), key=lambda key: key[0]):
         kind = list(keys)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +18,7 @@ PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_g
 pauses of the garbage collector and lies inside the others."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankCollectives:
     """Collectives of one rank in the order in which its program asked for them; columns of equal length."""
 
@@ -42,7 +44,7 @@ class RankCollectives:
         return len(self.group)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """A process group as one rank knows it."""
 
@@ -54,7 +56,7 @@ class Group:
     """0 where unknown; never more than what is proven."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LinkTraffic:
     """Transfers between two ranks over one kind of link, as one rank recorded them."""
 
@@ -68,7 +70,7 @@ class LinkTraffic:
     """Sum of the durations of the transfers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelTime:
     """A kernel of one rank with one shape and launch configuration, where nothing else ran beside it."""
 
@@ -81,7 +83,7 @@ class KernelTime:
     median: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankSummary:
     """All that the comparison needs of one rank: small, and fit to be sent between processes."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.cluster.one_rank import PHASES, Group, KernelTime, LinkTraffic, RankCollectives, RankSummary
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "ClockOffset",
     "Cluster",
     "CollectiveWait",
+    "ExposedWaits",
     "Group",
     "Imbalance",
     "KernelTime",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stop:
     """Where the ranks of a group no longer agree on what they do; the rest of the step is not matched."""
 
@@ -46,7 +47,7 @@ class Stop:
     """Collectives of all ranks that were not matched."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MatchedGroup:
     """Collectives of one group that ranks took part in together: (n,) columns and (n, members) tables."""
 
@@ -89,7 +90,7 @@ class MatchedGroup:
         return self.duration - self.transfer[:, None]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectiveWait:
     """Collectives of one group, type and size that synchronise."""
 
@@ -106,7 +107,7 @@ class CollectiveWait:
     missing: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankWait:
     """One rank over the steps that count."""
 
@@ -129,20 +130,35 @@ class RankWait:
     """Exposed time in send and receive: where a pipeline is recorded, its bubbles."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
+class ExposedWaits:
+    """Waiting for other ranks in collectives that nothing hides (`cluster.exposed_wait`)."""
+
+    by_step: NDArray[np.int64]
+    """(ranks, steps) ns of each rank in each common step."""
+    bound: bool
+    """Ranks are missing, or may be: a lower bound."""
+
+    @property
+    def mean(self) -> NDArray[np.int64]:
+        """(ranks,) ns a step."""
+        found: NDArray[np.int64] = self.by_step.sum(axis=1) // self.by_step.shape[1]
+        return found
+
+
+@frozen
 class Straggler:
-    """A rank that makes a group wait, again and again (definitions §12)."""
+    """A rank that makes groups wait, again and again (definitions §12)."""
 
     group: str
+    """In which it makes others wait most."""
     position: int
     """In `Cluster.ranks`."""
     label: str
     wait: int
-    """Mean wait of the other ranks of the group, ns a step."""
+    """Mean wait of the other ranks of that group, ns a step."""
     exposed: int
-    """Of it what no compute hides: what their collectives are exposed longer than those of the straggler."""
-    exposed_of: tuple[tuple[int, int], ...]
-    """The same of each rank of the group, by its position in `Cluster.ranks`; 0 of the straggler."""
+    """Of it what nothing hides; where several ranks are late, its part of what they cost together."""
     share: float
     """Of their mean step."""
     last: float
@@ -155,7 +171,7 @@ class Straggler:
     """By how much, ns a step."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Imbalance:
     """(max - mean) / mean over ranks of one quantity (definitions §12)."""
 
@@ -178,7 +194,7 @@ class Imbalance:
     """Of it what the ranks spend waiting with nothing beside it, ns a step."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClockOffset:
     """By how much a rank's clock is ahead of the reference's."""
 
@@ -193,7 +209,7 @@ class ClockOffset:
     """Median arrival after the first rank, offsets taken out."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """Two ranks and the kind of link between them, over all recordings."""
 
@@ -209,7 +225,7 @@ class Link:
     """Ranks that recorded transfers over it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cluster:
     """All ranks of a run side by side."""
 
@@ -226,6 +242,7 @@ class Cluster:
     """Collectives of all ranks that belong to none of these steps."""
     collectives: tuple[CollectiveWait, ...] | NotMeasured
     waits: tuple[RankWait, ...]
+    exposed_waits: ExposedWaits | NotMeasured
     stragglers: tuple[Straggler, ...] | NotMeasured
     imbalance: tuple[Imbalance, ...] | NotMeasured
     clocks: tuple[ClockOffset, ...] | NotMeasured
@@ -250,3 +267,13 @@ class Cluster:
         import numpy as np
 
         return np.stack([rank.step_time[rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])
+
+    @property
+    def own_time(self) -> tuple[int | None, ...]:
+        """Mean step of each rank without what it waits for others in collectives, ns; None where that is not known."""
+        from traceanalyze.analyses.results import NotMeasured
+
+        waited = self.exposed_waits
+        if isinstance(waited, NotMeasured):
+            return (None,) * len(self.ranks)
+        return tuple((self.step_time.sum(axis=1) // len(self.steps) - waited.mean).tolist())

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.cluster.exposed_wait import exposed_wait
+from traceanalyze.cluster.exposed_wait import by_durations, of_group
+from traceanalyze.cluster.passed_on import sources
 from traceanalyze.cluster.results import PHASES, Straggler
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -23,10 +25,24 @@ _HOST = frozenset({"dispatch", "untraced", "device_gap"})
 """Parts of the step in which pauses of the garbage collector lie."""
 
 
+class _Last(NamedTuple):
+    """A rank that comes last to the collectives of one group again and again."""
+
+    group: int
+    place: int
+    last: float
+    steps_last: int
+    steps: int
+
+
 def stragglers(
     ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup], rows: NDArray[np.int64]
 ) -> tuple[Straggler, ...] | NotMeasured:
-    """At most one a group; most waiting first. NotMeasured where no group has all its ranks, or steps are too few."""
+    """Ranks that make others wait, most waiting first. NotMeasured where no group is complete, or steps are too few.
+
+    Each is the last of a group, and did not come late to it because it was kept waiting in another group: then the
+    waiting counts for the last rank of that one.
+    """
     if not any(one.synchronising.any() for one in groups):
         return NotMeasured("no_matched_collectives")
     whole = [one for one in groups if one.complete and one.synchronising.any()]
@@ -34,44 +50,89 @@ def stragglers(
         return NotMeasured("ranks_missing")
     if rows.shape[1] < LEAST_STEPS:
         return NotMeasured("few_steps_for_stragglers")
-    found = [straggler for one in whole if (straggler := _of_group(ranks, one, rows)) is not None]
-    return tuple(sorted(found, key=lambda one: -one.wait))
+    found = [one for at in range(len(whole)) if (one := _last_of(whole, at, rows.shape[1])) is not None]
+    source = sources(whole, {one.group: one.place for one in found})
+    named: dict[int, list[_Last]] = {}
+    for one in found:
+        if source[one.group] == one.group:
+            named.setdefault(whole[one.group].members[one.place], []).append(one)
+    told = [_straggler(ranks, whole, rows, position, own) for position, own in named.items()]
+    return tuple(sorted(_together(told, whole, rows), key=lambda one: -one.wait))
 
 
-def _of_group(ranks: Sequence[RankSummary], one: MatchedGroup, rows: NDArray[np.int64]) -> Straggler | None:
+def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | None:
+    one = groups[at]
     chosen = np.flatnonzero(one.synchronising)
     wait = one.wait[chosen]
-    total = wait.sum(axis=0)
-    least = int(total.argmin())
-    by_step = np.zeros((rows.shape[1], len(one.members)), np.int64)
+    least = int(wait.sum(axis=0).argmin())
+    by_step = np.zeros((steps, len(one.members)), np.int64)
     np.add.at(by_step, one.step[chosen], wait)
     used = np.unique(one.step[chosen])
     last = float((wait[:, least] == 0).mean())
     steps_last = int((by_step[used, least] == by_step[used].min(axis=1)).sum())
     recurs = last >= LAST_IN_COLLECTIVES and steps_last >= LAST_IN_STEPS * len(used) and len(used) >= LEAST_STEPS
-    others = [member for place, member in enumerate(one.members) if place != least]
-    waited = int(total.sum() - total[least])
-    if not recurs or waited == 0:
-        return None
+    waited = int(wait.sum()) > int(wait[:, least].sum())
+    return _Last(at, least, last, steps_last, len(used)) if recurs and waited else None
+
+
+def _straggler(
+    ranks: Sequence[RankSummary],
+    groups: Sequence[MatchedGroup],
+    rows: NDArray[np.int64],
+    position: int,
+    own: Sequence[_Last],
+) -> Straggler:
+    """One rank, with numbers of the group that waits most for it of those it is the last of."""
     steps = rows.shape[1]
-    bare = exposed_wait(one, chosen, least)
-    position = one.members[least]
+    main = max(own, key=lambda each: int(groups[each.group].wait[groups[each.group].synchronising].sum()))
+    one = groups[main.group]
+    others = [member for member in one.members if member != position]
+    wait = one.wait[one.synchronising].sum(axis=0)
+    exposed = of_group(one, steps).sum(axis=0)
     time = sum(int(ranks[member].step_time[rows[member]].sum()) for member in others)
+    waited = int(wait.sum() - wait[main.place])
     phase, excess = late_because(ranks, position, others, rows)
     return Straggler(
         group=one.group,
         position=position,
         label=ranks[position].label,
         wait=waited // (len(others) * steps),
-        exposed=int(bare.sum()) // (len(others) * steps),
-        exposed_of=tuple((one.members[place], int(bare[place]) // steps) for place in range(len(one.members))),
+        exposed=int(exposed.sum() - exposed[main.place]) // (len(others) * steps),
         share=waited / time if time else 0.0,
-        last=last,
-        steps_last=steps_last,
-        steps=len(used),
+        last=main.last,
+        steps_last=main.steps_last,
+        steps=main.steps,
         phase=phase,
         excess=excess,
     )
+
+
+def _together(
+    told: Sequence[Straggler], groups: Sequence[MatchedGroup], rows: NDArray[np.int64]
+) -> Iterator[Straggler]:
+    """Where several ranks of groups that depend on each other are late, what they cost is the waiting of the others.
+
+    Beside another late rank, one that is mended is waited for no less: together they cost what the mean of the ranks
+    that are not late waits, and each has its part of that.
+    """
+    waits = by_durations(groups, rows).sum(axis=1)
+    for one in told:
+        near = _connected(groups, one.position)
+        late = [each for each in told if each.position in near]
+        others = sorted(near - {each.position for each in late})
+        total = sum(each.exposed for each in late)
+        most = int(waits[others].sum()) // (len(others) * rows.shape[1]) if others else total
+        few = len(late) < 2 or total <= most
+        yield one if few else replace(one, exposed=one.exposed * most // total)
+
+
+def _connected(groups: Sequence[MatchedGroup], position: int) -> set[int]:
+    """A rank with those that share a group with it, or with one of these, and so on."""
+    found, before = {position}, 0
+    while len(found) > before:
+        before = len(found)
+        found |= {member for one in groups if found.intersection(one.members) for member in one.members}
+    return found
 
 
 def late_because(

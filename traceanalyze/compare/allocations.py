@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses.nesting import innermost
 from traceanalyze.compare.levels import accountable
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ UNKNOWN = -1
 """How long an allocation lived that was not seen to be freed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allocations:
     """One row an allocation on a device, in order of time."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.phase_ranges import PhaseRanges
 from traceanalyze.compare.fused import FUSED_NAMES, fused_calls
 from traceanalyze.compare.levels import accountable, device_time, top_level
 from traceanalyze.compare.names import BACKWARD_SUFFIX, canonical, names_backward
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Phase
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Fused = frozenset[str]
 _NONE: Fused = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CanonicalOps:
     """One row for each place of `context.op_nest`."""
 
@@ -104,7 +104,7 @@ def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> C
 def _phases(context: Context) -> NDArray[np.uint8]:
     nested = context.op_nest
     track = context.trace.events.track[nested.row]
-    return PhaseRanges(context).at(track, nested.start) if len(nested) else np.zeros(0, np.uint8)
+    return context.phase_ranges.at(track, nested.start) if len(nested) else np.zeros(0, np.uint8)
 
 
 def _with_fused(context: Context, found: CanonicalOps, fused: Fused) -> CanonicalOps:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.forward_ops import ForwardOps
 from traceanalyze.compare.name_tables import FUSED, WORDS
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ _FIRST = 0xE000
 """Letters for words: the private use area, so that none means something in a pattern."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FusedCalls:
     """For each place of `context.op_nest` the name it takes and the first call of its group, -1 for none."""
 

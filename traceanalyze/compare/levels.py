@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from traceanalyze import calltree
 from traceanalyze.analyses.operators import added, counted_events
 from traceanalyze.compare.names import is_wrapper, names_backward
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Level:
     """Calls that do not own each other's work; each device event with an operator belongs to exactly one."""
 

@@ -9,8 +9,7 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.module_places import module_places
 from traceanalyze.analyses.modules import event_modules
-from traceanalyze.analyses.phase_ranges import PhaseRanges
-from traceanalyze.analyses.phases import event_phases, launch_places
+from traceanalyze.analyses.phases import launch_places
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.compare.canonical_ops import canonical_ops, fused_names
@@ -95,7 +94,7 @@ def _side(context: Context, found: Places, options: CompareOptions, fused: Fused
     ops = canonical_ops(context, options, fused)
     if len(context.device) == 0:
         return _Side(found, _whole(context, found, {}, {}), {})
-    phase = event_phases(context, PhaseRanges(context))
+    phase = context.event_phases
     event, time = context.work.event, context.work.time
     back = np.isin(phase[event], (Phase.BACKWARD, Phase.RECOMPUTE))
     of = event_modules(context, found, phase)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,7 +14,7 @@ SECTIONS = ("profiling", "operator", "memory", "communication", "api", "kernel")
 """Sections that can be chosen; attribution, contributions and caveats are always there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompareOptions:
     """What to compare, and how work of one side is matched with that of the other."""
 

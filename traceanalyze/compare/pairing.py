@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -12,6 +11,7 @@ from traceanalyze.compare.align import align
 from traceanalyze.compare.calls import calls_of, common_tokens
 from traceanalyze.compare.canonical_ops import fused_names
 from traceanalyze.compare.levels import opened
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ Row = tuple[int, int]
 """Places of two matched calls; -1 for a side that has none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pairing:
     """Rows in order of time, and the level of the call tree of each side that they are of."""
 

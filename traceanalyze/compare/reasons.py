@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.phases import launch_places
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.compare.side import Side
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reason:
     """One side of a contribution."""
 

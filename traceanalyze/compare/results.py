@@ -7,10 +7,10 @@ divided by that count when shown, so that parts sum to the whole exactly. None m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.model.kernel_classes import KernelGroup
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Time = int | NotMeasured
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideInfo:
     """One of the two sides: what was measured and what was chosen of it."""
 
@@ -54,7 +54,7 @@ class SideInfo:
         return len(self.steps)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One exclusive part of the step on both sides; all parts sum to the step time of each side, exactly."""
 
@@ -66,7 +66,7 @@ class Part:
     candidate: Time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overall:
     """One row of the overall table; `level` 0 rows before `step` sum to it, deeper rows to the row above them.
 
@@ -90,7 +90,7 @@ class Overall:
     """Of rows named by the profile: a process group, a link class."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contribution:
     """One reason for the difference; the rows of one `part` sum to that part on both sides, exactly."""
 
@@ -112,7 +112,7 @@ class Contribution:
     """User source line of the candidate, else of the base."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """Device time of one side of a row."""
 
@@ -124,7 +124,7 @@ class Measured:
     shortest: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorTotal:
     """One canonical operator and direction: a row of OperatorCompareStatistic. Rows sum to all device time."""
 
@@ -142,7 +142,7 @@ class OperatorTotal:
     candidate_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpSide:
     """One operator call of one side."""
 
@@ -156,7 +156,7 @@ class OpSide:
     frame: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OperatorPair:
     """Two matched calls, or one without a partner: a row of OperatorCompare, in order of time."""
 
@@ -164,7 +164,7 @@ class OperatorPair:
     candidate: OpSide | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModuleSide:
     """One module (or one operator inside it) of one side."""
 
@@ -176,7 +176,7 @@ class ModuleSide:
     frame: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModulePair:
     """A module, or one operator of it: a row of ModuleCompareStatistic. `op` None stands for the module's total."""
 
@@ -191,7 +191,7 @@ class ModulePair:
     candidate: ModuleSide | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectivePair:
     """Collectives of one type, group and size; `calls` in order are matched by their index."""
 
@@ -209,7 +209,7 @@ class CollectivePair:
     candidate_exposed: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KernelPair:
     """Kernels of one name (or family, where names cannot match) and shapes: a row of KernelCompare."""
 
@@ -222,7 +222,7 @@ class KernelPair:
     candidate: Measured | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiSide:
     """One host call of one side."""
 
@@ -232,7 +232,7 @@ class ApiSide:
     """Not in calls inside."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApiPair:
     """Host operators and runtime calls by name: a row of ApiCompare."""
 
@@ -241,7 +241,7 @@ class ApiPair:
     candidate: ApiSide | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemorySide:
     """What one operator allocated on the device on one side."""
 
@@ -252,7 +252,7 @@ class MemorySide:
     """How long they lived in sum; None when frees are not recorded."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPair:
     """Device memory allocated by one operator: a row of MemoryCompareStatistic."""
 
@@ -261,7 +261,7 @@ class MemoryPair:
     candidate: MemorySide | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryCall:
     """What one call of an operator allocated on the device, on one side."""
 
@@ -273,7 +273,7 @@ class MemoryCall:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryCallPair:
     """Allocations of two matched calls, or of one without a partner: a row of MemoryCompare, in order of time."""
 
@@ -281,7 +281,7 @@ class MemoryCallPair:
     candidate: MemoryCall | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unmatched:
     """Work without a partner: counted, never lost."""
 
@@ -295,7 +295,7 @@ class Unmatched:
     """All device time of the section on that side."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Caveat:
     """Something that makes a section less comparable."""
 
@@ -304,7 +304,7 @@ class Caveat:
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """Everything this version says about two sides. Sections that were not asked for are None."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,10 @@ from traceanalyze.analyses.host_only import host_split
 from traceanalyze.analyses.module_places import module_places
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.partition import partition
-from traceanalyze.analyses.phase_ranges import PhaseRanges
-from traceanalyze.analyses.phases import event_phases
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.compare.results import SideInfo
 from traceanalyze.compare.vendor import vendor
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Mode
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """One rank of a run, analysed over the steps that count."""
 
@@ -131,7 +130,7 @@ def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_c
         idle=idle_causes(context),
         host=host,
         exclusive=exclusive_time(context.device, device, windows),
-        phase=event_phases(context, PhaseRanges(context)),
+        phase=context.event_phases,
         modules=module_places(context),
     )
 

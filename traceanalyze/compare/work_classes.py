@@ -11,7 +11,8 @@ from traceanalyze.analyses.copies import DIRECTIONS, directions
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.work import argument
 from traceanalyze.compare.groups import event_groups
-from traceanalyze.model.kernel_classes import KernelGroup, group_of_op
+from traceanalyze.model.classifier import kind_of_op
+from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.tensor_cores import TensorCore
 from traceanalyze.model.vocabulary import DeviceClass, Phase
 
@@ -91,13 +92,15 @@ def _purpose(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     purpose = context.work.group[chosen].astype(np.int64)
     named = context.work.op_name[chosen]
     op = np.full(len(chosen), KernelGroup.OTHER, np.int64)
-    op[named >= 0] = context.trace.strings.lookup(named[named >= 0].astype(np.int32), group_of_op)
+    known, codes = context.options.classify.plugins, named[named >= 0].astype(np.int32)
+    op[named >= 0] = context.trace.strings.lookup(codes, lambda text: kind_of_op(text, known))
     on_npu = argument(context, "core", context.device.row[context.work.event[chosen]]) >= 0
     steps = np.isin(purpose, (KernelGroup.LAYOUT, KernelGroup.OTHER))
     of_matmul = (op == KernelGroup.MATMUL) & steps & on_npu
     of_convolution = (op == KernelGroup.CONVOLUTION) & (steps | (purpose == KernelGroup.MATMUL))
-    purpose[of_matmul] = KernelGroup.MATMUL
-    purpose[of_convolution] = KernelGroup.CONVOLUTION
+    untold = context.work.plugin[chosen] < 0  # what a plug-in told stays
+    purpose[of_matmul & untold] = KernelGroup.MATMUL
+    purpose[of_convolution & untold] = KernelGroup.CONVOLUTION
     return purpose
 
 

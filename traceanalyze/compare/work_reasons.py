@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from traceanalyze.analyses.modules import event_modules
 from traceanalyze.compare.canonical_ops import canonical_ops
 from traceanalyze.compare.groups import event_groups
 from traceanalyze.compare.reasons import Pieces, summed_up
+from traceanalyze.frozen import frozen
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import DeviceClass
@@ -32,7 +32,7 @@ _PARTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Labels:
     """How work is named."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.definitions import metric_of
 from traceanalyze.gate.explain import Amounts, Explain, shortened
 from traceanalyze.gate.samples import RunSample, Sample
@@ -24,7 +25,7 @@ _MARK = "traceanalyze"
 _HEAD = b'{"baseline":'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Baseline:
     """The runs of a baseline file, oldest first."""
 

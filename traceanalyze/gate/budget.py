@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.definitions import Kind, Level, known_names, metric_of
 from traceanalyze.gate.environment import KEYS
 from traceanalyze.gate.quantities import amount, share
@@ -31,7 +32,7 @@ LEAST_TIMING_BUDGET = 0.005
 """No data can pass a smaller relative budget of a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BudgetFile:
     """A budget file that was checked; overrides wait for the environment of the candidate."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.quantities import Amount
 
 
@@ -33,7 +33,7 @@ NOTHING = Amount(0)
 Ranks = Literal["max", "median", "sum"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metric:
     """One metric; its values are kept in `unit`."""
 
@@ -121,7 +121,7 @@ _SUFFIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selector:
     """Some operators, kernels, modules or collectives by the pattern of their names."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _NEVER_TOLD = frozenset({"usable_steps", "host"})
 _MOST_OPS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """A key in which the sides differ, and the values of each."""
 

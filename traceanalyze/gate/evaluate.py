@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.definitions import Kind, Level
 from traceanalyze.gate.results import MetricResult, Statistics, Verdict
 from traceanalyze.gate.statistics import (
@@ -31,7 +32,7 @@ _LEAST_POINTS = 0.3
 _SMALLEST = 1e-300
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tested:
     """A metric with an interval before the correction for the number of tests."""
 

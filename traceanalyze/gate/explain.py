@@ -5,7 +5,7 @@ A run keeps the sums of its deciding rank, so a baseline file explains as well a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from traceanalyze.analyses.grouping import group
@@ -14,6 +14,7 @@ from traceanalyze.compare.attribution import IDLE
 from traceanalyze.compare.idle_reasons import idle_reasons
 from traceanalyze.compare.options import CompareOptions
 from traceanalyze.compare.work_reasons import Labels, work_reasons
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ Key = tuple[str, str, str]
 _K = TypeVar("_K")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Amounts:
     """Time (ns) and number, over all usable steps of one rank; or both per step."""
 
@@ -41,7 +42,7 @@ class Amounts:
 _NOTHING = Amounts(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explain:
     """What the usable steps of a run's deciding rank were made of."""
 
@@ -104,7 +105,7 @@ def shortened(found: Explain, rows: int) -> Explain:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WhyRow:
     """One contribution to the change of the step time, ns per step on either side."""
 
@@ -123,7 +124,7 @@ class WhyRow:
         return self.candidate - self.baseline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Why:
     """What the change of the step time consists of."""
 

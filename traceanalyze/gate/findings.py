@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.cluster.compare import compare_ranks
 from traceanalyze.cluster.summary import summarize
+from traceanalyze.frozen import frozen
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Severity
@@ -35,7 +36,7 @@ TOTAL = "findings.total"
 _LINE = re.compile(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A finding with a source line."""
 
@@ -46,7 +47,7 @@ class Place:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counted:
     """What the rules found, as numbers."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 
 _NUMBER = re.compile(r"\s*([-+]?\d+(?:_\d+)*(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%/]*)\s*")
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -25,7 +25,7 @@ UNITS = {
 """Unit in which a metric is kept → what people write for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Amount:
     """An amount in the unit of its metric, or a share of the baseline."""
 

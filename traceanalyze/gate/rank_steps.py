@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from traceanalyze.analyses.ownership import ownership
 from traceanalyze.analyses.steps import owners
 from traceanalyze.compare.side import side
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankSteps:
     """A rank and its usable steps: complete ones after the warm-up."""
 

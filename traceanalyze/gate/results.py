@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +36,7 @@ class Overall(StrEnum):
     PASS = "pass"  # noqa: S105 - no password
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statistics:
     """How a metric with an interval was judged; `effect` and the like on the transformed scale (more is worse)."""
 
@@ -49,7 +51,7 @@ class Statistics:
     runs_needed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MetricResult:
     """One metric of both sides, in the metric's unit."""
 
@@ -86,7 +88,7 @@ class MetricResult:
         return self.difference / self.baseline
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideSummary:
     """What the report says of a side."""
 
@@ -96,7 +98,7 @@ class SideSummary:
     """Runs are the history that a baseline file keeps."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GateResult:
     """Everything the gate says."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.definitions import METRICS, Level, Metric
 from traceanalyze.gate.environment import DEFAULT_MATCH
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from traceanalyze.gate.quantities import Amount
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """How one metric is judged."""
 
@@ -31,7 +32,7 @@ class Rule:
     """The user's budget names it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """Everything that a budget file may say beside the metrics."""
 
@@ -49,7 +50,7 @@ class Settings:
     samples_per_step: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """A budget for one environment."""
 

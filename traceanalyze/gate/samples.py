@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.definitions import Metric, metric_of
 from traceanalyze.gate.timings import BUSY
 
@@ -29,7 +30,7 @@ EnvironmentValue = str | int | tuple[str, ...] | None
 Environment = dict[str, EnvironmentValue]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """One metric of one run."""
 
@@ -56,7 +57,7 @@ class Sample:
         return self.low != self.high
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankSample:
     """What is kept of one rank's recording."""
 
@@ -85,7 +86,7 @@ class RankSample:
     """What the rules say about this rank alone, without the times behind it; None where they were not run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunSample:
     """One run of a side, as a baseline keeps it."""
 

@@ -6,12 +6,12 @@ Everything is in closed form: the same numbers give the same answer. Values `y` 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.student import quantile, survival
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MAD_TO_SD = 1.4826
 _quantile = lru_cache(maxsize=256)(quantile)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prior:
     """What is known of the spread from run to run before any run is seen."""
 
@@ -44,7 +44,7 @@ class Prior:
         return (1 - self.confidence) / 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """Difference of two sides and how well it is known."""
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses import idle
-from traceanalyze.analyses.phase_ranges import PhaseRanges
 from traceanalyze.analyses.phases import phases
 from traceanalyze.analyses.results import IdleCauses, NotMeasured
 from traceanalyze.analyses.syncs import idle_caused
@@ -93,7 +92,7 @@ def last_launch(rank: RankSteps) -> int:
 
 def _phases(rank: RankSteps) -> Values:
     context = rank.side.context
-    table = phases(context, PhaseRanges(context), rank.side.phase)
+    table = phases(context, rank.side.phase)
     if isinstance(table, NotMeasured):
         return dict.fromkeys(_PHASES, table)
     device = {row.phase: row.device for row in table}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.checks import LIKE_WORKLOAD, comparable, selectors_fit
 from traceanalyze.gate.definitions import Kind, Level
 from traceanalyze.gate.environment import similarity
@@ -32,7 +33,7 @@ _BAD = frozenset({Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE})
 Note = tuple[str, "Mapping[str, object]"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Strictness:
     """What the command line says about verdicts."""
 

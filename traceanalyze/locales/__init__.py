@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +18,7 @@ LANGUAGES = ("en", "zh")
 """The first has every text; tests hold the others to its keys."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Texts:
     """Everything a renderer says in one language; placeholders are in braces."""
 

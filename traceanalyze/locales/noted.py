@@ -15,8 +15,6 @@ from traceanalyze.locales.en.notes import NOTES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NESTED = "note"
-"""A placeholder that holds a note itself."""
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -25,10 +23,7 @@ def noted(text: str, words: Mapping[str, str]) -> str:
     for key, pattern in _patterns():
         found = pattern.fullmatch(text)
         if found is not None and key in words:
-            values = found.groupdict()
-            if _NESTED in values:
-                values[_NESTED] = noted(values[_NESTED], words)
-            return words[key].format(**values)
+            return words[key].format(**found.groupdict())
     return text
 
 

@@ -7,16 +7,21 @@ Everything here works on one text at a time and is applied once a distinct name.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
+from traceanalyze.model.classifier import told_of_kernel, told_of_range
+from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, SyncKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from traceanalyze.model.classifier import Names
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class ClassifyOptions:
     """What a user may add to the built-in rules."""
 
@@ -27,6 +32,8 @@ class ClassifyOptions:
     data: re.Pattern[str] | None = None
     """Annotations or operators that are data loading, beside torch's own loader ranges."""
     step_marker: re.Pattern[str] | None = None
+    plugins: tuple[Names, ...] = ()
+    """What plug-ins say of names: after the expressions above, before the built-in rules."""
 
 
 OVERLAY_CATEGORY = "traceanalyze_overlay"
@@ -118,7 +125,9 @@ def is_step_marker(name: str, options: ClassifyOptions) -> bool:
 
 def is_data_loading(name: str, options: ClassifyOptions) -> bool:
     """A host range in which the program waits for its data loader."""
-    return _DATA.match(name) is not None or (options.data is not None and options.data.search(name) is not None)
+    if _DATA.match(name) is not None or (options.data is not None and options.data.search(name) is not None):
+        return True
+    return told_of_range(name, options.plugins) >= 0
 
 
 def is_peer_wait(name: str) -> bool:
@@ -142,10 +151,9 @@ _DEEP_EP_COMM = re.compile(r"dispatch|combine|notify", re.IGNORECASE)
 
 def kernel_class(name: str, *, has_collective_args: bool, options: ClassifyOptions) -> tuple[DeviceClass, str]:
     """Compute or communication, and the rule that said so (definitions §2.3, first match)."""
-    if options.comm is not None and options.comm.search(name):
-        return DeviceClass.COMM, "comm-regex"
-    if options.not_comm is not None and options.not_comm.search(name):
-        return DeviceClass.COMPUTE, "not-comm-regex"
+    told = _told_class(name, options)
+    if told is not None:
+        return told
     excluded = "triton" if name.startswith("triton_") else "fused_comm" if _FUSED_COMM.search(name) else None
     if excluded is not None:
         return DeviceClass.COMPUTE, excluded
@@ -154,6 +162,20 @@ def kernel_class(name: str, *, has_collective_args: bool, options: ClassifyOptio
     if _is_comm_name(name):
         return DeviceClass.COMM, "name"
     return DeviceClass.COMPUTE, "kernel"
+
+
+def _told_class(name: str, options: ClassifyOptions) -> tuple[DeviceClass, str] | None:
+    """What the user says, then what plug-ins say."""
+    if options.comm is not None and options.comm.search(name):
+        return DeviceClass.COMM, "comm-regex"
+    if options.not_comm is not None and options.not_comm.search(name):
+        return DeviceClass.COMPUTE, "not-comm-regex"
+    told = told_of_kernel(name, options.plugins)
+    if told is None:
+        return None
+    plugin, kind = told
+    klass = DeviceClass.COMM if kind == KernelGroup.COMMUNICATION else DeviceClass.COMPUTE
+    return klass, f"plug-in {options.plugins[plugin].plugin}"
 
 
 def _is_comm_name(name: str) -> bool:

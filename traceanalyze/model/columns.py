@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Strings:
     """Dictionary of distinct byte strings; code i is `blob[offsets[i]:offsets[i + 1]]`. Code 0 is the empty string."""
 
@@ -31,21 +32,35 @@ class Strings:
         """One string for people: undecodable bytes become U+FFFD."""
         return self.raw(code).decode("utf-8", "replace")
 
+    def texts(self, codes: NDArray[np.int64]) -> Iterator[str]:
+        """The strings of many codes, each as `text` has it; what one costs by itself is mostly indexing."""
+        blob = self.blob.data
+        for first, last in zip(self.offsets[codes].tolist(), self.offsets[codes + 1].tolist(), strict=True):
+            yield str(blob[first:last], "utf-8", "replace")
+
     def lookup(self, codes: NDArray[np.int32], value: Callable[[str], int]) -> NDArray[np.int32]:
         """`value(text)` for each of `codes`, computed once a distinct code. Shape and order of `codes` are kept."""
-        distinct, inverse = distinct_codes(codes, len(self))
-        table = np.fromiter((value(self.text(code)) for code in distinct), np.int32, len(distinct))
-        return table[inverse]
+        # Codes as indices: NumPy would convert them at every use, which takes twice the time.
+        place = codes.astype(np.intp)
+        distinct = np.flatnonzero(_present(place, len(self)))
+        table = np.zeros(len(self), np.int32)
+        table[distinct] = np.fromiter(map(value, self.texts(distinct)), np.int32, len(distinct))
+        return table.take(place)
 
 
-def distinct_codes(codes: NDArray[np.int32], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct_codes(codes: NDArray[np.signedinteger[Any]], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Distinct codes (ascending) and the index of each row's code among them; linear where `np.unique` would sort."""
-    present = np.zeros(size, np.bool_)
-    present[codes] = True
-    distinct = np.flatnonzero(present)
+    place = codes.astype(np.intp, copy=False)
+    distinct = np.flatnonzero(_present(place, size))
     position = np.zeros(size, np.int64)
     position[distinct] = np.arange(len(distinct))
-    return distinct, position[codes]
+    return distinct, position.take(place)
+
+
+def _present(place: NDArray[np.intp], size: int) -> NDArray[np.bool_]:
+    present = np.zeros(size, np.bool_)
+    present[place] = True
+    return present
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -54,11 +69,22 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
 
 
+def occurs(values: NDArray[Any], among: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each value is one of many others; `np.isin` would find the distinct ones of both first."""
+    if len(among) == 0:
+        return np.zeros(len(values), np.bool_)
+    ordered = np.sort(among)
+    at = np.searchsorted(ordered, values)
+    at[at == len(ordered)] = 0
+    found: NDArray[np.bool_] = ordered[at] == values
+    return found
+
+
 _TABLE = 16
 """Values are looked up in a table when it has at most this many places a row asked for, else by search."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sparse:
     """A column that only some rows have: `row` (uint32, ascending) and `value` (int64, float64, or int32 codes)."""
 
@@ -67,9 +93,8 @@ class Sparse:
 
     def take(self, rows: NDArray[np.int64], missing: int) -> NDArray[Any]:
         """Values at `rows` (any order), `missing` where a row has none."""
-        out = np.full(len(rows), missing, self.value.dtype)
         if len(self.row) == 0 or len(rows) == 0:
-            return out
+            return np.full(len(rows), missing, self.value.dtype)
         last = int(self.row[-1])
         if last < _TABLE * len(rows):
             table = np.full(last + 2, missing, self.value.dtype)
@@ -78,5 +103,6 @@ class Sparse:
         at = np.searchsorted(self.row, rows.astype(np.uint32))
         at[at == len(self.row)] = 0
         found = self.row[at] == rows
+        out = np.full(len(rows), missing, self.value.dtype)
         out[found] = self.value[at[found]]
         return out

@@ -11,14 +11,15 @@ A800, H800 and H20; GB200.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peaks:
     """Peak rates of one device as a profile shows it (of MI250 boards one of the two dies)."""
 

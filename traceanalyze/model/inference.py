@@ -19,9 +19,10 @@ Captures of device graphs (`capture_32_DECODE`) and warm-up are no iterations.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,7 @@ class InferencePhase(IntEnum):
     """The name does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iteration:
     """What the name of an iteration tells; None for what it does not."""
 

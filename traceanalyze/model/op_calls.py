@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from math import prod
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.collectives import element_bytes
 
 Shape = tuple[int, ...]
@@ -14,7 +14,7 @@ MOST_ELEMENTS = 1 << 38
 """A larger tensor fits no device; its shape is damaged."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One call of an operator; positions are those of its arguments."""
 

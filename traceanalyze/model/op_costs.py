@@ -11,10 +11,10 @@ perfect; an operator that reads something twice therefore achieves less, never m
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.attention_costs import attention
 from traceanalyze.model.conv_costs import convolution
 from traceanalyze.model.kernel_classes import KernelGroup, group_of_op
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """What a call needs; None where its arguments do not tell."""
 

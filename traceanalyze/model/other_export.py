@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.model.trace import VendorStep
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OtherExport:
     """What is cheap to know of it; None where it does not tell."""
 

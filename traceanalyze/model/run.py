@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Run:
     """Traces that belong together, ordered by rank; `notes` says what is missing, repeated or was left out."""
 

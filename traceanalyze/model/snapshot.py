@@ -6,9 +6,11 @@ bytes (what the allocator set aside for it: `allocated`), and *reserved* bytes (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +46,7 @@ class State(IntEnum):
     """Freed by the program, still used by another stream."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """One line of a call stack; `line` is 0 for C++ frames."""
 
@@ -53,7 +55,7 @@ class Frame:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stacks:
     """Distinct call stacks; a column `stack` holds indices into `stacks`, -1 where none was recorded.
 
@@ -68,7 +70,7 @@ class Stacks:
     """Whether `call` tells malloc calls apart."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Segments:
     """Memory taken from the device, at the dump; sorted by address."""
 
@@ -89,7 +91,7 @@ class Segments:
         return len(self.address)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blocks:
     """Pieces of the segments at the dump, in order of address; they tile the segments of a real file."""
 
@@ -105,7 +107,7 @@ class Blocks:
         return len(self.address)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class History:
     """Events before the dump, oldest first: a suffix of what happened, as the ring buffer forgets."""
 
@@ -129,7 +131,7 @@ class History:
         return len(self.action)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Annotations:
     """User ranges (`Optimizer.step#…`, `ProfilerStep#…`) by their begin and end marks, in file order."""
 
@@ -140,7 +142,7 @@ class Annotations:
     """ns since 1970"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotDevice:
     """One device's allocator."""
 
@@ -152,7 +154,7 @@ class SnapshotDevice:
     """Private pool ids; (0, 0) is the default pool."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProcessStatistics:
     """What `torch.cuda.memory_stats()` said: of the whole process, whatever the history still holds. None: not told."""
 
@@ -167,7 +169,7 @@ class ProcessStatistics:
     """Free pieces of split blocks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Snapshot:
     """One snapshot file."""
 

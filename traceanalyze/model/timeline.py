@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ CATEGORIES = (
 """In the order of the file, which is torch's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryTimeline:
     """One exported timeline. Tensor bytes: not what the allocator calls allocated, and no device is named."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.vendor_collectives import VendorCollectives
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Events:
     """Things with a duration, in file order.
 
@@ -37,7 +39,7 @@ class Events:
         return len(self.ts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instants:
     """Things without a duration (allocator records, marks), in file order; columns as in `Events`."""
 
@@ -48,7 +50,7 @@ class Instants:
     fields: Mapping[str, Sparse]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flows:
     """Arrows between events, in file order; equal `id` and `cat` belong together.
 
@@ -62,7 +64,7 @@ class Flows:
     phase: NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Device:
     """An accelerator as the profile describes it; None where it does not say."""
 
@@ -73,7 +75,7 @@ class Device:
     capability: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Where a trace came from and who made it."""
 
@@ -82,6 +84,8 @@ class Origin:
     """kineto or ascend."""
     form: str = ""
     """Of an Ascend profile, which of its exports was read: text or db."""
+    plugin: str = ""
+    """Name of the plug-in that read it; empty for the tool's own readers."""
     level: str = ""
     """Of an Ascend profile, how much was recorded: Level_none, Level0, Level1, Level2; empty when unknown."""
     size_bytes: int = 0
@@ -99,7 +103,7 @@ class Origin:
     trace_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadReport:
     """What reading had to leave out. `counts` and their meaning: `readers/scan/result.py`, `REASONS`."""
 
@@ -112,7 +116,7 @@ class ReadReport:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VendorStep:
     """One row of the profile's own table of step times (Ascend `step_trace_time`); ns, None where it does not say.
 
@@ -132,7 +136,7 @@ class VendorStep:
     preparing: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VendorNumbers:
     """What the profile says of its own steps: printed beside our numbers and compared with them, never used in them."""
 
@@ -141,7 +145,7 @@ class VendorNumbers:
     steps: tuple[VendorStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModuleMemory:
     """Device memory that one component of the vendor's software reserved (Ascend: HCCL, RUNTIME, GE …)."""
 
@@ -153,7 +157,7 @@ class ModuleMemory:
     samples: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trace:
     """One rank's recording. Time is int64 ns; absolute time is `base_ns` + t."""
 

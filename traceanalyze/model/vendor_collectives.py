@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from traceanalyze.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VendorCollective:
     """One collective of `communication.json` or CommAnalyzerTime; ns, None where it does not say.
 
@@ -25,7 +25,7 @@ class VendorCollective:
     """Kind of link (HCCS, PCIE, RDMA, SIO), bytes moved, ns summed over transfers that ran at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VendorLink:
     """What moved between two ranks in all collectives of one type and group, of `communication_matrix.json`."""
 
@@ -41,7 +41,7 @@ class VendorLink:
     """ns, summed over transfers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VendorCollectives:
     """Both tables, each with the file it is from; a missing one is empty."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.cluster.leading import leading
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -11,9 +13,8 @@ if TYPE_CHECKING:
 
 
 def decider(ranks: Sequence[RankPart]) -> int:
-    """Position of the rank that decides how long the step is: that with most time of its own, else the slowest."""
-    known = all(rank.own is not None for rank in ranks)
-    return max(range(len(ranks)), key=lambda at: (ranks[at].own or 0) if known else ranks[at].step_time)
+    """Position of the rank that decides how long the step is."""
+    return leading([rank.step_time for rank in ranks], [rank.own for rank in ranks])
 
 
 def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.finding import Finding, NotApplicable
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankPart:
     """One rank of one recording. Its windows are the complete steps, or the whole trace."""
 
@@ -38,7 +39,7 @@ class RankPart:
         return round(float(self.step_times.mean())) if len(self.step_times) else 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommonSteps:
     """Steps that all ranks recorded completely."""
 
@@ -47,7 +48,7 @@ class CommonSteps:
     """Mean of the ranks, ns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordingPart:
     """Ranks that were recorded together."""
 
@@ -88,7 +89,7 @@ def comparable(recordings: Sequence[RecordingPart]) -> tuple[int, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trouble:
     """What a snapshot tells about one device's memory."""
 

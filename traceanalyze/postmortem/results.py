@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.postmortem.parts import RecordingPart, Trouble
     from traceanalyze.rules.finding import Finding, Severity
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Onset:
     """In which of the recorded steps something is there."""
 
@@ -25,7 +26,7 @@ class Onset:
     """Steps in which it was looked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cause:
     """One thing that cost the run time or memory, on whichever ranks and in whichever recordings.
 
@@ -67,7 +68,7 @@ class Cause:
     """Position of the cause that explains this one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unjudged:
     """Rules that could not be judged for one reason."""
 
@@ -77,7 +78,7 @@ class Unjudged:
     """Labels of the ranks this holds for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Growth:
     """A cause that costs notably more from one recording on than in any before it."""
 
@@ -89,7 +90,7 @@ class Growth:
     after: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Postmortem:
     """All of it."""
 

@@ -43,7 +43,8 @@ def linked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
         if one.finding.rule == STRAGGLER:
             _explain(found, at)
         if one.finding.rule == STRAGGLER or one.finding.slug == WAITING:
-            _share(found, at, whole=one.finding.sentence in {ABSENT, MISSING, ALONE})
+            # Beside other ranks, waiting was taken off what is said about the communication of each.
+            _share(found, at, whole=one.judged == 1 and one.finding.sentence in {ABSENT, MISSING, ALONE})
     return _in_order(found)
 
 

@@ -6,9 +6,10 @@ A member that cannot be understood is left out and noted; it never stops the rea
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Device
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _MEMBERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """The members of a trace's root that matter, in the model's words."""
 
@@ -82,10 +83,14 @@ def parse_header(members: Mapping[bytes, bytes]) -> Header:
     )
 
 
+_LENIENT = json.JSONDecoder(strict=False)
+"""`json.loads` would make one for each of the thousands of texts."""
+
+
 def lenient_json(text: bytes) -> Any:
     """Read a JSON text with any bytes in its strings; ValueError if it is not JSON."""
     try:
-        return json.loads(text.decode("utf-8", "replace"), strict=False)
+        return _LENIENT.decode(text.decode("utf-8", "replace"))
     except RecursionError as error:
         raise ValueError from error
 

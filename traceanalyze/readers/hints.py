@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
@@ -25,7 +24,10 @@ def not_found(path: Path) -> InputError:
         names = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:
         return InputError(f"{path}: no such file, nor is there a folder {path.parent}")
-    near = difflib.get_close_matches(path.name, names, 1)
+    # Imported here: most inputs are there.
+    from difflib import get_close_matches
+
+    near = get_close_matches(path.name, names, 1)
     hint = f"; did you mean {path.with_name(near[0])}?" if near else ""
     return InputError(f"{path}: no such file or folder{hint}")
 

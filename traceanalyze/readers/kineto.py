@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers.ascend.folder import Profile, profile_at, profile_of
-from traceanalyze.readers.ascend.text import ascend_trace, is_ascend, looks_ascend
+from traceanalyze.readers.ascend.recognised import is_ascend, looks_ascend
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
 from traceanalyze.readers.fields import ASCEND_FIELDS, EVENT_FIELDS, INSTANT_FIELDS
 from traceanalyze.readers.filenames import explicit_rank, host_and_pid
@@ -47,8 +48,18 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None) ->
         progress: Called with the bytes of the stored file read so far.
 
     Raises:
-        InputError: The source cannot be read, is something else, or holds no event.
+        InputError: The source cannot be read, is something else that no plug-in reads, or holds no event.
     """
+    try:
+        return _read(source, progress)
+    except InputError as error:
+        # Imported when needed: most recordings are none of others.
+        from traceanalyze.readers.plugin import read_by_plugin
+
+        return read_by_plugin(source, error)
+
+
+def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
     profile = profile_at(Path(source.folder)) if source.folder else None
     if profile is not None and profile.timeline is None and profile.database is not None:
         return _database(profile, progress)
@@ -63,7 +74,8 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None) ->
     if not _has_rows(found):
         raise no_events(found, kind, _with_fault(source.name, stream.fault))
     if is_ascend(found) != ascend:
-        found = _scanned_again(source, ascend=not ascend)
+        ascend = not ascend
+        found = _scanned_again(source, ascend=ascend)
     trailing = stream.trailing_bytes
     stored = _Stored(
         name=source.name,
@@ -74,7 +86,7 @@ def read_trace(source: Source, progress: Callable[[int], None] | None = None) ->
         notes=(f"{trailing:,} bytes after the end of the gzip stream were ignored",) if trailing else (),
         profile=profile,
     )
-    return _trace(found, stored)
+    return _trace(found, stored, ascend=ascend)
 
 
 def _scanned_again(source: Source, *, ascend: bool) -> Scan:
@@ -96,11 +108,13 @@ def read_text(text: bytes, name: str = "text") -> Trace:
     if not _has_rows(found):
         raise no_events(found, sniff(text[:HEAD_BYTES]), name)
     if is_ascend(found) != ascend:
-        found = scan(io.BytesIO(text).readinto, event_fields=_FIELDS[not ascend], instant_fields=INSTANT_FIELDS)
-    return _trace(found, _Stored(name=name, file=name, size=len(text), profile=Profile(Path(name), None)))
+        ascend = not ascend
+        found = scan(io.BytesIO(text).readinto, event_fields=_FIELDS[ascend], instant_fields=INSTANT_FIELDS)
+    stored = _Stored(name=name, file=name, size=len(text), profile=Profile(Path(name), None))
+    return _trace(found, stored, ascend=ascend)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stored:
     """The file a text came from, and how unpacking it went."""
 
@@ -118,8 +132,8 @@ def _has_rows(found: Scan) -> bool:
     return any(len(ts) for ts in (found.events.ts, found.instants.ts, found.flows.ts))
 
 
-def _trace(found: Scan, stored: _Stored) -> Trace:
-    if is_ascend(found):
+def _trace(found: Scan, stored: _Stored, *, ascend: bool) -> Trace:
+    if ascend:
         return _ascend(found, stored)
     names = process_names(found.metadata)
     header = parse_header(found.header)
@@ -151,6 +165,9 @@ def _trace(found: Scan, stored: _Stored) -> Trace:
 
 
 def _ascend(found: Scan, stored: _Stored) -> Trace:
+    # Imported when needed: other traces need not wait for what reads the tables of a profile.
+    from traceanalyze.readers.ascend.text import ascend_trace
+
     profile = stored.profile or profile_of(Path(stored.file))
     origin = Origin(path=stored.name, size_bytes=stored.size, text_bytes=found.size, compressed=stored.compressed)
     read = ReadReport(

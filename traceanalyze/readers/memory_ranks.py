@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.errors import InputError
 from traceanalyze.readers.ascend.folder import rank_of_name
 from traceanalyze.readers.filenames import explicit_rank, numbered_ranks
+from traceanalyze.readers.run_list import read_run_list
 from traceanalyze.readers.streams import read_head
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ _DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(
 _MEMORY = re.compile(rb'"totalGlobalMem"\s*:\s*(\d{9,15})\b')
 _PROFILE_INFO = "profiler_info_*.json"
 _RUN_FILES = ("run.json", "run_rank*.json")
-_MOST = 1 << 20
-"""Bytes: the list of a recording's files is a few kB."""
 _SHORT = re.compile(r"(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)", re.IGNORECASE)
 _NUMBERED = re.compile(r"[_.-](\d{1,6})\.(?:pickle|pkl|json)(?:\.gz|\.zst)?$", re.IGNORECASE)
 
@@ -108,14 +106,11 @@ def _listed(path: PurePath) -> int | None:
     folder = Path(path.parent)
     for file in sorted(file for pattern in _RUN_FILES for file in folder.glob(pattern)):
         try:
-            content = json.loads(file.read_text(encoding="utf-8")) if file.stat().st_size <= _MOST else None
-        except (OSError, ValueError, RecursionError):
+            found = read_run_list(file)
+        except InputError:
             continue
-        if not isinstance(content, dict) or not str(content.get("schema", "")).startswith("traceanalyze.run/"):
-            continue
-        files, rank = content.get("files"), content.get("rank")
-        if isinstance(files, list) and path.name in files and type(rank) is int and rank >= 0:
-            return rank
+        if found is not None and found.rank is not None and path.name in found.files:
+            return found.rank
     return None
 
 

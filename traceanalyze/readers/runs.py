@@ -89,7 +89,7 @@ def _without_repeats(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, li
 
 def _recordings(folder: str, traces: Sequence[Trace]) -> list[_Recording]:
     recordings: list[_Recording] = []
-    for trace in sorted(_numbered(traces), key=_window):
+    for trace in sorted(_numbered(traces), key=span):
         fitting = [recording for recording in recordings if _fits(trace, recording)]
         together = [recording for recording in fitting if _overlap(trace, recording)]
         known_world = trace.origin.rank is not None and trace.origin.world_size is not None
@@ -106,7 +106,7 @@ def _recordings(folder: str, traces: Sequence[Trace]) -> list[_Recording]:
 def _numbered(traces: Sequence[Trace]) -> list[Trace]:
     """Traces without any rank get the numbers of their file names, if these and their times leave no doubt."""
     numbers = numbered_ranks([trace.origin.path for trace in traces])
-    together = max(_window(trace)[0] for trace in traces) < min(_window(trace)[1] for trace in traces)
+    together = max(span(trace)[0] for trace in traces) < min(span(trace)[1] for trace in traces)
     if numbers is None or not together or any(_identity(trace) is not None for trace in traces):
         return list(traces)
     return [_ranked(trace, rank, "file name") for trace, rank in zip(traces, numbers, strict=True)]
@@ -130,11 +130,11 @@ def _identity(trace: Trace) -> tuple[str, str | None, int] | None:
 
 
 def _overlap(trace: Trace, recording: _Recording) -> bool:
-    start, end = _window(trace)
-    return any(start < other_end and other_start < end for other_start, other_end in map(_window, recording.traces))
+    start, end = span(trace)
+    return any(start < other_end and other_start < end for other_start, other_end in map(span, recording.traces))
 
 
-def _window(trace: Trace) -> tuple[int, int]:
+def span(trace: Trace) -> tuple[int, int]:
     """First start and last end, in absolute time."""
     if len(trace.events):
         return trace.base_ns + int(trace.events.ts.min()), trace.base_ns + int(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ _RESOURCE_FORKS = "__MACOSX/"
 def files_of_folder(folder: Path) -> Iterator[Source]:
     """Files below a folder; hidden ones are left out, links are followed but never into the same folder twice.
 
-    The folder of an Ascend profile is one source, and its files are none.
+    The folder of an Ascend profile is one source, and its files are none, but for databases of other ranks.
     """
     seen: set[tuple[int, int]] = set()
     for place, folders, names in os.walk(folder, followlinks=True):
@@ -33,10 +32,10 @@ def files_of_folder(folder: Path) -> Iterator[Source]:
             folders.clear()
             continue
         seen.add((status.st_dev, status.st_ino))
-        profile = _ascend_profile(Path(place))
-        if profile is not None:
+        profiles = _ascend_profiles(Path(place))
+        if profiles:
             folders.clear()
-            yield profile
+            yield from profiles
             continue
         shown = sorted(name for name in folders if not name.startswith("."))
         folders[:] = [name for name in shown if may_look_into(Path(place, name))]
@@ -52,15 +51,19 @@ def may_look_into(folder: Path) -> bool:
     return os.access(folder, os.R_OK | os.X_OK)
 
 
-def _ascend_profile(folder: Path) -> Source | None:
-    """The source of an Ascend profile's folder; one that cannot be used says why when it is read."""
+def _ascend_profiles(folder: Path) -> tuple[Source, ...]:
+    """The source of an Ascend profile's folder, and those of other ranks in it, if it is one.
+
+    One that cannot be used says why when it is read.
+    """
     try:
         profile = profile_at(folder)
     except InputError:
-        return Source(str(folder), folder=str(folder))
+        return (Source(str(folder), folder=str(folder)),)
     if profile is None or profile.main is None:
-        return None
-    return Source(str(profile.main), folder=str(folder), size=profile.main.stat().st_size)
+        return ()
+    main = Source(str(profile.main), folder=str(folder), size=profile.main.stat().st_size)
+    return (main, *(Source(str(other), size=other.stat().st_size) for other in profile.others))
 
 
 def files_of_glob(pattern: str) -> Iterator[Source]:
@@ -94,6 +97,9 @@ def is_archive(path: Path) -> bool:
 
 def members_of_archive(path: Path) -> tuple[Source, ...]:
     """Files inside a zip archive, in the order of their names."""
+    # Imported here: most inputs are no archives.
+    import zipfile
+
     try:
         with zipfile.ZipFile(path) as archive:
             entries = sorted((entry.filename, entry.file_size) for entry in archive.infolist() if not entry.is_dir())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from traceanalyze.frozen import frozen
 
 STDIN = "-"
 ARCHIVE_MARK = "!"
 """Between an archive and its member in a name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """A file, a member of an archive, or standard input."""
 

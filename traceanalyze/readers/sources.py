@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.folder import is_database
 from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.hints import no_permission, not_found, nothing_found
+from traceanalyze.readers.run_list import NAME as RUN_LIST
+from traceanalyze.readers.run_list import read_run_list
 from traceanalyze.readers.search import (
     TRACE_SUFFIXES,
     files_of_folder,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STDIN", "Passed", "Selection", "Source", "expand", "survey"]
 
-_OWN_FILES = frozenset({"run.json", "report.json", "tables.json"})
+_OWN_FILES = frozenset({"report.json", "tables.json"})
 """What this tool itself leaves beside recordings."""
 _GLOB_CHARACTERS = frozenset("*?[")
 
@@ -44,7 +46,7 @@ class Passed(NamedTuple):
     """Empty where the name says it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selection:
     """The sources found, and the files of searched folders and archives passed over as no traces."""
 
@@ -121,11 +123,14 @@ def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source],
 def _searched(
     place: str, what: str, candidates: Iterable[Source], *, required: bool
 ) -> tuple[list[Source], list[Passed]]:
+    # Imported here: named files are read without it.
+    from traceanalyze.readers.plugin import wants
+
     sources: list[Source] = []
     passed: list[Passed] = []
     for candidate in candidates:
         reason = _why_not(candidate)
-        if reason is None:
+        if reason is None or wants(candidate):
             sources.append(candidate)
         else:
             passed.append(Passed(candidate.name, candidate.name.removeprefix(place).lstrip("/!"), reason))
@@ -153,4 +158,17 @@ def _why_not(source: Source) -> str | None:
         kind = sniff(read_head(source), source.name)
     except InputError as error:
         return str(error).removeprefix(f"{source.name}: ")
-    return None if kind is Kind.TRACE else kind.name.lower().replace("_", " ")
+    return None if kind is Kind.TRACE else _no_trace(source, kind)
+
+
+def _no_trace(source: Source, kind: Kind) -> str:
+    """What it is instead; of the list of a recording's files only why it cannot be used."""
+    name = Path(source.path).name
+    if not source.member and RUN_LIST.fullmatch(name):
+        try:
+            found = read_run_list(Path(source.path))
+        except InputError as error:
+            return str(error)
+        if found is not None or name == "run.json":
+            return ""
+    return kind.name.lower().replace("_", " ")

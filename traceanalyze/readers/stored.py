@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import zipfile
 import zlib
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol, cast
@@ -42,7 +41,9 @@ class StoredBytes:
             count = self._file.readinto(buffer) or 0
         except OSError as error:
             raise InputError(f"{self._name}: cannot be read: {error.strerror or error}") from error
-        except (zipfile.BadZipFile, EOFError, zlib.error) as error:
+        except Exception as error:
+            if not _damaged(error):
+                raise
             self.fault = f"the archive member is damaged after {self.consumed:,} bytes ({error or 'it ends early'})"
             return 0
         self.consumed += count
@@ -55,13 +56,34 @@ class StoredBytes:
     def _open(self, source: Source) -> _Readable:
         if source.path == "-":
             return cast(_Readable, sys.stdin.buffer)
+        if source.member:
+            return self._member(source)
         try:
-            if source.member:
-                archive = self._resources.enter_context(zipfile.ZipFile(source.path))
-                return cast(_Readable, self._resources.enter_context(archive.open(source.member)))
             return self._resources.enter_context(open(source.path, "rb", buffering=0))  # noqa: PTH123  any openable name
         except PermissionError as error:
             raise no_permission(self._name) from error
+        except OSError as error:
+            raise self._closed_after(error) from error
+
+    def _member(self, source: Source) -> _Readable:
+        # Imported here, as below: most sources are no archives, and with zipfile come shutil, bz2 and lzma.
+        import zipfile
+
+        try:
+            archive = self._resources.enter_context(zipfile.ZipFile(source.path))
+            return cast(_Readable, self._resources.enter_context(archive.open(source.member)))
+        except PermissionError as error:
+            raise no_permission(self._name) from error
         except (OSError, RuntimeError, zipfile.BadZipFile) as error:
-            self.close()
-            raise InputError(f"{self._name}: cannot be opened: {error}") from error
+            raise self._closed_after(error) from error
+
+    def _closed_after(self, error: Exception) -> InputError:
+        self.close()
+        return InputError(f"{self._name}: cannot be opened: {error}")
+
+
+def _damaged(error: Exception) -> bool:
+    """Whether a member of an archive could not be unpacked."""
+    import zipfile
+
+    return isinstance(error, zipfile.BadZipFile | EOFError | zlib.error)

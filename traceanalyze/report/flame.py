@@ -7,13 +7,13 @@ A click zooms in, and the search marks names; both need the picture's own script
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.model import Kind, Message
 
@@ -33,7 +33,7 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U001
 """What XML cannot hold, however it is written, and control characters."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """A call path as a box: its name, depth, time before it and its own, ns."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from traceanalyze import units
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.locales.noted import noted
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.model import TIMES, Kind, Word
@@ -38,10 +38,11 @@ _WIDE_STOP = re.compile("(?<=[。！？；：，]) ")
 
 def formatter_of(rank: RankReport, texts: Texts, parts: int = 2) -> Formatter:
     """How the values of a rank's report are written."""
-    return Formatter(texts, rank.resolution_ns, parts, whole=rank.mode == Mode.WHOLE_TRACE)
+    whole = rank.mode == Mode.WHOLE_TRACE or rank.headline.key == "about_host_trace"
+    return Formatter(texts, rank.resolution_ns, parts, whole=whole)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Formatter:
     """How values of one trace are written: language and clock resolution."""
 

@@ -5,11 +5,12 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured, RankAnalysis
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +86,7 @@ TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
 SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One column of a table."""
 
@@ -114,7 +115,7 @@ class Layout(StrEnum):
     """Few rows of many columns: a list of names and values."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """A sentence by key, with the values it mentions."""
 
@@ -122,7 +123,7 @@ class Message:
     values: tuple[tuple[str, Kind, Value], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Rows under typed columns, or the reason why there are none."""
 
@@ -173,7 +174,7 @@ def _plain(value: Value) -> object:
     return None if isinstance(value, NotMeasured) else value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """A data-quality check that had something to say."""
 
@@ -182,7 +183,7 @@ class Finding:
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompareReport:
     """What makes two profiles differ."""
 
@@ -213,7 +214,7 @@ class CompareReport:
         return {table.key: table for table in self.listing}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FindingExcerpt:
     """What the trace shows where a finding is worst."""
 
@@ -226,7 +227,7 @@ class FindingExcerpt:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankReport:
     """What one rank's recording says."""
 
@@ -247,7 +248,7 @@ class RankReport:
     """What the trace shows around some of the findings, most saving first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """Everything the tool says about one run."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ OF_WEIGHT = 0.001
 _ALWAYS = ("comm_wait", "comm_transfer")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Half:
     """The causes of one direction."""
 

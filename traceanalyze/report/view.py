@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from traceanalyze.frozen import frozen
 
 
 class Detail(IntEnum):
@@ -14,7 +15,7 @@ class Detail(IntEnum):
     VERBOSE = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """What the reader asked for."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options, Rule, Value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuleConfig:
     """The user's choices; names as in `registry.chosen`."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.rules.config import RuleConfig, known_options, options_of
 from traceanalyze.rules.finding import Finding, NotApplicable, Scope
 from traceanalyze.rules.places import located
@@ -13,6 +14,8 @@ from traceanalyze.rules.registry import chosen, every_rule
 
 NO_COLLECTIVES = "no_collective_metadata"
 """Where there is no communication at all, there is nothing to miss."""
+_OF_DEVICES = frozenset({"no_device_events", "no_api", "no_snapshot", "no_launch_configuration"})
+"""What a program without a device cannot have recorded."""
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,14 +24,14 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options, Rule
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Rules to run, each with its options."""
 
     rules: tuple[tuple[Rule, Options], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """What the rules say about one rank."""
 
@@ -82,9 +85,11 @@ def _said(facts: Facts, rule: Rule, options: Options) -> Iterator[Finding | NotA
     """What one rule says; nothing on platforms it is not about."""
     if facts.platform not in rule.platforms:
         return
-    reason = facts.missing(rule.needs)
+    reason = facts.missing(rule.host if rule.host is not None and facts.host_computes else rule.needs)
     if reason == NO_COLLECTIVES and not facts.communicates:
         return
+    if reason in _OF_DEVICES and facts.host_computes:
+        reason = "no_device_used"
     if reason is not None:
         yield NotApplicable(reason)
     else:

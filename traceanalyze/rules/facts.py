@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses import idle
-from traceanalyze.analyses.results import IdleCauses, NotMeasured
+from traceanalyze.analyses.results import HostSplit, IdleCauses, NotMeasured
 from traceanalyze.analyses.window import Window, window_of
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Mode
@@ -46,6 +46,8 @@ CLASSES: dict[str, tuple[Cause, ...]] = {
 }
 """Classes of idle time that savings draw from, and their causes. What a sync point causes is idle of several causes, so
 `idle.sync`, like `idle`, is all idle time."""
+HOST_CLASSES = {"host.data_loading": "data_loading", "host.ops": "host_op", "host.untraced": "untraced"}
+"""Classes of host time where the host alone computes, and the parts of `HostSplit` they are; `host` is all of it."""
 
 
 class Facts:
@@ -85,6 +87,11 @@ class Facts:
         return self.analysis.mode == Mode.STEPS or (
             self.analysis.mode == Mode.HOST_ONLY and self.context.markers is not None
         )
+
+    @property
+    def host_computes(self) -> bool:
+        """Whether the host alone computed, so that its time is that of the step."""
+        return self.context.host_computes
 
     @property
     def platform(self) -> str:
@@ -156,6 +163,14 @@ class Facts:
             return 0
         return self.mean(self.window.sum(found.by_step[:, list(causes)].sum(axis=1)))
 
+    def host(self, *causes: Cause) -> NDArray[np.int64]:
+        """(n, 2) time in the windows in which the thread of the steps was in these states, in time order."""
+        states = self.context.states(self.context.step_track, True)
+        if causes == (Cause.UNTRACED,):
+            return intervals_of(*intervals.subtract(self.windows, intervals.merge(*states.spans)))
+        chosen = np.isin(states.cause, causes)
+        return intervals_of(*self.clip(intervals_of(states.start[chosen], states.end[chosen])))
+
     def length(self, spans: NDArray[np.int64]) -> int:
         """Length of an (n, 2) set inside the windows, ns a step."""
         return self.mean(intervals.total(self.clip(spans)))
@@ -222,13 +237,19 @@ class Facts:
     def amount_of(self, draws: str) -> int | None:
         """Time of a class that savings draw from, ns a step; None for a class that has none."""
         if not self.analysis.partitions:
-            return None
+            return self._host_amount(draws)
         parts = self.analysis.partitions[0]
         if draws in CLASSES:
             return self.idle_mean(*CLASSES[draws])
         known = {"compute": parts.compute, "comm_exposed": parts.comm_exposed, "mem_exposed": parts.mem_exposed}
         known |= {"idle": parts.idle, "idle.sync": parts.idle}
         return self.mean(self.window.sum(known[draws])) if draws in known else None
+
+    def _host_amount(self, draws: str) -> int | None:
+        split = self.analysis.host
+        if draws not in HOST_CLASSES or not isinstance(split, HostSplit):
+            return self.step_time if draws == "host" else None
+        return self.mean(self.window.sum(getattr(split, HOST_CLASSES[draws])))
 
 
 _REASONS = {

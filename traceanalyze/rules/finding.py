@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +31,7 @@ class Confidence(IntEnum):
     HIGH = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """One measured value behind a finding."""
 
@@ -46,7 +48,7 @@ class Evidence:
     """Source line, `file.py(12): function`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """Where a finding holds; empty means everywhere."""
 
@@ -56,7 +58,7 @@ class Scope:
     """Operators, kernels, calls or lines; the first one is named in the table."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One thing that costs time or memory.
 
@@ -70,8 +72,9 @@ class Finding:
     """What it can save at most, ns a step."""
     draws: str = ""
     """Class of time that the saving comes from: idle.data_loading, idle.sync, idle.dispatch, idle.host_op,
-    idle.untraced, idle.device_side, idle, compute, comm_exposed, mem_exposed. Savings of one class never add to more
-    than the class has. Empty: none."""
+    idle.untraced, idle.device_side, idle, compute, comm_exposed, mem_exposed; where the host alone computes
+    host.data_loading, host.ops, host.untraced, host. Savings of one class never add to more than the class has. Empty:
+    none."""
     intervals: NDArray[np.int64] | None = None
     """(n, 2) ns: the idle or exposed time behind it. Findings are made disjoint by them."""
     sentence: str = ""
@@ -91,7 +94,7 @@ class Finding:
     slug: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotApplicable:
     """A rule that could not be judged, and why."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.rules.evaluate import Outcome
 from traceanalyze.rules.finding import Finding, NotApplicable, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, confidence_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 RANKS = "R"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunStep:
     """The mean step of all ranks, or of one, which findings are measured by."""
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.model.columns import distinct
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -42,8 +44,13 @@ def located(one: Finding, facts: Facts) -> Finding:
 
 
 def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
-    """User's line that launched the first device event at or after each instant; None where that is not known."""
+    """User's line that launched the first device event at or after each instant; None where that is not known.
+
+    Of a host that computes, the line it was at.
+    """
     context = facts.context
+    if facts.host_computes:
+        return context.locate(context.step_track, start)[2]
     mine = np.flatnonzero(context.device.device == context.devices[0]) if context.devices else np.zeros(0, np.int64)
     found: list[str | None] = [None] * len(start)
     if not len(mine) or not len(context.calls):
@@ -51,7 +58,7 @@ def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
     event = mine[np.minimum(np.searchsorted(context.device.start[mine], start, "left"), len(mine) - 1)]
     call = context.link[event]
     track = np.where(call >= 0, context.calls.track[call], -1)
-    for thread in np.unique(track[call >= 0]).tolist():
+    for thread in distinct(track[call >= 0]).tolist():
         rows = np.flatnonzero(track == thread)
         _, _, frames = context.locate(thread, context.calls.start[call[rows]])
         for row, frame in zip(rows.tolist(), frames, strict=True):

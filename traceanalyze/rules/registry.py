@@ -4,44 +4,65 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
+from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.rules.rule import FAMILIES, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from types import ModuleType
-
-
-GROUP = "traceanalyze.rules"
-"""Entry points: each names a module with rules, or a package whose modules have them."""
 
 
 @cache
 def every_rule() -> tuple[Rule, ...]:
-    """All rules by id.
-
-    Raises:
-        UsageError: Two rules have the same id or slug.
-    """
-    found: dict[str, Rule] = {}
-    names: set[str] = set()
-    for each in _rules():
-        if each.id in found or each.slug in names:
-            raise UsageError(f"two rules are called {each.id} or {each.slug}")
-        found[each.id] = each
-        names.add(each.slug)
+    """All rules by id; a plug-in that cannot be used is left out, and `plugins.faults` tells why."""
+    found = dict(own_rules())
+    for name, rules in plugins.load(plugins.RULES, _rules_of_plugin):
+        try:
+            _add(found, rules)
+        except ValueError as error:
+            plugins.failed(plugins.RULES, name, error)
     return tuple(found[key] for key in sorted(found))
 
 
-def _rules() -> Iterator[Rule]:
+@cache
+def own_rules() -> Mapping[str, Rule]:
+    """The rules of this package, by id: those that its texts speak of.
+
+    Raises:
+        ValueError: Two are called alike.
+    """
+    found: dict[str, Rule] = {}
     for folder in FAMILIES.values():
-        yield from rules_of(import_module(f"traceanalyze.rules.{folder}"))
-    for entry in entry_points(group=GROUP):
-        yield from rules_of(entry.load())
+        _add(found, rules_of(import_module(f"traceanalyze.rules.{folder}")))
+    return found
+
+
+def _add(found: dict[str, Rule], rules: Iterable[Rule]) -> None:
+    """Add rules by their ids: all of them, or none where one is called like another.
+
+    Raises:
+        ValueError: An id or slug is taken.
+    """
+    wanted = dict(found)
+    for each in rules:
+        if each.id in wanted or any(each.slug == other.slug for other in wanted.values()):
+            raise ValueError(f"two rules are called {each.id} or {each.slug}")
+        wanted[each.id] = each
+    found.update(wanted)
+
+
+def _rules_of_plugin(name: str, module: ModuleType) -> tuple[str, tuple[Rule, ...]]:
+    # Imported here: most computers have no plug-in.
+    from traceanalyze.rules.plugin_rules import harmless
+
+    rules = tuple(harmless(name, each) for each in rules_of(module))
+    if not rules:
+        raise ValueError(f"{module.__name__} has no rule")
+    return name, rules
 
 
 def rules_of(module: ModuleType) -> Iterator[Rule]:

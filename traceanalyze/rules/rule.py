@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import getdoc
 from typing import TYPE_CHECKING, Any
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +34,7 @@ FAMILIES = {
 Value = bool | int | float | str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """A threshold, and where its value comes from."""
 
@@ -48,7 +50,7 @@ class Options(dict[str, Value]):
         return float(self[name])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """A rule and everything said about it. Call it with facts and options to get its findings."""
 
@@ -79,6 +81,9 @@ class Rule:
     """A rule whose findings this one only adds to: where that one was judged and is not told, nor is this one."""
     unless: str = ""
     """A rule that tells the same better: where it is told, this one is not."""
+    host: str | None = None
+    """Its needs where the host alone computes (`Facts.host_computes`) and it judges the time of the host; None: it is
+    about devices."""
     doc: str = ""
 
     @property
@@ -113,6 +118,7 @@ def rule(
     order: int = 0,
     beside: str = "",
     unless: str = "",
+    host: str | None = None,
 ) -> Callable[[Callable[[Any, Options], Iterator[Finding | NotApplicable]]], Rule]:
     """Make a rule of a generator; `options` are name → (default, where the default comes from)."""
     if not _ID.fullmatch(code):
@@ -134,6 +140,7 @@ def rule(
             order=order,
             beside=beside,
             unless=unless,
+            host=host,
             doc=getdoc(find) or "",
         )
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.cluster.imbalance import exposed_waits
 from traceanalyze.rules.common.gradients import LAST_BUCKET
 from traceanalyze.rules.finding import Severity
 from traceanalyze.rules.of_run import RunStep
@@ -26,9 +25,9 @@ _ABOUT_RANKS = "RNK101"
 def without_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan) -> list[Outcome]:
     """What is said about each rank, without savings of communication that are waiting for other ranks.
 
-    No overlap and no larger message removes the wait for a late rank: the findings about ranks say what it costs, of
-    the straggler where there is one.
-    What is left below the limit of its rule goes.
+    No overlap and no larger message removes the wait for a late rank: the findings about ranks say what it costs.
+    Where ranks are missing only as much is taken off as is known to be waiting. What is left below the limit of its
+    rule goes.
 
     Args:
         outcomes: of the ranks, in the order of `cluster.ranks`.
@@ -36,16 +35,12 @@ def without_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan)
         wanted: the rules that were run; those about ranks must be among them, or the wait would be told nowhere.
     """
     named = any(rule.id == _ABOUT_RANKS for rule, _ in wanted.rules)
-    general = exposed_waits(cluster.groups, len(cluster.ranks), len(cluster.steps))
-    if not named or isinstance(general, NotMeasured) or not cluster.steps:
+    if not named or isinstance(cluster.exposed_waits, NotMeasured):
         return list(outcomes)
-    stragglers = () if isinstance(cluster.stragglers, NotMeasured) else cluster.stragglers
-    found = []
-    for position, (outcome, rank) in enumerate(zip(outcomes, cluster.ranks, strict=True)):
-        waits = [wait for one in stragglers for where, wait in one.exposed_of if where == position]
-        wait = max(waits, default=int(general[position].sum()) // len(cluster.steps))
-        found.append(_cut(outcome, rank, wait, wanted))
-    return found
+    return [
+        _cut(outcome, rank, wait, wanted)
+        for outcome, rank, wait in zip(outcomes, cluster.ranks, cluster.exposed_waits.mean.tolist(), strict=True)
+    ]
 
 
 def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan) -> Outcome:

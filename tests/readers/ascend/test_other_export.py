@@ -134,6 +134,47 @@ def test_a_second_export_that_is_open_elsewhere_is_left_alone(tmp_path: Path) ->
     assert trace.other_export.source == "analysis.db"
 
 
+def with_database_of_rank_1(folder: Path) -> Path:
+    """The profile of rank 0 with the database of rank 1 beside its own."""
+    home = both(folder)
+    other = write_ascend(folder / "other", RANKS[1], AscendLayout("8.3"), "both")
+    shutil.move(other / OUTPUT / "ascend_pytorch_profiler_1.db", home / OUTPUT)
+    shutil.rmtree(folder / "other")
+    return home
+
+
+def recorded(folder: Path) -> list[tuple[int | None, str]]:
+    traces = [one.origin for run in traceanalyze.load_runs(folder) for one in run.traces]
+    return sorted(((one.rank, one.form) for one in traces), key=str)
+
+
+def test_the_database_of_another_rank_is_a_recording_of_its_own(tmp_path: Path) -> None:
+    home = with_database_of_rank_1(tmp_path)
+    assert recorded(home) == recorded(tmp_path) == [(0, "text"), (1, "db")]
+    assert said(home / OUTPUT / "trace_view.json") == {
+        "exports_agree": {"source": f"{DATABASE}, analysis.db", "count": 7}
+    }
+    # The tables are those of rank 0.
+    assert said(home / OUTPUT / "ascend_pytorch_profiler_1.db") == {}
+
+
+def test_the_timeline_is_not_held_against_the_database_of_another_rank(tmp_path: Path) -> None:
+    home = with_database_of_rank_1(tmp_path)
+    (home / OUTPUT / DATABASE).unlink()
+    assert recorded(home) == [(0, "text"), (1, "db")]
+    ((_, values),) = said(home / OUTPUT / "trace_view.json").items()
+    assert values["source"] == "analysis.db"
+
+
+def test_where_nothing_tells_whose_the_timeline_is_it_is_held_against_none(tmp_path: Path) -> None:
+    home = with_database_of_rank_1(tmp_path)
+    for name in ("profiler_info_0.json", "profiler_metadata.json"):
+        (home / name).unlink()
+    assert [form for _, form in recorded(home)].count("db") == 2
+    ((_, values),) = said(home / OUTPUT / "trace_view.json").items()
+    assert values["source"] == "analysis.db"
+
+
 def test_two_runs_in_one_folder_are_noticed(shared_traces: Path, tmp_path: Path) -> None:
     """The two real recordings are of one program but not of one run; sums by hand over the raw rows."""
     real = shared_traces / "ascend/msinsight_2rank_torch"

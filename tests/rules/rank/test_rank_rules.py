@@ -145,6 +145,16 @@ def test_savings_of_communication_without_waiting_stay():
     assert without_waiting([before] * 2, cluster, plan()) == [before] * 2
 
 
+def test_of_ranks_that_were_not_all_recorded_what_is_known_to_be_waiting_is_no_saving():
+    """Of ranks 0 to 3 two are there: one waits 2 ms for the other, and both perhaps for the rest."""
+    group = Group("0-3", (0, 1, 2, 3), 4)
+    cluster = compare_ranks(pair(2 * MS, 0, group=group, world=4, communication=(3 * MS, MS)))
+    assert cluster.exposed_waits.bound
+    one = Finding(saving=3 * MS, draws="comm_exposed", rule="COM101", severity=Severity.HIGH)
+    first, second = without_waiting([Outcome((one,)), Outcome((replace(one, saving=MS),))], cluster, plan())
+    assert [each.saving for each in (*first.findings, *second.findings)] == [MS, MS]
+
+
 def test_of_a_straggler_the_imbalance_is_not_told_again():
     found = said(pair(MS, 0, compute=(1 * MS, 2 * MS))).findings
     assert [one.rule for one in found] == ["RNK101"]

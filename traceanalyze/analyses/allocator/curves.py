@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, State
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _RESERVE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Curve:
     """A quantity before the first event (`base`) and after each event."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.allocator.results import AllocatorAnalysis, Moment
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineChange:
     """Block bytes of one line and category at the peaks of both sides; all rows sum to the peaks."""
 
@@ -28,7 +29,7 @@ class LineChange:
         return self.candidate - self.base
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """The peaks of two snapshots, each of the device that reserves most."""
 

@@ -6,7 +6,6 @@ rule of splitting. At the dump the layout must equal the file's, which is checke
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from traceanalyze.analyses.allocator.holes import Domain, Free, Holes
 from traceanalyze.analyses.allocator.lifetimes import BEFORE
 from traceanalyze.analyses.allocator.past_segments import GROWTH, RELEASE, domain_of_event, past_segments
 from traceanalyze.analyses.allocator.rounding import SMALL
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, State
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.snapshot import SnapshotDevice
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Growth:
     """A moment at which the allocator took memory from the device."""
 
@@ -36,7 +36,7 @@ class Growth:
     """What the domain had free just before."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Result of following; arrays are aligned with `Lifetimes`."""
 

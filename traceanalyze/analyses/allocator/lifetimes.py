@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, State
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ BEFORE = -1
 """In place of an event: allocated before the first event of the history."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lifetimes:
     """One row a block: first those allocated before the history, then the others by their allocation.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.allocator.holes import Domain
 from traceanalyze.analyses.allocator.rounding import SMALL_SEGMENT
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ GROWTH = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 RELEASE = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Range:
     """One segment, or one mapped run of an expandable one."""
 
@@ -29,7 +29,7 @@ class Range:
     domain: Domain
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastSegments:
     """In order of address."""
 

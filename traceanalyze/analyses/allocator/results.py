@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import NotMeasured
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """Live blocks of one category and source line at one moment."""
 
@@ -37,7 +38,7 @@ class Holder:
     """Event at which the oldest of them was allocated, -1 for before the history."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """The allocator at one moment."""
 
@@ -61,7 +62,7 @@ class Moment:
     """Most block bytes first; they sum to `allocated`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelfCheck:
     """Whether history and dump of the file agree; nothing is concluded from a file that contradicts itself."""
 
@@ -89,7 +90,7 @@ class SelfCheck:
         return shape and self.layout_exact and self.baseline and not (self.disorder or self.mismatched)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReleaseRun:
     """Segments given back to the device in one go (detector D1)."""
 
@@ -105,7 +106,7 @@ class ReleaseRun:
     """Of retries: ns from the event before to the allocation that needed it, an upper bound; None without times."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Churn:
     """Memory released and taken again, over and over (D3)."""
 
@@ -120,7 +121,7 @@ class Churn:
     flagged: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pinner:
     """Live blocks of one line that keep otherwise free segments from being reused whole."""
 
@@ -131,7 +132,7 @@ class Pinner:
     """Free bytes in the segments they keep."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fragmentation:
     """Growth although enough was free, but in pieces (D4)."""
 
@@ -152,7 +153,7 @@ class Fragmentation:
     """none, info, warn or critical"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutOfMemory:
     """One failed request (D5)."""
 
@@ -169,7 +170,7 @@ class OutOfMemory:
     line: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leak:
     """Blocks of one line that every step leaves behind (D6)."""
 
@@ -183,7 +184,7 @@ class Leak:
     """likely (at least five steps) or suspected"""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spike:
     """Short-lived blocks at the peak (D7)."""
 
@@ -193,7 +194,7 @@ class Spike:
     flagged: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeldGradients:
     """Gradients still alive while the next forward pass reaches its peak (D12)."""
 
@@ -203,7 +204,7 @@ class HeldGradients:
     flagged: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepMemory:
     """One step of the history."""
 
@@ -216,7 +217,7 @@ class StepMemory:
     allocations: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """Blocks of one category and source line."""
 
@@ -227,7 +228,7 @@ class Group:
     """The user's frames of its largest block, innermost first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Groups:
     """Who held the memory over time."""
 
@@ -242,7 +243,7 @@ class Groups:
     """Number of live blocks, likewise."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllocatorAnalysis:
     """Everything this version says about one device of a snapshot."""
 

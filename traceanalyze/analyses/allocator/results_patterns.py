@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from traceanalyze.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GrowingSizes:
     """Memory taken from the device because one line asked for more than ever before, step after step."""
 
@@ -24,7 +24,7 @@ class GrowingSizes:
     flagged: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OversizedBlocks:
     """Growth although a free block was large enough, but by too much for the allocator to give it away whole."""
 
@@ -39,7 +39,7 @@ class OversizedBlocks:
     """Bytes taken from the device, all such growths."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SmallBlocks:
     """Small blocks that live nearly throughout, at the peak."""
 
@@ -55,7 +55,7 @@ class SmallBlocks:
     flagged: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Truncation:
     """Whether the history lacks its beginning."""
 

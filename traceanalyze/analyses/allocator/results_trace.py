@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.model.vocabulary import Phase
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """A place in the program."""
 
@@ -19,7 +20,7 @@ class Spot:
     module: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """A moment of the allocator, or its calls to the device of one kind at one place. Bytes and ns."""
 
@@ -42,7 +43,7 @@ class Placed:
     """Idle time of the device that the calls caused; None of moments, and in a trace without device work."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InTrace:
     """Moments and calls of one device's allocator, placed in the trace of its rank."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import State
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _PADS = {"cuda": (0, 32), "npu": (32, 0)}
 _MB = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """What decides the size of a block."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ _NATIVE = re.compile(r"at::_ops::\w+::\w+|torch::autograd::[\w:]*\w")
 _MODULE_CALL = frozenset({"_call_impl", "_wrapped_call_impl"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Site:
     """What one call stack says."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ COVERAGE = 0.6
 LEAST_ANCHORS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepStarts:
     """Event at which each step begins, ascending; the last one lasts until the dump."""
 

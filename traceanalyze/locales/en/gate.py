@@ -76,6 +76,7 @@ MESSAGES = {
     "gate_unknown": "unknown",
     "gate_note_few_steps": "{run}: only {steps} usable steps; its median is worth little",
     "gate_note_input": "{run}: {text}",
+    "gate_note_plugin": "{text}",
     "gate_note_workload": "the workloads are only {similarity} alike: are both sides the same program?",
     "gate_note_stale": "the baseline is {days} days older than the candidate: refresh it",
     "gate_note_accepted": "the baseline's level was changed {count} times by accepted regressions: look at the sum",

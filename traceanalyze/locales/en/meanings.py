@@ -6,7 +6,7 @@ MEANINGS = {
     "split.compute": "kernels that calculate",
     "split.communication": "collectives not hidden behind compute",
     "split.memory_ops": "copies and fills not hidden behind either",
-    "split.data_loading": "device idle, host waits for the next batch",
+    "split.data_loading": "host waits for the next batch, no device works",
     "split.sync": "device idle, host was waiting for the device",
     "split.dispatch": "device idle, host prepares or launches work",
     "split.idle": "device idle for other reasons",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 NOTES = {
-    "of_base": "base: {note}",
-    "of_candidate": "candidate: {note}",
     "missing_ranks": "{missing} of {all} ranks are missing: {which}",
     "ranks_by_order": "the files do not tell their ranks: they are numbered in the order of host and process",
     "ranks_apart": "some ranks do not overlap in time with the others: different recordings, or clocks that differ",
     "several_recordings": "{folder} holds several recordings, analysed apart; this is number {number}",
     "same_content": "{path} has the same content as {other} and was left out",
     "failed": "left out: {error}",
+    "plugin_failed": "the plug-in {name} ({group}) failed, so what it adds is missing: {error}",
+    "read_by_plugin": "read by the plug-in {name}",
     "passed_over": "files passed over: {files}",
     "filtered": "filtered: {count} of {all} events are left out; what they did counts as not recorded",
     "no_operator_table": "operator_memory.csv cannot be read ({reason}): no memory curves",

@@ -106,6 +106,10 @@ TERMS = {
     "cause_waiting": "ranks wait for each other",
     "cause_waiting_unrecorded": "waiting for ranks that were not recorded",
     "cause_host_loading": "waiting for data (no device recorded)",
+    "apart_kind": "format, number of ranks or device differ",
+    "apart_libraries": "the versions of its libraries differ",
+    "apart_same_time": "the same rank cannot be recorded twice at one time",
+    "apart_work": "it runs other kernels or operators",
     "since_every": "every step",
     "since_from": "from step",
     "since_until": "until step",
@@ -114,7 +118,7 @@ TERMS = {
     "file_ascend_profile": "Ascend profile",
     "file_snapshot": "memory snapshot",
     "file_memory_timeline": "memory timeline",
-    "file_run_list": "list of a recording's files",
+    "file_run_list": "list of files",
     "file_statistics": "statistics of the allocator",
     "file_other": "something else",
     "fate_used": "used",
@@ -182,8 +186,8 @@ MESSAGES = {
         "In collectives this rank waits {wait} {per} ({share}) for others, which were not recorded."
     ),
     "cause_waiting_missing": (
-        "In collectives the recorded ranks wait {wait} {per} ({share}); ranks {ranks}, which were not recorded, may "
-        "be the late ones."
+        "In collectives the recorded ranks wait at least {wait} {per} ({share}); ranks {ranks}, which were not "
+        "recorded, may be the late ones."
     ),
     "advice_record_that_rank.cuda": "→ Record all ranks in the same steps, at least the one that others wait for.",
     "advice_record_that_rank.ascend": "→ Record all ranks in the same steps, at least the one that others wait for.",
@@ -205,8 +209,12 @@ MESSAGES = {
     "action_for_gain": "{number}. {finding}: {gain} {per}.",
     "not_judged_show": "{count} rule(s): {reason}. To see it: {option}",
     "not_judged": "{count} rule(s): {reason}.",
-    "files_lost": "{lost} file(s) could not be used, {cut} only in part: -v lists them.",
+    "files_lost": "{lost} file(s) could not be used, {cut} only in part: see the table of files (console: -v).",
     "recording_note": "{name}: {text}",
+    "job_together": (
+        "{count} recordings are taken as one job, in the order of time: device, number of ranks and work are alike."
+    ),
+    "job_apart": "A job of its own beside others in this input: {reason}.",
     "details_of_recording": "Details below are those of recording {recording}.",
     "details_of_both": "Details below are those of rank {rank} in recording {recording}; --ranks chooses others.",
     "fail_on": "finding of severity {severity}: {finding}",

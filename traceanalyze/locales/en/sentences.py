@@ -30,6 +30,7 @@ MESSAGES = {
         "{part1} is {share1}, {part2} {share2}, {part3} {share3}."
     ),
     "cut_short": "The file is cut short: what came later in it is missing here.",
+    "host_computes": "No device was used. Of {time} on the host the largest part is {part} ({share}).",
     "host_only": "No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
     "nothing_to_analyse": "There is nothing to analyse: the trace has no event with a duration.",
     "slow_step": "Step {step} took {time}, {factor} times the median ({median}).",
@@ -38,8 +39,13 @@ MESSAGES = {
     ),
     "ranks_uneven": "Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     "sync_cost": "Sync points leave the device without work for {share} of the time, above all {where}.",
-    "ranks_equal": "All {ranks} ranks are equally fast: mean step {time}.",
-    "ranks_even": "All {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
+    "ranks_equal": "The {ranks} ranks are equally fast: mean step {time}.",
+    "ranks_even": "The {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
+    "files_below": "all in {folder}",
+    "leading_rank": (
+        "Rank {longest} waits {wait} of its step for others; without waiting rank {rank} takes longest ({own} a step), "
+        "so the rest is about rank {rank}."
+    ),
     "details_of_rank": "Details below are those of rank {rank}; --ranks chooses others.",
     "run_note": "{text}",
     "communication_overlap": "Communication runs {total} a step in all; {hidden} of it is hidden behind compute.",
@@ -153,6 +159,7 @@ CHECKS = {
         "{count} device event(s) ({share}) start before their launch call: the clocks disagree, so launch delays and "
         "dependency causes are unreliable."
     ),
+    "computes_on_host": "No device events, and no sign of a device: the program computed on the host.",
     "no_device_events": "No device events: device times are not measured.",
     "no_api": "No runtime calls: sync points, launches and dispatch are not measured.",
     "no_host_ops": "No host operators: idle time cannot be laid to operators.",
@@ -176,6 +183,10 @@ CHECKS = {
         "{count} kernel(s), {time_ns}, look like communication by where they run, but count as compute: {names}. "
         "--comm-regex changes that."
     ),
+    "plugin_events": (
+        "The plug-in {plugin} told the kind of work of {count} device event(s) by their names or operators."
+    ),
+    "plugin_ranges": "The plug-in {plugin} took {count} host range(s) for data loading.",
     "microsecond_clock": (
         "Times have a resolution of 1 µs (torch 2.2 or older), so {zero_length} device event(s) show no duration."
     ),
@@ -198,6 +209,7 @@ CHECKS = {
 }
 
 REASONS = {
+    "no_device_used": "about a device, and none was used",
     "no_device_events": "no device events",
     "no_host_events": "no host events",
     "no_cann_calls": "calls of CANN were not recorded, only the task queue",
@@ -221,6 +233,7 @@ REASONS = {
     "no_kernel_types": "the profile has no kernel table with types and cores",
     "no_core_counters": "counters of the cores were not recorded",
     "no_collective_tasks": "what collectives consist of was not recorded (Ascend: profiler_level Level1)",
+    "plugin_failed": "a plug-in's rule failed",
     "no_collective_metadata": "collectives were recorded without their description",
     "no_bus_bandwidth": "has no meaning for this collective",
     "clocks_disagree": "the clocks of host and device disagree",

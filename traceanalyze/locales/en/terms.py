@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 TERMS = {
+    "by_device_time": "device time",
+    "by_host_time": "host time",
     "compute": "compute",
     "communication": "communication",
     "memory_ops": "memory ops",

@@ -76,6 +76,7 @@ MESSAGES = {
     "gate_unknown": "未知",
     "gate_note_few_steps": "{run}：可用步只有 {steps} 个，其中位数参考价值不大",
     "gate_note_input": "{run}：{text}",
+    "gate_note_plugin": "{text}",
     "gate_note_workload": "两侧负载的相似度只有 {similarity}：是同一个程序吗？",
     "gate_note_stale": "基线比待测早 {days} 天：请更新基线",
     "gate_note_accepted": "基线水平已因接受劣化而调整 {count} 次：请关注累计劣化",

@@ -6,7 +6,7 @@ MEANINGS = {
     "split.compute": "计算类 Kernel",
     "split.communication": "未被计算掩盖的集合通信",
     "split.memory_ops": "未被计算或通信掩盖的拷贝与填充",
-    "split.data_loading": "设备空闲，Host 在等下一个 batch",
+    "split.data_loading": "Host 在等下一个 batch，没有设备在工作",
     "split.sync": "设备空闲，此前 Host 在等待设备",
     "split.dispatch": "设备空闲，Host 在准备或下发任务",
     "split.idle": "设备因其他原因空闲",

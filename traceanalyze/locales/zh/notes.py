@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 NOTES = {
-    "of_base": "基准：{note}",
-    "of_candidate": "比对：{note}",
     "missing_ranks": "共 {all} 个 Rank，缺少 {missing} 个：{which}",
     "ranks_by_order": "文件没有给出 Rank，按 Host 与进程的顺序编号",
     "ranks_apart": "部分 Rank 与其他 Rank 在时间上没有重叠：不是同一次采集，或时钟不同",
     "several_recordings": "{folder} 中有多次采集，分别分析；这是第 {number} 次",
     "same_content": "{path} 与 {other} 内容相同，已略过",
     "failed": "未读取：{error}",
+    "plugin_failed": "插件 {name}（{group}）出错，其内容缺失：{error}",
+    "read_by_plugin": "由插件 {name} 读取",
     "passed_over": "略过的文件：{files}",
     "filtered": "已筛选：{all} 个事件中有 {count} 个未计入，按未采集处理",
     "no_operator_table": "无法读取 operator_memory.csv（{reason}）：没有显存曲线",

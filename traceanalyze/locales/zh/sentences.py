@@ -25,6 +25,7 @@ MESSAGES = {
         "{part1}占 {share1}，{part2}占 {share2}，{part3}占 {share3}。"
     ),
     "cut_short": "文件不完整：截断之后的内容这里都没有。",
+    "host_computes": "没有使用设备。Host 侧共 {time}，其中最多的是{part}（{share}）。",
     "host_only": "没有采集设备数据。Host 侧共 {time}，其中最多的是{part}（{share}）。",
     "nothing_to_analyse": "没有可分析的内容：trace 中没有带时长的事件。",
     "slow_step": "第 {step} 步耗时 {time}，是中位数（{median}）的 {factor} 倍。",
@@ -33,6 +34,11 @@ MESSAGES = {
     "sync_cost": "同步点让设备有 {share} 的时间没有任务，其中最多的是 {where}。",
     "ranks_equal": "{ranks} 个 Rank 速度一致：平均单步 {time}。",
     "ranks_even": "{ranks} 个 Rank 速度一致：平均单步在 {fastest} 到 {time} 之间。",
+    "files_below": "均位于 {folder}",
+    "leading_rank": (
+        "Rank {longest} 的单步中有 {wait} 在等待其他 Rank；除去等待，Rank {rank} 用时最长（每步 {own}），"
+        "因此以下先看 Rank {rank}。"
+    ),
     "details_of_rank": "以下是 Rank {rank} 的明细；用 --ranks 选择其他 Rank。",
     "run_note": "{text}",
     "communication_overlap": "每步通信共 {total}，其中 {hidden} 被计算掩盖。",
@@ -133,6 +139,7 @@ CHECKS = {
         "{events} 个设备事件中有 {count} 个没有下发记录，占设备耗时 {share}；它们计入各项设备耗时，但不计入下发指标。"
     ),
     "kernel_before_launch": "{count} 个设备事件（{share}）早于其下发调用：两侧时钟不一致，下发时延与依赖类原因不可靠。",
+    "computes_on_host": "没有设备事件，也没有使用设备的迹象：程序在 Host 上计算。",
     "no_device_events": "没有设备事件：设备耗时未测得。",
     "no_api": "没有运行时调用：同步点与下发未测得。",
     "no_host_ops": "没有 Host 算子：空闲时间无法归到算子。",
@@ -151,6 +158,8 @@ CHECKS = {
     "suspected_communication": (
         "{count} 个 Kernel（{time_ns}）从执行位置看像通信，但按计算计入：{names}。可用 --comm-regex 更改。"
     ),
+    "plugin_events": "插件 {plugin} 按名称或算子给出了 {count} 个设备事件的工作类型。",
+    "plugin_ranges": "插件 {plugin} 把 {count} 个 Host 区间认定为数据加载。",
     "microsecond_clock": "时间精度为 1 µs（torch 2.2 或更早），因此有 {zero_length} 个设备事件看不出时长。",
     "clock_skew": (
         "{count} 个设备事件（{share}）早于其下发调用，最多早 {most_ns}：Host 与设备的时钟有这么大的偏差。"
@@ -166,6 +175,7 @@ CHECKS = {
 }
 
 REASONS = {
+    "no_device_used": "针对设备，而这里没有使用设备",
     "no_device_events": "没有设备事件",
     "no_host_events": "没有 Host 事件",
     "no_cann_calls": "没有采集 CANN 调用，只有任务队列",
@@ -189,6 +199,7 @@ REASONS = {
     "no_kernel_types": "采集数据没有带类型与核信息的 Kernel 表",
     "no_core_counters": "没有采集核的计数器",
     "no_collective_tasks": "没有采集集合通信的子任务（Ascend：profiler_level Level1）",
+    "plugin_failed": "插件中的规则出错",
     "no_collective_metadata": "集合通信没有描述信息",
     "no_bus_bandwidth": "对该集合通信没有意义",
     "clocks_disagree": "Host 与设备的时钟不一致",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 TERMS = {
+    "by_device_time": "设备耗时",
+    "by_host_time": "Host 耗时",
     "compute": "计算",
     "communication": "通信",
     "memory_ops": "内存操作",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.db_rows import block, chosen, index_of, known, taken, timed
 from traceanalyze.readers.ascend.hardware import task_category
@@ -45,7 +46,7 @@ HARDWARE, COLLECTIVES = 13, 15
 """The text export's numbers of the processes "Ascend Hardware" and "HCCL"."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tasks:
     """All device tasks, the kernels and copies among them as blocks."""
 

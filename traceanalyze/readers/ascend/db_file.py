@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.shared import ABSENT
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _UNFINISHED = ("-wal", "-journal")
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Database:
     """An open database and its tables."""
 

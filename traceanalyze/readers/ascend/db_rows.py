@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.shared import ABSENT, NONE_32, Block
 
@@ -26,7 +27,7 @@ _NONE = (NONE_32, 2**63 - 1)
 """Numbers that mean "none": 2^32 - 1, and what SQLite makes of 2^64 - 1 as text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """A database while it is read. What grows: counts, notes, tracks and their names."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings
 from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.shared import NO_TEXT, Texts
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _GROUPS = ("COMMUNICATION_OP", "COMMUNICATION_TASK_INFO")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StringIds:
     """The texts of a database by id."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -24,7 +24,7 @@ _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_t
 _RAW = re.compile(r"FRAMEWORK|PROF_\w+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """The files of one rank; None for those that are not there."""
 
@@ -36,6 +36,8 @@ class Profile:
     """trace_view.json, possibly .gz."""
     database: Path | None = None
     info: Path | None = None
+    others: tuple[Path, ...] = ()
+    """Databases beside the timeline that are not of its rank, or of which nothing tells whose they are."""
     infos: tuple[Path, ...] = ()
     """All of its kind, where several ranks share a folder."""
     metadata: Path | None = None
@@ -54,7 +56,8 @@ class Profile:
 def profile_at(folder: Path) -> Profile | None:
     """The profile whose folder or output folder this is; None for any other folder.
 
-    One with several databases and no timeline is none: its databases are the profiles, one a rank.
+    One with several databases and no timeline is none: its databases are the profiles, one a rank. Beside a timeline
+    those of other ranks are profiles, too (`others`).
 
     Raises:
         InputError: It is one that cannot be used, because it was never analysed or holds no timeline.
@@ -101,9 +104,11 @@ def profile_of(path: Path, *, database: bool = False) -> Profile:
     beside = _is_output(path.parent, names)
     above = _names(path.parent.parent) if beside and path.parent.name == OUTPUT else ()
     found = _profile(path.parent, path.parent, names, above) if beside else Profile(path, None)
+    # Tables beside a timeline are of its rank: none of a database of another one.
+    stranger = database and found.timeline is not None and path.name in {other.name for other in found.others}
     return Profile(
         folder=path,
-        output=found.output,
+        output=None if stranger else found.output,
         timeline=None if database else path,
         database=path if database else found.database,
         info=_of_rank(found.infos, path.name) if database else found.info,
@@ -123,18 +128,35 @@ def _profile(folder: Path, output: Path, names: Sequence[str], above: Sequence[s
     places = ((output.parent, above), (output, exported)) if output == folder or above else ((folder, names),)
     infos = [place / name for place, known in places for name in sorted(known) if _INFO.fullmatch(name)]
     metadata = [place / "profiler_metadata.json" for place, known in places if "profiler_metadata.json" in known]
-    info = infos[0] if infos else None
-    rank = None if info is None else rank_of_name([info.name])
-    mine = [name for name in databases if rank is not None and rank_of_name([name]) == rank]
+    ranks = {rank for info in infos if (rank := rank_of_name([info.name])) is not None}
+    if timeline is None:
+        own: Sequence[str] = databases[:1]
+        info = _of_rank(infos, own[0]) if own else next(iter(infos), None)
+    else:
+        own = _beside_timeline(databases, ranks)
+        # Of the files of several ranks nothing tells which one the timeline is of.
+        info = infos[0] if infos and len(ranks) < 2 else None
     return Profile(
         folder=folder,
         output=output,
         timeline=timeline,
-        database=next((output / name for name in (*mine, *databases)), None),
+        database=output / own[0] if own else None,
+        others=tuple(output / name for name in databases if name not in own),
         info=info,
         infos=tuple(infos),
         metadata=metadata[0] if metadata else None,
     )
+
+
+def _beside_timeline(databases: Sequence[str], ranks: Collection[int]) -> Sequence[str]:
+    """The database of the rank that the timeline is of, if anything tells which one that is: one or none."""
+    mine = [name for name in databases if len(ranks) == 1 and rank_of_name([name]) in ranks]
+    nameless = [name for name in databases if rank_of_name([name]) is None]
+    if mine:
+        return mine[:1]
+    if ranks:
+        return nameless[:1] if len(nameless) == 1 else ()
+    return databases if len(databases) == 1 else ()
 
 
 def _of_rank(infos: Sequence[Path], database: str) -> Path | None:

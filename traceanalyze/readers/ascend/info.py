@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.folder import rank_of_name
 from traceanalyze.readers.header import lenient_json
 
@@ -30,7 +31,7 @@ _VERSIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class About:
     """A profile's own words about the recording."""
 
@@ -99,11 +100,12 @@ def _level(stated: object) -> str:
 def _rank_of(profile: Profile, info: dict[str, Any], distributed: dict[str, Any]) -> tuple[int | None, str]:
     """The rank and what it was taken from; -1 stands for "not distributed"."""
     named = rank_of_name([profile.info.name] if profile.info else [])
+    # The name of a database is more certain than a list that may lie there for all ranks of a folder.
     for rank, source in (
         (named, "profiler_info"),
         (_natural(info.get("rank_id")), "profiler_info"),
-        (_natural(distributed.get("rank")), "profiler_metadata"),
         (rank_of_name([profile.database.name] if profile.database else []), "file name"),
+        (_natural(distributed.get("rank")), "profiler_metadata"),
     ):
         if rank is not None:
             return rank, source

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.header import process_names, thread_names
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _MOST_DEVICE = 30
 """Last device number of the low five bits of a process id; 31 stands for the host."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Places:
     """What every track of a scan is; arrays over its tracks unless said."""
 

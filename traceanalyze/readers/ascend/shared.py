@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse, Strings, distinct_codes
 from traceanalyze.model.trace import (
     Device,
@@ -81,7 +82,7 @@ class Texts:
         return Strings(blob, np.concatenate((self._base.offsets, ends)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Rows of one category, columns of equal length.
 
@@ -188,7 +189,7 @@ def copy_direction(text: str) -> str | None:
     return None if found is None else f"{found[1][0].upper()}to{found[2][0].upper()}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allocations:
     """Records of the allocator: int64 columns of equal length, sizes in bytes, totals -1 where unknown."""
 
@@ -234,7 +235,7 @@ def no_flows() -> Flows:
     return Flows(long, short, short, long, np.empty(0, np.uint8))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """Everything a form's reader found."""
 

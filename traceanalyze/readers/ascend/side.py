@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.comm_tables import communication_tables
 from traceanalyze.readers.ascend.other_export import database_beside
 from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """What the tables say; None for those that are missing."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import VendorNumbers, VendorStep
 from traceanalyze.readers.ascend.csv_columns import cell_text, read_cells
 from traceanalyze.readers.ascend.shared import ABSENT, Allocations
@@ -24,7 +24,7 @@ _DIGITS = 18
 _AROUND_TIMES = b' \t\r"'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Columns by canonical name, cells as written; only those the file has. `short` counts rows cut off."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Device, Events, Flows
 from traceanalyze.readers.ascend import shared
@@ -27,33 +27,10 @@ if TYPE_CHECKING:
     from traceanalyze.readers.ascend.info import About
     from traceanalyze.readers.scan import Scan
 
-_PROCESSES = frozenset({"Ascend Hardware", "CANN", "Overlap Analysis"})
-_CATEGORIES = frozenset({"async_npu", "async_task_queue", "enqueue", "dequeue"})
 _HOST_FIELDS = ("sequence", "fwd_thread", "stack", "module", "concrete")
 _HOST_CATEGORIES = {"enqueue": shared.QUEUE, "dequeue": shared.QUEUE, "GC": shared.GC}
 _WHOLE_PROCESS = {Process.GC: shared.GC, Process.CANN: shared.CANN, Process.OVERLAP: shared.OVERLAP}
 _FLOWS = frozenset({"async_npu", "fwdbwd"})
-
-
-_IN_HEAD = re.compile(
-    rb'"(?:async_npu|async_task_queue|enqueue|dequeue|torch_to_npu|HostToDevice|Task Type|connection_id'
-    rb'|Ascend Hardware|CANN|Overlap Analysis)"|"ts"\s*:\s*"'
-)
-
-
-def looks_ascend(head: bytes) -> bool:
-    """Whether the beginning of a trace looks like that of an Ascend profile; what was scanned decides in the end."""
-    return _IN_HEAD.search(head) is not None
-
-
-def is_ascend(found: Scan) -> bool:
-    """Whether a scanned trace is that of an Ascend profile, by its processes, else by its categories."""
-    if _PROCESSES & {name.partition(" [")[0] for name in process_names(found.metadata).values()}:
-        return True
-    used = np.zeros(len(found.strings), np.bool_)
-    used[found.events.cat] = True
-    used[found.flows.cat] = True
-    return any(found.strings.text(code) in _CATEGORIES for code in np.flatnonzero(used).tolist())
 
 
 def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport) -> Trace:
@@ -90,7 +67,7 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Making:
     """What the tables of the trace are made of."""
 

@@ -5,10 +5,11 @@ Both scanners (the native one and its pure-Python twin) return a `Scan`; everyth
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.trace import Events, Flows, Instants
 
@@ -45,7 +46,7 @@ class Kind(IntEnum):
     """Decoded string, or the JSON text as written of anything else (such as lists of shapes); a code into `strings`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A member of `args` worth keeping: column name, how to read it, and the keys it goes by in the file."""
 
@@ -54,7 +55,7 @@ class Field:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Metadata:
     """A metadata event (`"ph": "M"`): texts as written, `args` as the JSON text of the object (b"" if absent)."""
 
@@ -64,7 +65,7 @@ class Metadata:
     args: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scan:
     """Everything one pass over the text found, and everything it had to leave out.
 

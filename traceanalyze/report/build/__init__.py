@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.cluster.leading import leading
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.build.cluster import cluster_tables, straggler_sentences
 from traceanalyze.report.build.critical_path import critical_path_tables
@@ -18,7 +19,14 @@ from traceanalyze.report.build.host_more import host_more_tables
 from traceanalyze.report.build.host_work import host_work_tables
 from traceanalyze.report.build.idle import causes_table, gaps_table
 from traceanalyze.report.build.quality import findings, hints
-from traceanalyze.report.build.ranks import RankRow, files_table, rank_label, ranks_sentence, ranks_table, slowest
+from traceanalyze.report.build.ranks import (
+    RankRow,
+    files_table,
+    leading_sentence,
+    rank_label,
+    ranks_sentence,
+    ranks_table,
+)
 from traceanalyze.report.build.split import device_parts, host_parts, overlap_notes, split_table, totals_table
 from traceanalyze.report.build.steps import statistics_table, step_causes_table, steps_table
 from traceanalyze.report.build.vendor import vendor_collective_tables, vendor_tables
@@ -38,12 +46,12 @@ if TYPE_CHECKING:
     from traceanalyze.rules.evaluate import Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """What the user wants in detail."""
 
     every_rank: bool = False
-    """Show each rank in detail, not only the slowest."""
+    """Show each rank in detail, not only the one to look at first."""
 
 
 def build_report(
@@ -75,11 +83,12 @@ def build_report(
         for index, (analysis, view) in enumerate(zip(analyses, views, strict=True))
     )
     several = len(reports) > 1
-    worst = slowest(rows)
-    focus = tuple(range(len(reports))) if scope is not None and scope.every_rank else (worst,)
+    means, own = [row.mean for row in rows], (None,) * len(rows) if cluster is None else cluster.own_time
+    lead = leading(means, own)
+    focus = tuple(range(len(reports))) if scope is not None and scope.every_rank else (lead,)
     remarks = [Message("run_note", (("text", Kind.TEXT, note),)) for note in notes]
     if several and len(focus) == 1:
-        remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, rows[worst].label),)))
+        remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, rows[lead].label),)))
     summary = (ranks_table(rows),) if several else ()
     late: tuple[Message, ...] = ()
     if cluster is not None:
@@ -87,10 +96,13 @@ def build_report(
         judged = run_findings_tables(of_run, cluster, platform) if of_run is not None else ()
         summary = (*summary, *judged, *cluster_tables(cluster))
         late = straggler_sentences(cluster)
+        # That the others wait for a rank says well enough why it is told about.
+        if ("rank", Kind.TEXT, rows[lead].label) not in [value for one in late for value in one.values]:
+            late = (*late, *leading_sentence([row.label for row in rows], means, own))
     return Report(
         name=name,
         version=version,
-        verdict=(ranks_sentence(rows), *late, *reports[worst].verdict) if several else reports[worst].verdict,
+        verdict=(ranks_sentence(rows), *late, *reports[lead].verdict) if several else reports[lead].verdict,
         notes=tuple(remarks),
         summary=(*summary, files_table(tuple(analysis.trace for analysis in analyses))),
         ranks=reports,

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.window import Window
+from traceanalyze.locales import texts
 from traceanalyze.report.model import Column, Kind, Message, Table, Word
 from traceanalyze.rules.finding import Confidence, Severity
+from traceanalyze.rules.registry import own_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.cluster.results import Cluster
     from traceanalyze.report.model import Row, Value
     from traceanalyze.rules.evaluate import Outcome
-    from traceanalyze.rules.finding import Evidence, Finding
+    from traceanalyze.rules.finding import Evidence, Finding, NotApplicable
 
 _COLUMNS = (
     Column("severity", Kind.TERM),
@@ -64,7 +66,7 @@ def findings_tables(outcome: Outcome, window: Window, platform: str) -> tuple[Ta
         Table(
             "rules_not_judged",
             _UNJUDGED,
-            tuple((one.rule, f"rule_{one.rule}", NotMeasured(one.reason)) for one in outcome.not_applicable),
+            tuple(_unjudged(one) for one in outcome.not_applicable),
             detail=True,
         ),
     )
@@ -74,7 +76,7 @@ def run_findings_tables(outcome: Outcome, cluster: Cluster, platform: str) -> tu
     """Findings about the ranks of a run; shares are of the mean step of all ranks."""
     total = int(cluster.step_time.mean(axis=0).sum()) if cluster.steps else 0
     window = Window(tuple(range(len(cluster.steps))), total)
-    unjudged = tuple((one.rule, f"rule_{one.rule}", NotMeasured(one.reason)) for one in outcome.not_applicable)
+    unjudged = tuple(_unjudged(one) for one in outcome.not_applicable)
     return (
         _table("rank_findings", outcome.findings, window, platform),
         # Without places: each rank has a trace of its own.
@@ -86,6 +88,11 @@ def run_findings_tables(outcome: Outcome, cluster: Cluster, platform: str) -> tu
         ),
         Table("rank_rules_not_judged", _UNJUDGED, unjudged, detail=True),
     )
+
+
+def _unjudged(one: NotApplicable) -> Row:
+    """Rule, term of what it looks for, why it could not; rules of other packages have their own name."""
+    return one.rule, f"rule_{one.rule}" if one.rule in own_rules() else one.slug, NotMeasured(one.reason)
 
 
 def _table(key: str, found: Sequence[Finding], window: Window, platform: str) -> Table:
@@ -138,7 +145,13 @@ def proof(found: Sequence[Finding]) -> Iterator[Row]:
         for each in one.evidence:
             values: list[Value] = [None] * 5
             values[_PLACES.get(each.kind, 4)] = _value(each)
-            yield (one.rule, f"evidence_{each.label}", *values, each.start, each.end, each.line)
+            yield (one.rule, _label(one, each), *values, each.start, each.end, each.line)
+
+
+def _label(one: Finding, each: Evidence) -> str:
+    """Term of a measured value; rules of other packages may have words of their own."""
+    term = f"evidence_{each.label}"
+    return each.label if one.text and term not in texts().terms else term
 
 
 def _value(each: Evidence) -> Value:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.build.annotations import host_annotations_table
+from traceanalyze.report.build.host_columns import columns_of, ranked_by
 from traceanalyze.report.build.operators import (
     op_kernels_table,
     operator_steps_table,
@@ -87,7 +88,8 @@ def phases_table(phases: tuple[PhaseTime, ...] | NotMeasured, window: Window, *,
         )
         for row in phases
     )
-    return Table("phases", _PHASES, rows, title_values=(("steps", Kind.COUNT, window.count),))
+    columns = columns_of(_PHASES, device=device)
+    return Table("phases", columns, rows, title_values=(("steps", Kind.COUNT, window.count),))
 
 
 def step_phases_table(phases: tuple[PhaseTime, ...] | NotMeasured, steps: Steps, *, device: bool) -> Table:
@@ -109,16 +111,17 @@ def step_phases_table(phases: tuple[PhaseTime, ...] | NotMeasured, steps: Steps,
 
 
 def modules_table(modules: tuple[Module, ...] | NotMeasured, *, device: bool) -> Table:
-    """Modules of the model, most device time of their own first; not measured by most recordings."""
+    """Modules of the model, most time of their own first; not measured by most recordings."""
+    columns, by = columns_of(_MODULES, device=device), ranked_by(device=device)
     if isinstance(modules, NotMeasured):
-        return Table("modules", _MODULES, modules)
+        return Table("modules", columns, modules, title_values=by)
     missing = NotMeasured("no_device_events")
     rows = []
     for row in modules:
         times = (row.forward_self, row.backward_self, row.forward_total, row.backward_total)
         known = times if device else (missing,) * 4
         rows.append((row.path, row.name, row.calls, *known, row.host_self, row.host_total))
-    return Table("modules", _MODULES, tuple(rows), ranked=True)
+    return Table("modules", columns, tuple(rows), ranked=True, title_values=by)
 
 
 def lines_table(lines: tuple[SourceLine, ...] | NotMeasured, *, device: bool) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.build.host_columns import columns_of, ranked_by
 from traceanalyze.report.build.window import step_labels
 from traceanalyze.report.model import Column, Kind, Message, Table
 
@@ -45,17 +46,20 @@ _OPERATOR_STEPS = (
 
 def operators_table(operators: tuple[Operator, ...] | NotMeasured, device_time: int | None, *, broken: int) -> Table:
     """Operators by name; `broken` of their runs do not nest properly."""
-    columns = (Column("op", Kind.NAME), *_DEVICE, *_HOST, *_COUNTS, _FRAME)
+    device = device_time is not None
+    columns = columns_of((Column("op", Kind.NAME), *_DEVICE, *_HOST, *_COUNTS, _FRAME), device=device)
+    by = ranked_by(device=device)
     if isinstance(operators, NotMeasured):
-        return Table("operators", columns, operators, detail=True)
+        return Table("operators", columns, operators, detail=True, title_values=by)
     rows = tuple((row.name, *_numbers(row, device_time)) for row in operators)
     notes = (Message("broken_nesting", (("count", Kind.COUNT, broken),)),) if broken else ()
-    return Table("operators", columns, rows, ranked=True, notes=notes)
+    return Table("operators", columns, rows, ranked=True, notes=notes, title_values=by)
 
 
 def shapes_table(operators: tuple[Operator, ...] | NotMeasured, device_time: int | None) -> Table:
     """Operators by name and shapes."""
-    columns = (Column("op", Kind.NAME), Column("shapes", Kind.NAME), *_DEVICE, *_HOST, *_COUNTS, _FRAME)
+    every = (Column("op", Kind.NAME), Column("shapes", Kind.NAME), *_DEVICE, *_HOST, *_COUNTS, _FRAME)
+    columns = columns_of(every, device=device_time is not None)
     if isinstance(operators, NotMeasured):
         return Table("operator_shapes", columns, operators, detail=True)
     rows = tuple((row.name, row.shapes, *_numbers(row, device_time)) for row in operators)

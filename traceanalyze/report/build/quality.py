@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.host_computes import HOST_COMPUTES
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.model import Finding, Kind, Message
 
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.results import Check
     from traceanalyze.report.model import Table, Value
+
+
+_OF_DEVICES = {"no_device_events", "no_api"}
+"""What cannot be recorded of a program that uses no device."""
 
 
 def findings(checks: tuple[Check, ...]) -> tuple[Finding, ...]:
@@ -45,4 +50,6 @@ def hints(tables: Iterable[Table], checks: tuple[Check, ...], *, ascend: bool = 
     """
     missing = (table.rows.reason for table in tables if isinstance(table.rows, NotMeasured))
     keys = dict.fromkeys((*missing, *(check.message for check in checks)))
+    if HOST_COMPUTES in keys:
+        keys = dict.fromkeys(key for key in keys if key not in _OF_DEVICES)
     return tuple(f"{key}.ascend" if ascend else key for key in keys)

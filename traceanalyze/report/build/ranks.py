@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traceanalyze.cluster.leading import EVEN, leading, longest
+from traceanalyze.frozen import frozen
 from traceanalyze.report.model import Column, Kind, Layout, Message, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from traceanalyze.model.trace import Origin, Trace
     from traceanalyze.report.build.split import Part
     from traceanalyze.report.build.window import Window
 
-EVEN = 1.02
-"""Slowest over fastest rank up to which the ranks count as equally fast."""
 EQUAL = 1.001
 """Up to which even the digits shown are the same, or nearly."""
 
@@ -35,7 +36,7 @@ _FILES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankRow:
     """What the comparison of ranks needs of one of them."""
 
@@ -102,15 +103,30 @@ def ranks_table(rows: tuple[RankRow, ...]) -> Table:
     return Table("ranks", columns, tuple(table), worst="step_ns")
 
 
-def slowest(rows: tuple[RankRow, ...]) -> int:
-    """Index of the rank with the longest mean step; the first of equals."""
-    return max(range(len(rows)), key=lambda index: rows[index].mean)
+def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None]) -> tuple[Message, ...]:
+    """Why not the rank with the longest step is told about; nothing where it is.
+
+    Args:
+        labels: Of the ranks.
+        times: Their mean steps, ns.
+        own: The same without waiting for others; None where that is not known.
+    """
+    lead, slowest = leading(times, own), longest(times)
+    if lead == slowest:
+        return ()
+    values = (
+        ("rank", Kind.TEXT, labels[lead]),
+        ("own", Kind.DURATION, own[lead]),
+        ("longest", Kind.TEXT, labels[slowest]),
+        ("wait", Kind.DURATION, times[slowest] - (own[slowest] or 0)),
+    )
+    return (Message("leading_rank", values),)
 
 
 def ranks_sentence(rows: tuple[RankRow, ...]) -> Message:
     """Which rank is slowest and by how much, or that they are even."""
     means = [row.mean for row in rows]
-    worst = slowest(rows)
+    worst = longest(means)
     values = (
         ("rank", Kind.TEXT, rows[worst].label),
         ("ranks", Kind.COUNT, len(rows)),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
 from traceanalyze.report.build.window import step_labels
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _ITEM = re.compile(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<s
 _LONGEST_LIST = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbers:
     """Ranges of whole numbers, both ends included; the last of an open range is None."""
 

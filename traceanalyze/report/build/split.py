@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import HostSplit, IdleCauses, NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.model import Column, Kind, Message, Table
 
@@ -34,7 +34,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """A named part of each step, ns."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.host_computes import HOST_COMPUTES
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Cause, Mode
 from traceanalyze.report.build.split import DISPATCH
@@ -42,7 +43,7 @@ def verdict(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
     if analysis.mode == Mode.EMPTY or window.total == 0:
         return (Message("nothing_to_analyse"),)
     if analysis.mode == Mode.HOST_ONLY:
-        return (_host_sentence(parts, window), *_outlier(analysis.steps, window), *_cut(analysis))
+        return (_host_sentence(analysis, parts, window), *_outlier(analysis.steps, window), *_cut(analysis))
     sentence = _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window)
     costs = _sync_cost(analysis.syncs, analysis.steps)
     return (sentence, *costs, *_outlier(analysis.steps, window), *_cut(analysis))
@@ -106,10 +107,11 @@ def _sync_cost(syncs: tuple[SyncSite, ...] | NotMeasured, steps: Steps) -> tuple
     return (Message("sync_cost", (("share", Kind.SHARE, share), ("where", Kind.NAME, worst.op or worst.call))),)
 
 
-def _host_sentence(parts: tuple[Part, ...], window: Window) -> Message:
+def _host_sentence(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> Message:
     largest = max(parts, key=lambda part: window.sum(part.time))
+    alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
     return Message(
-        "host_only",
+        "host_computes" if alone else "host_only",
         (
             ("time", Kind.DURATION, window.mean(window.total)),
             ("part", Kind.TERM, largest.key),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.report.console.style import printable
 from traceanalyze.report.console.tables import WIDE, pick, table_lines
 from traceanalyze.report.console.wrap import display_width, padded
@@ -51,7 +51,7 @@ def render(report: CompareReport, texts: Texts, style: Style, view: View | None 
     return _Page(report, formatter, style, view or View()).text()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Page:
     report: CompareReport
     formatter: Formatter

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from traceanalyze.frozen import frozen
 from traceanalyze.report.console.wrap import display_width
 
 MIN_FLEXIBLE = 12
@@ -12,7 +11,7 @@ EASY = 32
 """A name this wide can be read; columns that matter less do not make it narrower."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A column ready to print: heading lines, cells, and what may happen to it when there is no room."""
 
@@ -36,7 +35,7 @@ class Field:
         return self.colours[index] if self.colours else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fit:
     """Columns chosen, their widths, and the spaces between them."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.curve import curve_lines
 from traceanalyze.report.console.style import printable
-from traceanalyze.report.console.tables import WIDE, pick, table_lines
+from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
 from traceanalyze.report.console.wrap import display_width
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.view import Detail, View
@@ -30,7 +30,7 @@ def render(report: Report, texts: Texts, style: Style, view: View | None = None)
     return _Page(report, texts, style, view or View()).text()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Page:
     report: Report
     texts: Texts
@@ -114,9 +114,7 @@ class _Page:
             more = self.texts.messages["more_rows"]
             counts = {"count": picked.left_out, "all": len(picked.rows) + picked.left_out}
             lines.append(self._painted(more.format(**counts), "dim"))
-        missing = {value.reason: None for row in picked.rows for value in row if isinstance(value, NotMeasured)}
-        if missing:
-            lines.append(self._painted(formatter.legend(missing), "dim"))
+        lines += [self._painted(line, "dim") for line in absent_lines(table, picked, formatter, self.style)]
         lines += [self.style.wrap(formatter.message(note)) for note in table.notes]
         return "\n".join(lines)
 

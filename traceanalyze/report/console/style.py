@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.report.console.wrap import HARD_SPACE, display_width, filled
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns|[kKMGT]?i?B)\b|%)")
 MIN_WIDTH, MAX_WIDTH = 60, 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Style:
     """Capabilities of the place the text goes to."""
 

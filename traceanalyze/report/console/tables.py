@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from prettytable import HRuleStyle, PrettyTable, VRuleStyle
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.report.console.fit import Field, fit
 from traceanalyze.report.console.style import printable
 from traceanalyze.report.console.wrap import display_width, padded
 from traceanalyze.report.format import column_units
 from traceanalyze.report.model import SIZES, TIMES, Kind, Layout
+from traceanalyze.report.paths import common_folder
 from traceanalyze.report.side_headings import below_side, side_runs
 
 if TYPE_CHECKING:
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 WIDE = 110
 """Terminal width from which explanations and secondary columns are shown."""
 MANY_ROWS = 12
+_PATH = "path"
+"""Key of the columns that name files."""
 _BAR_CELLS = (10, 40)
 _NUMBERS = {*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picked:
     """Rows of a table that a view shows, and how many it left out."""
 
@@ -71,7 +75,35 @@ def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style
     ]
     if bars:
         lines = [[*line, bar] for line, bar in zip(lines, bars, strict=True)]
-    return _printed(fitted, lines, style, total=table.total is not None)
+    folder = _folder_of(table, rows)
+    told = formatter.texts.messages["files_below"].format(folder=printable(folder)) if folder else ""
+    below = [style.paint(line, "dim") for line in style.wrap(told).splitlines()]
+    return [*_printed(fitted, lines, style, total=table.total is not None), *below]
+
+
+def _folder_of(table: Table, rows: Sequence[Row]) -> str:
+    """The folder that all files of a list lie in, which its rows need not repeat."""
+    at = next((index for index, column in enumerate(table.columns) if column.key == _PATH), None)
+    paths = [] if at is None else [row[at] for row in rows if isinstance(row[at], str)]
+    return common_folder([str(path) for path in paths]) if len(paths) == len(rows) else ""
+
+
+def absent_lines(table: Table, picked: Picked, formatter: Formatter, style: Style) -> list[str]:
+    """Why cells say that they were not measured; of a flag that no row tells, which has no column, its name, too."""
+    cells = [
+        (column, value.reason)
+        for row in picked.rows
+        for column, value in zip(table.columns, row, strict=True)
+        if isinstance(value, NotMeasured) and _has_room(column, style)
+    ]
+    counts = Counter(column.key for column, _ in cells)
+    unseen = {column.key for column, _ in cells if column.kind == Kind.FLAG and counts[column.key] == len(picked.rows)}
+    reasons = dict.fromkeys(reason for column, reason in cells if column.key not in unseen)
+    flags = dict.fromkeys((formatter.texts.columns[column.key], why) for column, why in cells if column.key in unseen)
+    return [
+        *([formatter.legend(reasons)] if reasons else ()),
+        *(formatter.said_of([name], formatter.missing([why])) for name, why in flags),
+    ]
 
 
 def _printed(fitted: Fit, lines: list[list[str]], style: Style, *, total: bool) -> list[str]:
@@ -107,6 +139,9 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
     for index, column in worth:
         values = [row[index] for row in rows]
         unit = units.get(column.scale) if column.kind in TIMES else None
+        if column.key == _PATH:
+            folder = _folder_of(table, rows)
+            values = [value.removeprefix(folder) if isinstance(value, str) else value for value in values]
         cells = tuple(printable(_cell(formatter, column, value, unit=unit)) for value in values)
         if not fields and table.level is not None:
             cells = _indented(table, rows, cells)
@@ -153,12 +188,16 @@ def _colour(column: Column, value: Value) -> str:
 
 def _worth_showing(column: Column, values: Sequence[Value], style: Style) -> bool:
     """Secondary columns need room; flags and optional texts need something to tell."""
-    if column.machine or (column.minor and style.width < WIDE):
+    if not _has_room(column, style):
         return False
     given = [value for value in values if value is not None]
     if column.kind == Kind.FLAG:
         return len(set(given)) > 1
     return bool(given)
+
+
+def _has_room(column: Column, style: Style) -> bool:
+    return not column.machine and (not column.minor or style.width >= WIDE)
 
 
 def _cell(formatter: Formatter, column: Column, value: Value, *, unit: object) -> str:

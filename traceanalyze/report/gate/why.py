@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze import units
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.explain import top
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TOP = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """A table: heading, column headings, rows of cells (the first is text, the rest numbers)."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze import units
+from traceanalyze.frozen import frozen
 from traceanalyze.gate.checks import shown
 from traceanalyze.gate.definitions import Kind, Level
 from traceanalyze.gate.results import Overall, Verdict
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """One metric in words."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.excerpt_lane import LaneKind
+from traceanalyze.frozen import frozen
 from traceanalyze.report.html.text import safe
 from traceanalyze.report.model import Kind
 
@@ -37,7 +37,7 @@ _EVALUATES = "autograd::engine::evaluate_function: "
 _PLAIN = re.compile(r"^(?:void\s+)?(?P<path>(?:\(anonymous namespace\)::|[\w~]+::)*)(?P<name>\w+)\s*[<(]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scale:
     """From time to place."""
 

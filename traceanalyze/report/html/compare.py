@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, cast
 
+from traceanalyze.frozen import frozen
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.frame import document
 from traceanalyze.report.html.sections import listed, missing, short_title, table_section
@@ -42,7 +43,7 @@ def render(report: CompareReport, texts: Texts) -> str:
     return document(title, body, page.contents, version=f"traceanalyze {report.version}", texts=texts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Page:
     report: CompareReport
     formatter: Formatter

@@ -5,10 +5,10 @@ The picture is drawn in units of its own and stretched to the room there is; zoo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
+from traceanalyze.frozen import frozen
 from traceanalyze.report.html.tables import rows_of
 from traceanalyze.report.html.text import data, element, safe
 from traceanalyze.report.model import SIZES, TIMES, Kind
@@ -27,7 +27,7 @@ _HUE = 137.5
 """Degrees between the colours of neighbours: no two of twenty are alike."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Band:
     """One of the areas on top of each other."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import document
@@ -53,7 +54,7 @@ def _names(reports: Sequence[Report]) -> list[str]:
     return [name if short.count(name) == 1 else report.name for name, report in zip(short, reports, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Run:
     report: Report
     texts: Texts

@@ -6,9 +6,9 @@ rounded where they lie, so that each bar begins where the one before it ends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from traceanalyze.frozen import frozen
 from traceanalyze.report.html.axis import ticks
 from traceanalyze.report.html.tables import rows_of
 from traceanalyze.report.html.text import element, safe, sentence
@@ -31,7 +31,7 @@ _LINES = 5
 _WANTED = ("part", "base_sum_ns", "candidate_sum_ns", "base_time_ns", "candidate_time_ns")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """What one part changes."""
 
@@ -44,7 +44,7 @@ class Move:
     """Time per step, ns."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """Times at the ends of the picture."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _ON_TOP = -1_000_000
 _EVENTS_A_BLOCK = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Clock:
     """How the times of a trace are written in its text."""
 
@@ -52,7 +52,7 @@ class Clock:
         return int(read) * 1000 if read.is_integer() else int(read * 1000)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Process:
     """The process that the tracks of one rank are shown under."""
 

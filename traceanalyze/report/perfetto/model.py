@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +22,7 @@ Value = str | int | float | None
 MIB = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slices:
     """One track: slices that do not overlap, in time order."""
 
@@ -33,7 +35,7 @@ class Slices:
     """Argument → its value for each slice."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Counter:
     """Values that hold from their instant to the next one."""
 
@@ -43,7 +45,7 @@ class Counter:
     """Name of a series → its value at each instant."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overlay:
     """All tracks of one rank, top to bottom."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
@@ -38,9 +39,6 @@ def overlay(context: Context, analysis: RankAnalysis, findings: tuple[Finding, .
         findings: What the rules found, ranked.
         texts: Language of names and arguments.
     """
-    platform = "ascend" if context.trace.origin.format == "ascend" else "cuda"
-    formatter = Formatter(texts, context.trace.resolution_ns, whole=analysis.mode == Mode.WHOLE_TRACE)
-    found, unplaced = finding_tracks(findings, platform, formatter)
     made = _made(context, analysis, texts)
     every: list[Track] = []
     missing = []
@@ -49,10 +47,19 @@ def overlay(context: Context, analysis: RankAnalysis, findings: tuple[Finding, .
             missing.append((texts.terms[title], tracks))
         else:
             every += tracks if isinstance(tracks, tuple) else (tracks,)
-    # Findings stand right below the steps: they are what somebody opens the picture for.
-    slices = [track for track in every if isinstance(track, Slices) and len(track.start)]
+    slices = tuple(track for track in every if isinstance(track, Slices) and len(track.start))
     counters = tuple(track for track in every if isinstance(track, Counter) and len(track.t))
-    return Overlay((*slices[:1], *found, *slices[1:]), counters, tuple(missing), unplaced)
+    return with_findings(Overlay(slices, counters, tuple(missing)), analysis, findings, texts)
+
+
+def with_findings(tracks: Overlay, analysis: RankAnalysis, findings: tuple[Finding, ...], texts: Texts) -> Overlay:
+    """The tracks with those of findings, right below the steps: they are what somebody opens the picture for."""
+    trace = analysis.trace
+    platform = "ascend" if trace.origin.format == "ascend" else "cuda"
+    formatter = Formatter(texts, trace.resolution_ns, whole=analysis.mode == Mode.WHOLE_TRACE)
+    found, unplaced = finding_tracks(findings, platform, formatter)
+    slices = (*tracks.slices[:1], *found, *tracks.slices[1:])
+    return replace(tracks, slices=slices, unplaced=tracks.unplaced + unplaced)
 
 
 def _made(context: Context, analysis: RankAnalysis, texts: Texts) -> list[Made]:

@@ -9,7 +9,6 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses import idle
 from traceanalyze.analyses.gap_table import gap_places
-from traceanalyze.analyses.phase_ranges import PhaseRanges
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.syncs import idle_caused
 from traceanalyze.model.columns import distinct
@@ -50,7 +49,7 @@ def steps_track(steps: Steps, terms: Terms) -> Slices:
 
 def phase_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasured:
     """Phases of every thread of the program that is in any, the thread of the steps first."""
-    ranges = PhaseRanges(context)
+    ranges = context.phase_ranges
     if not ranges.known or context.step_track < 0:
         return NotMeasured("no_host_ops")
     tracks = context.trace.tracks

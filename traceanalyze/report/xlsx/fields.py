@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.report.format import column_units
 from traceanalyze.report.model import Kind
 from traceanalyze.report.xlsx.text import clean
@@ -31,7 +31,7 @@ _SHARE_FORMAT = "0.0%"
 _CHANGES = {Kind.CHANGE, Kind.BYTES_CHANGE, Kind.MEMORY_CHANGE}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A column of a sheet."""
 

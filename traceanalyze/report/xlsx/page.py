@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traceanalyze.frozen import frozen
 from traceanalyze.report.xlsx.names import link
 from traceanalyze.report.xlsx.text import clean, lines
 
@@ -25,7 +26,7 @@ TITLE_POINTS = 21
 A4 = 9
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Book:
     """The workbook being written and what all its sheets need."""
 

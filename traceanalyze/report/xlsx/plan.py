@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.model import Layout
 from traceanalyze.report.xlsx.names import SheetNames, readable
@@ -26,7 +26,7 @@ _PARTS = 12
 """Causes named in a cell."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sheet:
     """A table with its place in the workbook; one that has nothing to show has no name."""
 
@@ -45,7 +45,7 @@ class Sheet:
         return self.table.layout == Layout.RECORD and len(self.rows) <= RECORDS_ABREAST
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankPlan:
     """A rank shown in detail."""
 
@@ -58,7 +58,7 @@ class RankPlan:
         return next((sheet for sheet in self.sheets if sheet.table.key == key and sheet.rows), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunPlan:
     """A run's part of the workbook."""
 
@@ -77,7 +77,7 @@ class RunPlan:
         return (*self.shared, *(sheet for rank in self.ranks for sheet in rank.sheets))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """The workbook."""
 

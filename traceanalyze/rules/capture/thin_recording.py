@@ -23,6 +23,9 @@ _NAMES = {
 }
 """Code of a need → what was not recorded, by the name of the profiler's option where it has one."""
 
+_OF_DEVICES = "DL"
+"""What there is not where the host alone computes."""
+
 
 @rule(
     "CAP102",
@@ -49,7 +52,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         torch.profiler.
     """
-    lacking = [_NAMES[code] for code in _NAMES if facts.missing(code) is not None]
+    absent = _OF_DEVICES if facts.host_computes else ""
+    lacking = [name for code, name in _NAMES.items() if code not in absent and facts.missing(code) is not None]
     if lacking:
         yield Finding(
             evidence=(Evidence("what", ", ".join(lacking), "TEXT"),), count=len(lacking), severity=Severity.INFO

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -87,6 +86,9 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
         return
     rates = [rate for one in whole if (rate := _rate(ranks, one, options)) is not None]
     least = options.number("reached")
+    # Imported here: with it come fractions and decimal, and most recordings are of one rank.
+    from statistics import median
+
     judged = False
     for mine in rates:
         alike = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.intervals import merge
 from traceanalyze.model.vocabulary import ApiClass, Cause
 from traceanalyze.rules.common.without import without
@@ -25,7 +25,7 @@ _PINNED = re.compile(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IG
 _FREES = re.compile(r"Free|Unmap|Release", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AllocatorCalls:
     """Calls that take memory from the device or the host's pinned pool, or give it back; by thread and start."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses.collective_ranges import description_rows, types
 from traceanalyze.analyses.work import argument
+from traceanalyze.frozen import frozen
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.vocabulary import DeviceClass, Mode
 from traceanalyze.rules.finding import intervals_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.facts import Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Communicating:
     """Communication kernels of the headline device that begin in the windows, by start. Times int64 ns."""
 

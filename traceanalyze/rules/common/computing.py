@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.frozen import frozen
 from traceanalyze.intervals import contains
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.vocabulary import DeviceClass, Mode
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.facts import Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Computing:
     """Compute kernels of the headline device that begin in the windows, by start; one row a kernel. Times int64 ns."""
 
@@ -35,6 +35,8 @@ class Computing:
     """Row in `Trace.events`."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    time: NDArray[np.int64]
+    """Duration of each kernel."""
     name: NDArray[np.int32]
     op: NDArray[np.int64]
     """Place of the innermost operator in `Context.op_nest`, -1 for none."""
@@ -50,11 +52,6 @@ class Computing:
     def __len__(self) -> int:
         return len(self.event)
 
-    @property
-    def time(self) -> NDArray[np.int64]:
-        """Duration of each kernel."""
-        return self.end - self.start
-
     def spans(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> NDArray[np.int64]:
         """(n, 2) intervals of some kernels."""
         return intervals_of(self.start[chosen], self.end[chosen])
@@ -68,13 +65,14 @@ def computing(facts: Facts) -> Computing:
     if facts.analysis.mode != Mode.WHOLE_TRACE:
         chosen &= contains(facts.windows, device.start[work.event])
     event = work.event[chosen]
-    op_row = work.op[chosen]
+    start, end, op_row = device.start[event], device.end[event], work.op[chosen]
     names = context.trace.events.name
     return Computing(
         event=event,
         row=device.row[event],
-        start=device.start[event],
-        end=device.end[event],
+        start=start,
+        end=end,
+        time=end - start,
         name=device.name[event],
         op=context.event_op[event],
         op_row=op_row,

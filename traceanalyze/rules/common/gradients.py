@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.phase_ranges import PhaseRanges
-from traceanalyze.analyses.phases import event_phases
 from traceanalyze.model.vocabulary import DeviceClass, Phase
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.ops import names_under
@@ -52,5 +50,5 @@ def _backward(facts: Facts) -> int:
     context = facts.context
     device = context.device
     mine = (device.klass == DeviceClass.COMPUTE) & (device.device == context.devices[0])
-    mine &= event_phases(context, PhaseRanges(context)) == Phase.BACKWARD
+    mine &= context.event_phases == Phase.BACKWARD
     return facts.length(intervals_of(device.start[mine], device.end[mine]))

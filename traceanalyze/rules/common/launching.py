@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.facts import DISPATCH
 from traceanalyze.rules.finding import intervals_of
@@ -28,7 +29,7 @@ one in which a graph is captured."""
 _BEGIN, _END = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launching:
     """How the host kept up in the windows."""
 
@@ -55,7 +56,7 @@ def launching(facts: Facts) -> Launching:
     """The host's part in the idle time of a rank."""
     context, pieces = facts.context, facts.pieces
     gaps = context.gaps
-    seen = np.unique(pieces.gap)
+    seen = distinct(pieces.gap)
     late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
     dispatch = np.isin(pieces.cause, (*DISPATCH, Cause.HOST_OP))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.frozen import frozen
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.finding import intervals_of
 
@@ -49,7 +49,7 @@ OTHER, BREAK = ".", ";"
 """Another operator; the end of what a thread launched in a step."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chains:
     """Runs of operators with kernels, by thread and launch; neighbouring kernels of one run are one letter."""
 
@@ -76,7 +76,7 @@ def chains(facts: Facts) -> Chains:
     track = np.where(linked, context.calls.track[np.maximum(asked, 0)], np.iinfo(np.int32).max)
     launched = np.where(linked, context.calls.start[np.maximum(asked, 0)], work.start)
     order = np.lexsort((work.start, launched, track))
-    letter = context.trace.strings.lookup(_label(facts), _letter).astype(np.uint8)[order]
+    letter = context.trace.strings.lookup(_label(facts), letter_of).astype(np.uint8)[order]
     op, track = work.op[order], track[order]
     step = np.searchsorted(context.all_steps.host_start, launched[order], "right")
     opens = np.ones(len(order), np.bool_)
@@ -104,14 +104,16 @@ def _label(facts: Facts) -> NDArray[np.int32]:
     return np.where((work.op < 0) & (kind >= 0), kind, work.op_name).astype(np.int32)
 
 
-def _letter(name: str) -> int:
+def letter_of(name: str) -> int:
+    """Code of the letter of an operator."""
     return next((letter for letter, pattern in _KNOWN if pattern.search(name)), ord(OTHER))
 
 
-def fused_away(work_time: NDArray[np.int64], rows: NDArray[np.int64]) -> int:
-    """What one kernel in place of these would save: all but the longest, which must still read and write once."""
-    time = work_time[rows]
-    return int(time.sum() - time.max()) if len(rows) else 0
+def fused_away(work_time: NDArray[np.int64], runs: list[NDArray[np.int64]]) -> int:
+    """What one kernel in place of each run (none is empty) saves: all but the longest, which reads and writes once."""
+    time = work_time[np.concatenate(runs)]
+    size = np.array([len(run) for run in runs])
+    return int(time.sum() - np.maximum.reduceat(time, np.cumsum(size) - size).sum())
 
 
 def joined(facts: Facts, found: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.intervals import Intervals, contains, merge
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], 
     rows = np.flatnonzero((context.kind == EventKind.ANNOTATION) | (context.kind == EventKind.PYTHON))
     rows = rows[strings.lookup(events.name[rows], lambda text: fits.search(text) is not None).astype(np.bool_)]
     found = np.zeros(len(t), np.bool_)
-    for thread in np.unique(track).tolist():
+    for thread in distinct(track).tolist():
         mine = track == thread
         lane = context.frames.track(thread)
         here = rows[

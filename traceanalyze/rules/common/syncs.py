@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,9 @@ import numpy as np
 from traceanalyze.analyses.copies import DIRECTIONS, directions
 from traceanalyze.analyses.gc_pauses import SUSPECTED_NS
 from traceanalyze.analyses.syncs import blamed
+from traceanalyze.frozen import frozen
 from traceanalyze.intervals import intersect, merge, subtract, union
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.ops import inside_ranges, names_under
 from traceanalyze.rules.common.without import without
@@ -29,7 +30,7 @@ _AHEAD = 2
 """From this multiple of the idle time at the calls on the sentence says that the saving has more in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SyncCalls:
     """Sync calls that begin in the windows and are not the last thing the trace does; one row a call."""
 
@@ -155,7 +156,7 @@ def places(
     context = facts.context
     found: dict[tuple[str, str | None], list[int]] = {}
     rows = np.flatnonzero(chosen)
-    for track in np.unique(context.calls.track[calls.call[rows]]).tolist():
+    for track in distinct(context.calls.track[calls.call[rows]]).tolist():
         mine = rows[context.calls.track[calls.call[rows]] == track]
         _, ops, frames = context.locate(track, context.calls.start[calls.call[mine]])
         for row, op, frame in zip(mine.tolist(), ops, frames, strict=True):

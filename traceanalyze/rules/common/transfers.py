@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.collective_parts import MOVES
+from traceanalyze.analyses.task_links import NETWORK, ON_DEVICE, went_over
 from traceanalyze.analyses.work import argument
+from traceanalyze.frozen import frozen
 from traceanalyze.rules.finding import intervals_of
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.facts import Facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transfers:
     """One row a task; times int64 ns."""
 
@@ -57,18 +58,6 @@ def transfers(facts: Facts) -> Transfers | None:
         start=trace.events.ts[row],
         time=trace.events.dur[row],
         size=argument(facts.context, "bytes", row),
-        network=_says(facts, row, "RDMA") | _says(facts, row, "ROCE"),
-        inside=_says(facts, row, "ON_CHIP") | _says(facts, row, "LOCAL") | ((source == target) & (source >= 0)),
+        network=went_over(facts.context, row, NETWORK),
+        inside=went_over(facts.context, row, ON_DEVICE) | ((source == target) & (source >= 0)),
     )
-
-
-def _says(facts: Facts, row: NDArray[np.int64], word: str) -> NDArray[np.bool_]:
-    """Whether the kind of link or of transport of each task has a word in it."""
-    found = np.zeros(len(row), np.bool_)
-    for name in ("link_type", "transport"):
-        code = argument(facts.context, name, row)
-        known = code >= 0
-        found[known] |= facts.context.trace.strings.lookup(
-            code[known].astype(np.int32), lambda text: word in text.upper()
-        ).astype(np.bool_)
-    return found

@@ -10,13 +10,14 @@ moves together, so that what streams wait for each other for stays as it was.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses.idle import LAUNCH_LATENCY_NS
+from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.loader import WORKERS
 from traceanalyze.rules.finding import intervals_of
@@ -33,7 +34,7 @@ WAITED_NS = 1_000_000
 """Fetching a batch that is ready takes less: in a longer call the loop waited for the loader's workers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Without:
     """What would be saved."""
 
@@ -43,7 +44,7 @@ class Without:
     """(n, 2) the idle time that would be gone, in the windows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Queue:
     """Events of the headline device by start, and the gaps before them."""
 

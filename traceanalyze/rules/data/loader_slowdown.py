@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.loader import LOADER
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.loader import LOADER, waited
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.rule import rule
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     "loader-slowdown",
     confidence=Confidence.LOW,
     needs="DO",
+    host="O",
     advice=("plain_arrays",),
     options={"ratio": (2.0, "rules specification, own: last third over first third"), "share": (0.01, "as all rules")},
     rare=True,
@@ -36,7 +37,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         Reading Python objects in worker processes writes their reference counts, so that their pages are copied one by
         one; or memory runs out. What it costs is counted by DAT101.
     How it is measured
-        Durations of the loader's ranges, nine or more of them, while data loading leaves the device idle.
+        Durations of nine or more of the loader's ranges, while data loading leaves the device idle, or the host
+        without work.
     What to do
         Keep samples in numpy or arrow arrays instead of lists of Python objects.
 
@@ -44,7 +46,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         torch.utils.data.
     """
     rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
-    if len(rows) < 9 or facts.share(facts.idle_mean(Cause.DATA_LOADING)) < options.number("share"):
+    if len(rows) < 9 or facts.share(facts.length(waited(facts))) < options.number("share"):
         return
     time, third = facts.context.trace.events.dur[rows], len(rows) // 3
     first, last = float(np.median(time[:third])), float(np.median(time[-third:]))

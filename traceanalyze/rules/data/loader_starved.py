@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.loader import LOADER, single_process
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.loader import LOADER, single_process, waited
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.rule import rule
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     "loader-starved",
     confidence=Confidence.LOW,
     needs="DO",
+    host="O",
     advice=("worker_cores", "local_data"),
     options={
         "share": (0.05, "as DAT101"),
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
-    """The device waits for a loader with workers, and its waits vary a lot.
+    """The step waits for a loader with workers, and its waits vary a lot.
 
     What it finds
         Waiting for data although the loader has workers, with waits of very different length.
@@ -49,7 +50,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
     if len(rows) < 4 or single_process(facts, rows):
         return
-    if facts.share(facts.idle_mean(Cause.DATA_LOADING)) < options.number("share"):
+    if facts.share(facts.length(waited(facts))) < options.number("share"):
         return
     time = facts.context.trace.events.dur[rows]
     variation = float(np.std(time) / max(float(np.mean(time)), 1.0))

@@ -1,20 +1,23 @@
-"""DAT101: the device waits for the data loader."""
+"""DAT101: the device, or the program that computes on the host, waits for the data loader."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.intervals import merge
-from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.loader import LOADER, single_process
+from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.rules.common.loader import LOADER, READY_NS, single_process, waited
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.rule import Options
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     "loader-wait",
     confidence=Confidence.HIGH,
     needs="DO",
+    host="O",
     advice=("more_workers", "cheaper_samples", "local_data"),
     options={
         "share": (0.05, "TensorBoard plugin: a loader above 5 % of the step is a bottleneck"),
@@ -35,7 +39,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The device is idle because the host waits for its data loader.
 
     What it finds
-        Steps whose device stands idle while the training thread waits for the next batch.
+        Steps whose device stands idle while the training thread waits for the next batch; of a program that computes
+        on the host, any such waiting.
     Why it costs time
         Nothing can be launched before the batch is there. With `num_workers=0` (the default) batches are made in the
         training loop itself, one after the other.
@@ -44,35 +49,60 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         steps, was inside `enumerate(DataLoader)#…__next__`, `enumerate(DataPipe)#…` or a range of `--data-regex`
         (definitions §5). Time of the loader under a busy device costs nothing and is no finding. The estimate replays
         the launches without the loader, so idle time until the host is ahead again counts, too.
+        Where the host alone computes: time of the steps' thread in these ranges, less the 0.6 ms that fetching a batch
+        takes when workers have it ready. That workers have cores of their own is taken for granted.
     What to do
         Several workers, then `prefetch_factor`, `persistent_workers=True` and `pin_memory=True`; cheaper decoding and
-        augmentation; data on a local disk, in few large files.
+        augmentation; data on a local disk, in few large files. Workers need free cores: on a host that computes
+        itself, give fewer to torch (`torch.set_num_threads`).
 
     References
         torch.utils.data; PyTorch Performance Tuning Guide.
     """
-    waited = facts.idle(Cause.DATA_LOADING)
-    saving = facts.idle_mean(Cause.DATA_LOADING)
-    if facts.share(saving) < options.number("share") and saving < options.number("least_ms") * 1e6:
+    spans = waited(facts)
+    time = facts.length(spans)
+    if facts.share(time) < options.number("share") and time < options.number("least_ms") * 1e6:
         return
-    if not facts.marked and len(waited) < 3:
+    if not facts.marked and len(spans) < 3:
         return  # One start of an epoch says nothing about steps.
     rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
     alone = single_process(facts, rows)
-    spans = facts.spans(rows)
-    gone = without(facts, merge(spans[:, 0], spans[:, 1]))
-    yield Finding(
-        saving=max(saving, gone.saving),
-        bound=max(saving, gone.saving, facts.mean(int((spans[:, 1] - spans[:, 0]).sum()))),
-        draws="idle",
-        intervals=np.concatenate((waited, gone.idle)),
+    found = Finding(
+        intervals=spans,
         sentence="single" if alone else "",
         evidence=(
-            Evidence("idle", saving, "DURATION"),
-            Evidence("share", facts.share(saving), "SHARE"),
+            Evidence("idle", time, "DURATION"),
+            Evidence("share", facts.share(time), "SHARE"),
             Evidence("batches", len(rows), "COUNT"),
         ),
-        advice=("set_workers", "cheaper_samples", "local_data") if alone else (),
         scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:1].tolist()))),
         count=len(rows),
+    )
+    first = "set_workers" if alone else "more_workers"
+    found = replace(found, advice=(f"{first}_host" if facts.host_computes else first, "cheaper_samples", "local_data"))
+    yield _on_host(found, facts, time) if facts.host_computes else _replayed(found, facts, spans, facts.spans(rows))
+
+
+def _replayed(found: Finding, facts: Facts, idle: NDArray[np.int64], batches: NDArray[np.int64]) -> Finding:
+    """With what the device gains: a replay without the loader."""
+    gone = without(facts, merge(batches[:, 0], batches[:, 1]))
+    saving = max(facts.length(idle), gone.saving)
+    return replace(
+        found,
+        saving=saving,
+        bound=max(saving, facts.mean(int((batches[:, 1] - batches[:, 0]).sum()))),
+        draws="idle",
+        intervals=np.concatenate((idle, gone.idle)),
+    )
+
+
+def _on_host(found: Finding, facts: Facts, time: int) -> Finding:
+    """With what the host gains: all but fetching batches that are ready."""
+    return replace(
+        found,
+        saving=max(0, time - facts.mean(found.count * READY_NS)),
+        bound=time,
+        draws="host.data_loading",
+        sentence=f"host_{found.sentence}" if found.sentence else "host",
+        evidence=(Evidence("time", time, "DURATION"), *found.evidence[1:]),
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.rule import rule
@@ -63,5 +64,5 @@ def _shapes(facts: Facts) -> list[tuple[int, ...]]:
     found = []
     for row in facts.window.rows:
         mine = (start >= steps.host_start[row]) & (start < steps.host_end[row])
-        found.append(tuple(np.unique(said[mine]).tolist()))
+        found.append(tuple(distinct(said[mine]).tolist()))
     return found

@@ -9,8 +9,8 @@ import numpy as np
 from traceanalyze.intervals import merge
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.loader import LOADER, single_process
-from traceanalyze.rules.common.without import without
-from traceanalyze.rules.finding import Confidence, Evidence, Finding
+from traceanalyze.rules.common.without import Without, without
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     "worker-restart",
     confidence=Confidence.MEDIUM,
     needs="DO",
+    host="O",
     advice=("persistent_workers",),
     options={"ratio": (10.0, "rules specification, own: the longest wait over the median")},
     rare=True,
@@ -38,7 +39,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     Why it costs time
         New worker processes must be started and must fill their queues while the device waits.
     How it is measured
-        Durations of the loader's ranges; the saving is what a replay of the launches without the excess gains.
+        Durations of the loader's ranges; the saving is what a replay of the launches without the excess gains; where
+        the host alone computes, the excess itself.
     What to do
         `persistent_workers=True`; longer epochs.
 
@@ -56,11 +58,12 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if len(long) < 2:
         return
     excess = merge(spans[long, 0], spans[long, 1] - usual)
-    gone = without(facts, excess)
+    host = facts.host_computes
+    gone = Without(facts.length(intervals_of(*excess)), intervals_of(*excess)) if host else without(facts, excess)
     yield Finding(
         saving=gone.saving,
         bound=facts.mean(int((time[long] - usual).sum())),
-        draws="idle",
+        draws="host.data_loading" if host else "idle",
         intervals=gone.idle,
         evidence=(
             Evidence("count", len(long), "COUNT"),

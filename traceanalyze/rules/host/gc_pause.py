@@ -1,4 +1,4 @@
-"""HST104: Python collects garbage while the device waits."""
+"""HST104: Python collects garbage while the device, or the program that computes on the host, waits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.intervals import merge
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity, intervals_of
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from traceanalyze.intervals import Intervals
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.rule import Options
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     "gc-pause",
     confidence=Confidence.MEDIUM,
     needs="DO",
+    host="O",
     advice=("freeze_gc", "collect_together"),
     options={
         "high_ms": (200.0, "msprof-analyze advisor: a pause this long is severe"),
@@ -45,7 +47,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     How it is measured
         Idle time of the device inside the pauses, and until the host is ahead again. Writing a checkpoint or an
         evaluation outside of operators looks like a suspected pause; so does a program that hardly uses the device,
-        which is left out.
+        which is left out. Where the host computes: the length of recorded collections of 1 ms or more.
     What to do
         `gc.freeze()` after the set-up, higher thresholds; or disable the automatic collection and collect every N
         steps, on all ranks together.
@@ -56,32 +58,45 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     more = facts.analysis.host_more
     if isinstance(more, NotMeasured) or isinstance(more.gc, NotMeasured):
         return
-    pauses = [one for one in more.gc.pauses if one.idle and facts.inside(np.array([one.start]))[0]]
-    recorded = more.gc.source == "events"
+    host, recorded = facts.host_computes, more.gc.source == "events"
+    pauses = [one for one in more.gc.pauses if (one.idle or host) and facts.inside(np.array([one.start]))[0]]
     # What happens once may be a checkpoint, or the end of the set-up.
     if not pauses or (not recorded and (len(pauses) < options.number("least") or not facts.marked)):
         return
-    used = facts.window.share(facts.window.sum(facts.analysis.partitions[0].busy))
-    if not recorded and used < options.number("busy"):
+    if not recorded and facts.window.share(facts.window.sum(facts.analysis.partitions[0].busy)) < options.number(
+        "busy"
+    ):
         return
     start = np.array([one.start for one in pauses], np.int64)
     stop = start + np.array([one.length for one in pauses], np.int64)
     pause = merge(start, stop)
-    gone = without(facts, pause)
-    idle = facts.mean(sum(one.idle or 0 for one in pauses))
     longest = max(pauses, key=lambda one: one.length)
+    time = facts.length(intervals_of(*pause)) if host else facts.mean(sum(one.idle or 0 for one in pauses))
     found = Finding(
-        saving=max(idle, gone.saving),
-        bound=max(idle, gone.saving, facts.mean(int((stop - start).sum()))),
-        draws="idle",
-        intervals=np.concatenate((facts.overlap(pause), gone.idle)),
-        sentence="" if recorded else "suspected",
+        saving=time,
+        bound=time,
+        draws="host" if host else "idle",
+        intervals=intervals_of(*pause),
+        sentence="host" if host else "" if recorded else "suspected",
         evidence=(
             Evidence("count", len(pauses), "COUNT"),
             Evidence("longest", longest.length, "DURATION", longest.start, longest.start + longest.length),
-            Evidence("idle", idle, "DURATION"),
+            Evidence("time", time, "DURATION") if host else Evidence("idle", time, "DURATION"),
         ),
         count=len(pauses),
         confidence=Confidence.HIGH if recorded else Confidence.MEDIUM,
+        severity=Severity.HIGH if longest.length >= options.number("high_ms") * 1e6 else None,
     )
-    yield replace(found, severity=Severity.HIGH) if longest.length >= options.number("high_ms") * 1e6 else found
+    yield found if host else _replayed(found, facts, pause, facts.mean(int((stop - start).sum())))
+
+
+def _replayed(found: Finding, facts: Facts, pause: Intervals, length: int) -> Finding:
+    """With what the device gains: a replay without the pauses."""
+    gone = without(facts, pause)
+    saving = max(found.saving or 0, gone.saving)
+    return replace(
+        found,
+        saving=saving,
+        bound=max(saving, length),
+        intervals=np.concatenate((facts.overlap(pause), gone.idle)),
+    )

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze import intervals
-from traceanalyze.analyses.phase_ranges import PhaseRanges
-from traceanalyze.analyses.phases import event_phases
 from traceanalyze.model.vocabulary import EventKind, Phase
+from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
 from traceanalyze.rules.common.ops import names_under
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule
 
 _LOOP_FRAME = re.compile(r"_single_tensor_\w+")
+_FUSED_WORK = {"Adam": 7 / 20, "AdamW": 7 / 20, "Adagrad": 5 / 11, "SGD": 5 / 8}
+"""Optimizers that have a fused form on the host → its passes over tensors in memory, over those of one by one; of SGD
+with momentum: without it there is but one operator."""
+_FUSED, _FOREACH, _MOMENTUM = (re.compile(each) for each in (r"_fused_", r"_foreach_", r"aten::(_foreach_)?mul_?$"))
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     "optimizer-loop",
     confidence=Confidence.HIGH,
     needs="DLO",
+    host="O",
     advice=("fused_optimizer",),
     options={
         "kernels": (100.0, "rules specification, own: kernels a step in the optimizer"),
@@ -38,6 +42,9 @@ if TYPE_CHECKING:
             0.47,
             "Adam: 7 passes over the tensors (4 read, 3 written) in one kernel, 15 in the five kernels of a loop",
         ),
+        "operators": (100.0, "as kernels, where the host computes"),
+        "fused_calls": (0.2, "own measurement, torch 2.13 on the host: what is left of the time around the work"),
+        "fused_calls_foreach": (0.35, "the same of foreach"),
     },
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -52,16 +59,22 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         Device events launched in the optimizer's phase (definitions §10): from 100 kernels a step on with a median
         below 10 µs, or Python functions `_single_tensor_*`. The saving is the idle time before them, and their device
         time less what one fused kernel needs.
+        Where the host computes: ranges `Optimizer.step#…` of optimizers that have a fused form there, with 100
+        operators each or more. What operators take beyond 2 µs is their work, of which a fused one leaves what its
+        passes over the tensors are of theirs; of the rest, less 0.6 µs an operator for the profiler, a fifth stays.
     What to do
         `fused=True`, else `foreach=True`; on Ascend the optimizers of `torch_npu.optim`. The lists of `foreach` cost
-        memory for one more copy of the parameters.
+        memory for one more copy of the parameters; on the host they are a loop, too.
 
     References
         torch.optim; torch_npu.optim; PyTorch pattern matcher.
     """
+    if facts.host_computes:
+        yield from _on_host(facts, options)
+        return
     context = facts.context
     device = context.device
-    phase = event_phases(context, PhaseRanges(context))
+    phase = context.event_phases
     mine = (phase == Phase.OPTIMIZER) & (device.device == context.devices[0]) & facts.inside(device.start)
     rows = np.flatnonzero(mine & (device.kind == EventKind.KERNEL))
     if not len(rows):
@@ -95,3 +108,32 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         ),
         count=len(rows),
     )
+
+
+def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The same of operators on the host."""
+    ops = facts.once(host_ops)
+    fused, listed, momentum = (matching(facts, ops, each) for each in (_FUSED, _FOREACH, _MOMENTUM))
+    for name, share in _FUSED_WORK.items():
+        inside = ranges(facts, re.compile(rf"^Optimizer\.step#{name}\.step$"))
+        mine = ops.inside(inside)
+        each = int(mine.sum()) / max(len(inside.start), 1)
+        if each < options.number("operators") or (mine & fused).any():
+            continue
+        if name == "SGD" and not (mine & momentum).any():
+            continue
+        foreach = bool((mine & listed).any())
+        calls, work = calls_and_work(facts, ops, inside)
+        left = options.number("fused_calls_foreach" if foreach else "fused_calls")
+        time = facts.length(intervals_of(*inside))
+        yield Finding(
+            saving=round(calls * (1 - left) + work * (1 - share)),
+            bound=time,
+            draws="host",
+            intervals=intervals_of(*inside),
+            sentence="host_foreach" if foreach else "host",
+            evidence=(Evidence("operators", round(each), "COUNT"), Evidence("time", time, "DURATION")),
+            advice=("fused_optimizer_host",),
+            scope=Scope(ops=(f"Optimizer.step#{name}.step",)),
+            count=int(mine.sum()),
+        )

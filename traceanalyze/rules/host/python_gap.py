@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze import intervals
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.model.vocabulary import Cause
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
+from traceanalyze.model.classify import is_peer_wait
+from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.places import MOST
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
@@ -23,8 +26,12 @@ if TYPE_CHECKING:
     "python-gap",
     confidence=Confidence.MEDIUM,
     needs="DLO",
+    host="O",
     advice=("move_python", "record_stacks"),
-    options={"share": (0.10, "rules specification, own: untraced idle time from 10 % of the step on")},
+    options={
+        "share": (0.10, "rules specification, own: untraced idle time from 10 % of the step on"),
+        "stretch_ms": (1.0, "own: Python needs less than this between two operators"),
+    },
     order=2,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -37,13 +44,18 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         Nothing is launched meanwhile.
     How it is measured
         Idle time with the cause *untraced* (definitions §5), less what other findings explain. With Python functions
-        recorded, the lines of the program around most of it are named.
+        recorded, the lines of the program around most of it are named. Where the host computes: stretches of its
+        untraced time of 1 ms or more, outside of collectives on other threads; what is shorter is Python on its way
+        from one operator to the next.
     What to do
         Move the work to the data loader or to another thread. Without stacks: record them (`with_stack=True`).
 
     References
         None.
     """
+    if facts.host_computes:
+        yield from _on_host(facts, options)
+        return
     spans = facts.idle(Cause.UNTRACED)
     saving = facts.idle_mean(Cause.UNTRACED)
     if facts.share(saving) < options.number("share"):
@@ -65,5 +77,42 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         ),
         advice=("move_python",) if busy else ("move_python", "record_stacks"),
         scope=Scope(ops=tuple(one.name for one in busy)),
+        count=len(spans),
+    )
+
+
+def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The same of a host that computes."""
+    context = facts.context
+    others = facts.spans(facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), is_peer_wait))
+    spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), intervals.merge(*others.T)))
+    spans = spans[spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6]
+    time = facts.length(spans)
+    if not len(spans) or facts.share(time) < options.number("share"):
+        return
+    spans = spans[np.argsort(spans[:, 0] - spans[:, 1], kind="stable")]
+    taken: dict[str, int] = {}
+    for line, length in zip(
+        context.locate(context.step_track, spans[:MOST].mean(axis=1).astype(np.int64))[2],
+        (spans[:MOST, 1] - spans[:MOST, 0]).tolist(),
+        strict=True,
+    ):
+        if line is not None:
+            taken[line] = taken.get(line, 0) + length
+    lines = sorted(taken, key=lambda line: -taken[line])[:3]
+    start, end = spans[0].tolist()
+    yield Finding(
+        saving=time,
+        bound=time,
+        draws="host.untraced",
+        intervals=spans,
+        sentence="host_lines" if lines else "host",
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("longest", end - start, "DURATION", start, end),
+            *(Evidence("line", line, "NAME", line=line) for line in lines[:1]),
+        ),
+        advice=("move_python",) if lines else ("move_python", "record_stacks"),
+        scope=Scope(ops=tuple(lines)),
         count=len(spans),
     )

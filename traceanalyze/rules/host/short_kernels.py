@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 from traceanalyze.rules.common.launching import launching
 from traceanalyze.rules.finding import Confidence, Evidence, Finding
@@ -59,7 +60,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     share = float(short.mean()) if len(rows) else 0.0
     gaps = context.gaps
     late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
-    after = late & np.isin(gaps.start, device.end[rows[short]])
+    after = late & occurs(gaps.start, device.end[rows[short]])
     host = facts.once(launching)
     spans = host.spans[after[host.gap]]
     saving = facts.length(spans)

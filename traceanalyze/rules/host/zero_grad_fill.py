@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.rules.common.host_ops import host_ops, matching, ranges
 from traceanalyze.rules.common.ops import inside_ranges
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
 from traceanalyze.rules.rule import rule
 
+_FILL = re.compile(r"^aten::(_foreach_)?zero_$")
 _ZERO_GRAD = r"^Optimizer\.zero_grad#|optim.*: zero_grad|module\.py.*: zero_grad"
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     "zero-grad-fill",
     confidence=Confidence.HIGH,
     needs="DLO",
+    host="O",
     advice=("set_to_none",),
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -36,13 +40,16 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         Each gradient is written once more, and the next backward pass adds to it instead of storing it.
     How it is measured
         Device time of the fills launched inside `Optimizer.zero_grad` ranges in which nothing else runs, and the idle
-        time before each of them.
+        time before each of them; where the host computes, the time of the fills.
     What to do
         `zero_grad(set_to_none=True)`, the default since torch 2.0.
 
     References
         PyTorch Performance Tuning Guide.
     """
+    if facts.host_computes:
+        yield from _on_host(facts)
+        return
     context = facts.context
     device, calls = context.device, context.calls
     rows = np.flatnonzero((context.link >= 0) & facts.inside(device.start) & (device.end > device.start))
@@ -66,4 +73,21 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         intervals=spans,
         evidence=(Evidence("count", len(fills), "COUNT"), Evidence("time", time, "DURATION")),
         count=len(fills),
+    )
+
+
+def _on_host(facts: Facts) -> Iterator[Finding]:
+    """The same of operators on the host."""
+    ops = facts.once(host_ops)
+    fills = matching(facts, ops, _FILL) & ops.inside(ranges(facts, re.compile(_ZERO_GRAD)))
+    if fills.sum() < facts.window.count:
+        return
+    time = facts.length(ops.spans(fills))
+    yield Finding(
+        saving=time,
+        bound=time,
+        draws="host.ops",
+        intervals=ops.spans(fills),
+        evidence=(Evidence("count", int(fills.sum()), "COUNT"), Evidence("time", time, "DURATION")),
+        count=int(fills.sum()),
     )

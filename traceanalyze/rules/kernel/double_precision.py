@@ -11,6 +11,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.work import MISSING, argument
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import computing, listed, names_of, part_of_compute
+from traceanalyze.rules.common.host_ops import CALL_NS, host_ops
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
 
@@ -30,6 +31,7 @@ _FLOATING = re.compile(r"(^|::)(double|float|half|bfloat16)$")
     "double-precision",
     confidence=Confidence.MEDIUM,
     needs="DOH",
+    host="OH",
     advice=("float32_inputs",),
     options={"share": (0.01, "rules specification: of compute")},
 )
@@ -43,14 +45,18 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     How it is measured
         Device time of kernels of such operators from 1 % of compute on. Half of it is taken as saving, for twice the
         bytes; of products and convolutions more can be saved, up to 31/32 on devices with few float64 units.
+        Where the host computes: half of what such operators take themselves beyond the 2 µs of a call.
     What to do
         Cast inputs to float32 where they come into the program. Scientific code may need float64.
 
     References
         NVIDIA Deep Learning Performance Guide.
     """
+    if facts.host_computes:
+        yield from _on_host(facts, options)
+        return
     work = facts.once(computing)
-    chosen = _in_double(facts)
+    chosen = _in_double(facts, work.op_row)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
     product = chosen & ((work.group == KernelGroup.MATMUL) | (work.group == KernelGroup.CONVOLUTION))
@@ -70,9 +76,32 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     )
 
 
-def _in_double(facts: Facts) -> NDArray[np.bool_]:
-    """Kernels of operators whose first tensor of a floating type is float64; plain numbers of Python are so, too."""
-    row = facts.once(computing).op_row
+def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
+    """The same of operators on the host."""
+    ops = facts.once(host_ops)
+    work = np.maximum(ops.own - CALL_NS, 0)
+    chosen = (work > 0) & _in_double(facts, ops.row)
+    time = facts.mean(int(work[chosen].sum()))
+    if not chosen.any() or facts.share(time) < options.number("share"):
+        return
+    yield Finding(
+        saving=time // 2,
+        bound=time // 2,
+        draws="host.ops",
+        intervals=ops.spans(chosen),
+        sentence="host",
+        evidence=(
+            Evidence("time", time, "DURATION"),
+            Evidence("share", facts.share(time), "SHARE"),
+            Evidence("count", int(chosen.sum()), "COUNT"),
+        ),
+        scope=Scope(ops=names_of(facts, ops.name[chosen], work[chosen])),
+        count=int(chosen.sum()),
+    )
+
+
+def _in_double(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
     dtypes, shapes = (
         np.where(row >= 0, argument(facts.context, name, np.maximum(row, 0)), MISSING) for name in ("dtypes", "shapes")
     )

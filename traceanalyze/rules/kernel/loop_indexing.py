@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.model.columns import occurs
 from traceanalyze.rules.common.computing import computing, fits
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
@@ -47,7 +48,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     partner = nest.stop[place]
     known = partner < len(nest)
     place, partner = place[known], partner[known]
-    fit = (nest.parent[place] == nest.parent[partner]) & ~np.isin(partner, place)
+    fit = (nest.parent[place] == nest.parent[partner]) & ~occurs(partner, place)
     place, partner = place[fit & facts.inside(nest.start[place])], partner[fit & facts.inside(nest.start[place])]
     follows = (nest.stop[partner[:-1]] == place[1:]) & (name[partner[:-1]] == name[partner[1:]])
     follows &= nest.parent[place[:-1]] == nest.parent[place[1:]]

@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyze import intervals
 from traceanalyze.analyses.copies import DIRECTIONS, directions
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
 from traceanalyze.rules.common.ops import names_under
@@ -84,7 +85,7 @@ def _moved(facts: Facts) -> Iterator[Finding]:
     move = nest.stop[fill]
     track = context.trace.events.track[nest.row]
     follows = (nest.parent[move] == nest.parent[fill]) & (track[move] == track[fill])
-    move = np.unique(move[fits(facts, names[move], _MOVES) & follows])
+    move = distinct(move[fits(facts, names[move], _MOVES) & follows])
     copy = np.flatnonzero((device.kind == EventKind.MEMCPY) & (context.event_op >= 0))
     if not len(move) or not len(copy):
         return

@@ -72,7 +72,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         if not runs or len(runs) < options.number("least") * facts.window.count:
             continue
         rows = np.concatenate(runs)
-        saving = facts.mean(sum(fused_away(work.time, each) for each in runs))
+        saving = facts.mean(fused_away(work.time, runs))
         if facts.share(saving) < options.number("share"):
             continue
         yield Finding(

@@ -18,6 +18,10 @@ SENTENCES = {
         "The device waits for the data loader {idle} {per} ({share} of it): batches are made in the training loop "
         "itself (num_workers=0)."
     ),
+    "DAT101_host": "The step waits {time} {per} for the data loader ({share} of it).",
+    "DAT101_host_single": (
+        "Making batches takes {time} {per} ({share} of it), in the training loop itself (num_workers=0)."
+    ),
     "DAT102": (
         "The loader takes up to {longest} for a batch, {count} time(s), where {median} is usual: its workers start "
         "anew."
@@ -43,6 +47,14 @@ ADVICE = {
     ),
     "more_workers": (
         "More workers or a larger prefetch_factor in the DataLoader; persistent_workers=True, pin_memory=True."
+    ),
+    "set_workers_host": (
+        "DataLoader(num_workers=…, persistent_workers=True) with as many workers as cores can be spared: give torch "
+        "fewer (torch.set_num_threads); then tune prefetch_factor."
+    ),
+    "more_workers_host": (
+        "More workers or a larger prefetch_factor in the DataLoader, if cores can be spared (torch.set_num_threads); "
+        "persistent_workers=True."
     ),
     "cheaper_samples": "Decode and augment more cheaply, or beforehand.",
     "local_data": "Keep the data on a local NVMe disk, in few large files.",

@@ -12,8 +12,8 @@ TITLES = {
     "HST107": "host work outside of operators",
     "HST108": "launch calls of uneven speed",
     "HST109": "many small copies",
-    "HST110": "too little work for the device",
-    "HST111": "optimizer in many small kernels",
+    "HST110": "too little work at a time",
+    "HST111": "optimizer that is not fused",
     "HST112": "gradients filled with zeros",
 }
 
@@ -35,6 +35,9 @@ SENTENCES = {
         "Python's garbage collector ran {count} time(s) for 1 ms or more, {longest} at most; the device is idle for "
         "{idle} {per} meanwhile."
     ),
+    "HST104_host": (
+        "Python's garbage collector ran {count} time(s) for 1 ms or more, {longest} at most; it takes {time} {per}."
+    ),
     "HST104_suspected": (
         "Every launching thread stands still {count} time(s), {longest} at most, as if Python collected garbage; the "
         "device is idle for {idle} {per} meanwhile."
@@ -48,11 +51,24 @@ SENTENCES = {
         "The device waits {idle} {per} for host work outside of operators, most of it around {line}; the longest "
         "stretch is {longest}."
     ),
+    "HST107_host": (
+        "The host spends {time} {per} on work that the trace does not show, in stretches of 1 ms or more; the longest "
+        "is {longest}."
+    ),
+    "HST107_host_lines": (
+        "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, most of it around {line}; "
+        "the longest is {longest}."
+    ),
     "HST108": "Half of the launch calls take up to {median}, but a tenth {slow} or more.",
     "HST109": "{each} copies {per} go between host and device, half of them below {bytes}; they cost {time} {per}.",
     "HST110": "The device is busy {busy} of the step.",
+    "HST110_host": (
+        "Operators outside of the optimizer do so little each that calling them takes {time} {per} ({share} of it)."
+    ),
     "HST111": "The optimizer runs {kernels} kernels one by one, {time} {per}.",
     "HST111_foreach": "The optimizer runs in {kernels} kernels over lists of tensors, {time} {per}.",
+    "HST111_host": "The optimizer runs {operators} operators one by one, {time} {per}.",
+    "HST111_host_foreach": "The optimizer runs {operators} operators for lists of tensors, {time} {per}.",
     "HST112": "zero_grad fills gradients with zeros, {count} time(s): {time} {per}.",
 }
 
@@ -65,6 +81,7 @@ ADVICE = {
     ),
     "record_later": "Record later steps: schedule(wait=…, warmup=…), or run the code a few times before recording.",
     "larger_batch": "Raise the batch size, if memory and training allow it.",
+    "compile_host": "torch.compile makes fewer, larger operators of many.",
     "host_light_run": "Stacks and shapes slow the host down while recording: confirm with a recording without them.",
     "freeze_gc": "gc.freeze() once after the set-up, and higher thresholds: gc.set_threshold(100_000, 50, 100).",
     "collect_together": "Or gc.disable() and gc.collect() every N steps, in the same step on all ranks.",
@@ -82,6 +99,7 @@ ADVICE = {
     "create_on_device": "Create tensors on the device (device=…) instead of copying them there.",
     "fused_optimizer.cuda": "Give the optimizer fused=True; where it has none, foreach=True.",
     "fused_optimizer.ascend": "Use the fused optimizers of torch_npu.optim (NpuFusedAdamW, NpuFusedSGD, …).",
+    "fused_optimizer_host": "Give the optimizer fused=True; foreach=True is hardly faster on a CPU.",
     "set_to_none": "optimizer.zero_grad(set_to_none=True).",
 }
 
@@ -98,4 +116,5 @@ EVIDENCE = {
     "time": "time a step",
     "busy": "busy",
     "kernels": "kernels a step",
+    "operators": "operators a step",
 }

@@ -39,6 +39,10 @@ SENTENCES = {
         "Attention is computed operator by operator ({count} time(s) in all, {part} of compute): what a fused "
         "kernel would not do takes {time} {per}."
     ),
+    "KRN104_host": (
+        "Attention is computed operator by operator ({count} time(s) in all): what lies between its products takes "
+        "{time} {per} ({share} of it)."
+    ),
     "KRN105": (
         "{pattern} run one after the other ({count} time(s) in all), {time} {per} ({part} of compute), where "
         "one fused kernel would do."
@@ -68,6 +72,7 @@ SENTENCES = {
     "KRN115": "Loops over slices (up to {repeats} in a row) take {time} {per} in small kernels.",
     "KRN116": "Operators on the AI CPU take {time} {per} ({part} of compute), the longest {longest}.",
     "KRN117": "Operators in float64 take {time} {per} ({part} of compute).",
+    "KRN117_host": "Operators in float64 work for {time} {per} ({share} of it).",
     "KRN118": (
         "On rank {rank} the same kernels ({kernels} of them) take {slower} longer than on the others, {lost} "
         "{per}: its clock is lower, or something else uses the device."
@@ -92,6 +97,9 @@ ADVICE = {
     "fused_attention.cuda": (
         "torch.nn.functional.scaled_dot_product_attention (is_causal=True in place of a mask, where that is "
         "meant), or FlashAttention."
+    ),
+    "fused_attention_host": (
+        "torch.nn.functional.scaled_dot_product_attention (is_causal=True in place of a mask, where that is meant)."
     ),
     "fused_attention.ascend": "torch_npu.npu_fusion_attention.",
     "fused_operators.cuda": (

@@ -15,6 +15,8 @@ TITLES = {
 SENTENCES = {
     "DAT101": "设备{per}等待数据加载 {idle}（占单步 {share}）。",
     "DAT101_single": "设备{per}等待数据加载 {idle}（占单步 {share}）：batch 在训练循环中直接生成（num_workers=0）。",
+    "DAT101_host": "训练循环{per}等待数据加载 {time}（占单步 {share}）。",
+    "DAT101_host_single": "batch 在训练循环中直接生成（num_workers=0），{per}耗时 {time}（占单步 {share}）。",
     "DAT102": "取一个 batch 通常需要 {median}，却有 {count} 次长达 {longest}：worker 在重新启动。",
     "DAT103": "在训练循环中对 batch 锁页，共 {count} 次：{per} {time}。",
     "DAT104": "虽然有 worker，等待数据加载的时间仍波动很大（变异系数 {variation}）。",
@@ -38,6 +40,14 @@ ADVICE = {
     ),
     "more_workers": (
         "增加 DataLoader 的 worker 数或调大 prefetch_factor；并设置 persistent_workers=True、pin_memory=True。"
+    ),
+    "set_workers_host": (
+        "DataLoader(num_workers=…, persistent_workers=True)，worker 数不超过能腾出的 CPU 核数：用 "
+        "torch.set_num_threads 让 torch 少占核；再调整 prefetch_factor。"
+    ),
+    "more_workers_host": (
+        "如果能腾出 CPU 核（torch.set_num_threads），就增加 DataLoader 的 worker 数或 prefetch_factor；"
+        "persistent_workers=True。"
     ),
     "cheaper_samples": "降低解码与增强的开销，或提前离线完成。",
     "local_data": "把数据放在本地 NVMe 盘上，用少量大文件存放。",

@@ -34,6 +34,9 @@ SENTENCES = {
     "KRN104": (
         "注意力由多个算子逐个完成（共 {count} 次，占计算 {part}）：其中融合 Kernel 可以省去的部分{per}耗时 {time}。"
     ),
+    "KRN104_host": (
+        "注意力由多个算子逐个完成（共 {count} 次）：两次矩阵乘之间的算子{per}耗时 {time}（占单步 {share}）。"
+    ),
     "KRN105": "{pattern} 逐个执行（共 {count} 次），{per}耗时 {time}（占计算 {part}）；用一个融合 Kernel 即可完成。",
     "KRN106": (
         "{chains} 条由同尺寸张量的逐元素 Kernel 组成的算子链{per}耗时 {time}（占计算 {part}），"
@@ -51,6 +54,7 @@ SENTENCES = {
     "KRN115": "对切片的循环（最多连续 {repeats} 次）由小 Kernel 组成，{per}耗时 {time}。",
     "KRN116": "落在 AI CPU 上的算子{per}耗时 {time}（占计算 {part}），最长的一个为 {longest}。",
     "KRN117": "float64 算子{per}耗时 {time}（占计算 {part}）。",
+    "KRN117_host": "float64 算子{per}耗时 {time}（占单步 {share}）。",
     "KRN118": (
         "Rank {rank} 上相同的 Kernel（{kernels} 个）比其他 Rank 慢 {slower}，{per}多 {lost}："
         "其主频偏低，或设备上有其他任务。"
@@ -75,6 +79,9 @@ ADVICE = {
     "fused_attention.cuda": (
         "使用 torch.nn.functional.scaled_dot_product_attention（若掩码就是因果掩码，用 is_causal=True 代替），"
         "或 FlashAttention。"
+    ),
+    "fused_attention_host": (
+        "使用 torch.nn.functional.scaled_dot_product_attention（若掩码就是因果掩码，用 is_causal=True 代替）。"
     ),
     "fused_attention.ascend": "使用 torch_npu.npu_fusion_attention。",
     "fused_operators.cuda": (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.report.model import Column, Kind, Message, Table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SOON = 1000
 """Steps: a leak that fills the device within these ends the run."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryFinding:
     """One thing to know, with the sentence that explains it."""
 

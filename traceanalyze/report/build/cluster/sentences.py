@@ -31,15 +31,16 @@ def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
 
 def _absent(cluster: Cluster) -> tuple[Message, ...]:
     """A rank that was not recorded, but that all recorded ones say they wait for most (Ascend)."""
-    told = [one for one in cluster.waits if not isinstance(one.recorded_wait, NotMeasured) and one.step_time]
-    peers = {one.waited_for for one in told if not isinstance(one.waited_for, NotMeasured)}
-    waits = [one.recorded_wait for one in told if not isinstance(one.recorded_wait, NotMeasured)]
-    if len(told) < len(cluster.waits) or len(peers) != 1 or not peers <= set(cluster.missing_ranks):
+    peers = {one.waited_for for one in cluster.waits}
+    waited, time = cluster.exposed_waits, int(cluster.step_time.sum())
+    if isinstance(waited, NotMeasured) or len(peers) != 1 or not peers <= set(cluster.missing_ranks) or not time:
         return ()
-    share = sum(waits) / sum(one.step_time for one in told)
-    if share < WORTH_NAMING:
+    total = int(waited.by_step.sum())
+    if total < WORTH_NAMING * time:
         return ()
-    rank = next(iter(peers))
-    wait = sum(waits) // sum(one.steps for one in told)
-    values = (("rank", Kind.COUNT, rank), ("wait", Kind.DURATION, wait), ("share", Kind.SHARE, share))
+    values = (
+        ("rank", Kind.COUNT, next(iter(peers))),
+        ("wait", Kind.DURATION, total // waited.by_step.size),
+        ("share", Kind.SHARE, total / time),
+    )
     return (Message("waited_for_absent", values),)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.compare.results import SideInfo
@@ -18,7 +18,7 @@ EVEN = 0.001
 """Difference of two steps up to which they count as equally long."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PerStep:
     """Numbers of steps of both sides, and how much longer the candidate's step takes."""
 

@@ -11,6 +11,7 @@ from traceanalyze.report.build.postmortem.files import files_table, memory_table
 from traceanalyze.report.build.postmortem.recordings import recordings_table
 from traceanalyze.report.build.postmortem.unjudged import unjudged_table
 from traceanalyze.report.build.postmortem.verdict import verdict
+from traceanalyze.report.build.ranks import leading_sentence
 from traceanalyze.report.model import Kind, Message, Report
 from traceanalyze.rules.finding import Severity
 
@@ -107,7 +108,7 @@ def _remark(name: str, note: str) -> Message:
 
 
 def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
-    remarks = [_remark(name, note) for name, note in job.notes]
+    remarks = [*job.told, *(_remark(name, note) for name, note in job.notes)]
     lost, cut = (sum(one.fate == fate for one in job.files) for fate in ("left_out", "salvaged"))
     if lost or cut:
         remarks.append(Message("files_lost", (("lost", Kind.COUNT, lost), ("cut", Kind.COUNT, cut))))
@@ -122,4 +123,7 @@ def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
             remarks.append(Message("details_of_rank", told[:1]))
         elif len(found.recordings) > 1:
             remarks.append(Message("details_of_recording", told[1:]))
+        if several_ranks:
+            times, own = [each.step_time for each in part.ranks], [each.own for each in part.ranks]
+            remarks += leading_sentence([each.label for each in part.ranks], times, own)
     return tuple(remarks)

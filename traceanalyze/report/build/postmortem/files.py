@@ -14,11 +14,11 @@ _FILES = (
     Column("path", Kind.NAME),
     Column("file_kind", Kind.TERM),
     Column("fate", Kind.TERM),
-    Column("rank", Kind.COUNT),
-    Column("rank_source", Kind.TEXT),
-    Column("recording", Kind.COUNT),
-    Column("steps", Kind.TEXT),
     Column("why", Kind.NAME),
+    Column("rank", Kind.COUNT),
+    Column("rank_source", Kind.TEXT, minor=True),
+    Column("recording", Kind.COUNT, minor=True),
+    Column("steps", Kind.TEXT, minor=True),
 )
 _MEMORY = (
     Column("path", Kind.NAME),
@@ -38,11 +38,11 @@ def files_table(job: JobParts) -> Table:
             one.path,
             f"file_{one.kind}",
             f"fate_{one.fate}",
+            one.why or None,
             one.rank,
             one.rank_source or None,
             one.recording,
             one.steps or None,
-            one.why or None,
         )
         for one in job.files
     )

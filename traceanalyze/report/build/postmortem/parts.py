@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.report.build.allocator.findings import MemoryFinding
-    from traceanalyze.report.model import Report
+    from traceanalyze.report.model import Message, Report
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPart:
     """A snapshot or a memory timeline."""
 
@@ -25,7 +26,7 @@ class MemoryPart:
     """Bytes in blocks; None of a timeline."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunFile:
     """A file of the directory, and what became of it."""
 
@@ -42,7 +43,7 @@ class RunFile:
     """Why it was left out, or what of it could not be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobParts:
     """Everything about one job."""
 
@@ -57,5 +58,7 @@ class JobParts:
     files: tuple[RunFile, ...]
     notes: tuple[tuple[str, str], ...] = ()
     """Remarks of the readers, each with the name of its recording where there are several."""
+    told: tuple[Message, ...] = ()
+    """Why these recordings were taken together, and apart from others."""
     every_rank: bool = False
     """Show each rank in detail, not only the one that decides."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.paths import told_apart
 from traceanalyze.report.xlsx.names import SheetNames
@@ -23,7 +23,7 @@ IN_PARAMETERS = ("compare_sides", "compare_options")
 _FIRST = ("causes",)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ComparePlan:
     """The workbook."""
 

@@ -1,0 +1,63 @@
+"""Columns and dictionary-coded strings against what NumPy and plain Python say of the same values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from traceanalyze.model.columns import Sparse, Strings, distinct, distinct_codes, occurs
+
+NUMBERS = st.lists(st.integers(-(2**62), 2**62), max_size=30)
+FEW = st.lists(st.integers(-3, 3), max_size=30)
+
+
+def strings(*texts):
+    offsets = np.cumsum([0, *map(len, texts)])
+    return Strings(np.frombuffer(b"".join(texts), np.uint8), offsets)
+
+
+@given(FEW | NUMBERS, FEW | NUMBERS)
+def test_occurs_is_membership(values, among):
+    found = occurs(np.array(values, np.int64), np.array(among, np.int64))
+    assert found.tolist() == [value in set(among) for value in values]
+
+
+@given(FEW | NUMBERS)
+def test_distinct_values_ascend(values):
+    assert distinct(np.array(values, np.int64)).tolist() == sorted(set(values))
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_distinct_codes_are_those_of_unique(dtype):
+    codes = np.array([7, 2, 7, 0, 2], dtype)
+    found, position = distinct_codes(codes, 9)
+    assert found.tolist() == [0, 2, 7]
+    assert found[position].tolist() == codes.tolist()
+
+
+def test_texts_are_decoded_one_by_one_and_together_alike():
+    known = strings(b"", b"aten::mm", "多卡".encode(), b"\xff\xfe bad", b"aten::mm")
+    codes = np.array([3, 1, 2, 0])
+    assert list(known.texts(codes)) == [known.text(code) for code in codes.tolist()]
+    assert list(known.texts(codes)) == ["�� bad", "aten::mm", "多卡", ""]
+
+
+def test_a_value_is_looked_up_once_a_distinct_code_in_the_order_of_rows():
+    known, asked = strings(b"", b"a", b"bb", b"ccc"), []
+
+    def length(text):
+        asked.append(text)
+        return len(text)
+
+    assert known.lookup(np.array([3, 1, 3, 1, 2], np.int32), length).tolist() == [3, 1, 3, 1, 2]
+    assert asked == ["a", "bb", "ccc"]
+    assert known.lookup(np.empty(0, np.int32), length).tolist() == []
+
+
+@pytest.mark.parametrize("size", [5, 1000])
+def test_a_sparse_column_is_taken_at_any_rows(size):
+    column = Sparse(np.array([1, 4, size], np.uint32), np.array([10, 40, 99]))
+    assert column.take(np.array([4, 0, -1, size, size + 1, 4]), -7).tolist() == [40, -7, -7, 99, -7, 40]
+    assert column.take(np.empty(0, np.int64), -7).tolist() == []

@@ -1,0 +1,74 @@
+"""Which rank of several a report is about, and that it says why: two ranks whose times are known."""
+
+from __future__ import annotations
+
+import pytest
+
+import traceanalyze
+from tests.builder import TraceBuilder
+from traceanalyze.cluster.leading import leading
+from traceanalyze.locales import texts
+from traceanalyze.report.format import Formatter
+
+MS = 1_000
+
+
+@pytest.mark.parametrize(
+    ("steps", "own", "first"),
+    [
+        ((100, 80), (60, 79), 1),
+        ((100, 80), (90, 79), 0),
+        ((100, 80), (None, 79), 0),
+        # Within 2 %: the longer step.
+        ((100, 80), (78, 79), 0),
+        ((100, 100, 100), (50, 70, 60), 1),
+    ],
+)
+def test_the_rank_that_takes_longest_without_waiting_leads(steps, own, first):
+    assert leading(steps, own) == first
+
+
+def written(folder, steps):
+    """Rank 0 begins each step 20 ms before rank 1, computes for 10 ms less, and waits 30 ms for it in a collective."""
+    for rank, (begin, compute) in enumerate(((0, 30), (20, 40))):
+        trace = TraceBuilder()
+        trace.header["distributedInfo"] = {"rank": rank, "world_size": 2, "backend": "nccl"}
+        for step in range(steps):
+            at = 1_000 + 100 * MS * step
+            start = at + begin * MS
+            trace.step(step, start, at + 98 * MS - start)
+            trace.launch(start, 5, start + 100, compute * MS)
+            late = start + 100 + compute * MS
+            trace.launch(start + 10, 5, late, at + 65 * MS - late, name="ncclKernel_AllReduce", stream=20)
+            trace.launch(at + 65 * MS + 10, 5, at + 65 * MS + 100, 30 * MS)
+        trace.write(folder / f"rank{rank}.json")
+    return folder
+
+
+def told(report):
+    formatter = Formatter(texts())
+    return [formatter.message(one) for one in (*report.verdict, *report.notes)]
+
+
+def test_both_commands_lead_with_the_same_rank_and_say_why(tmp_path):
+    folder = written(tmp_path, steps=2)
+    # Steps of 98 and 78 ms; rank 0 waits 34.9 - 4.9 ms.
+    why = (
+        "Rank 0 waits 30.00 ms of its step for others; without waiting rank 1 takes longest (78.00 ms a step), "
+        "so the rest is about rank 1."
+    )
+    for report in (traceanalyze.analyze(folder), traceanalyze.postmortem(folder)):
+        assert [report.ranks[at].rank for at in report.focus] == [1]
+        assert told(report).count(why) == 1
+        assert any(line.startswith("Details below are those of rank 1") for line in told(report))
+
+
+def test_where_the_rank_is_said_to_be_late_that_is_reason_enough(tmp_path):
+    lines = told(traceanalyze.analyze(written(tmp_path, steps=4)))
+    assert [line for line in lines if line.startswith("Rank 1 makes the others wait 30.00 ms a step")]
+    assert not [line for line in lines if "without waiting" in line]
+
+
+def test_of_a_rank_whose_step_is_longest_anyway_nothing_is_said(tmp_path):
+    alone = traceanalyze.analyze(written(tmp_path, steps=2), ranks="1")
+    assert not [line for line in told(alone) if "without waiting" in line]

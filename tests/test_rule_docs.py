@@ -1,0 +1,109 @@
+"""Documents of the rules in Chinese say what the docstrings say: every section, every name, every number."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from wcwidth import wcswidth
+
+from traceanalyze.locales.rule_docs import option_sources, rule_docs
+from traceanalyze.rules.registry import every_rule
+from traceanalyze.rules.rule import FAMILIES, HEADINGS
+
+CHINESE = ("发现什么", "为什么耗时", "如何测量", "怎么办", "参考")
+ALL = pytest.mark.parametrize("each", every_rule(), ids=lambda each: each.id)
+CODE = re.compile(r"`[^`]*`")
+
+
+def chinese(each):
+    return rule_docs("zh", FAMILIES[each.family])[each.id]
+
+
+def sections(doc, headings):
+    """Heading → text below it; the sentence at the top has an empty heading."""
+    found = {"": []}
+    for line in doc.splitlines():
+        if line in headings:
+            found[line] = []
+        else:
+            found[list(found)[-1]].append(line)
+    return {heading: "\n".join(lines) for heading, lines in found.items()}
+
+
+def both(each):
+    """Pairs of the texts of a section."""
+    ours, theirs = sections(each.doc, HEADINGS), sections(chinese(each), CHINESE)
+    return list(zip(ours.values(), theirs.values(), strict=True))
+
+
+def codes(text):
+    return {re.sub(r"\s+", " ", code) for code in CODE.findall(text)}
+
+
+def numbers(text):
+    return set(re.findall(r"\d+(?:[.,]\d+)*", CODE.sub("", text)))
+
+
+@pytest.mark.parametrize(("prefix", "folder"), FAMILIES.items())
+def test_every_rule_of_a_family_has_a_document_and_nothing_else_has(prefix, folder):
+    assert set(rule_docs("zh", folder)) == {each.id for each in every_rule() if each.family == prefix}
+
+
+@ALL
+def test_the_sections_are_the_same_in_the_same_order(each):
+    assert tuple(sections(chinese(each), CHINESE)) == ("", *CHINESE)
+    assert tuple(sections(each.doc, HEADINGS)) == ("", *HEADINGS)
+
+
+@ALL
+def test_every_section_is_in_chinese(each):
+    for text in list(sections(chinese(each), CHINESE).values())[:-1]:
+        assert re.search("[\u4e00-\u9fff]", text)
+        assert text.rstrip().endswith(("。", "？"))
+
+
+@ALL
+def test_the_same_names_are_told(each):
+    assert [codes(theirs) for _, theirs in both(each)] == [codes(ours) for ours, _ in both(each)]
+
+
+@ALL
+def test_the_same_numbers_are_told(each):
+    assert [numbers(theirs) for _, theirs in both(each)] == [numbers(ours) for ours, _ in both(each)]
+
+
+@ALL
+def test_lines_are_laid_out_as_in_docstrings(each):
+    _, blank, *lines = chinese(each).splitlines()
+    assert chinese(each) == chinese(each).strip()
+    assert blank == ""
+    assert [line for line in lines if line and line not in CHINESE and not re.match(r" {4}\S", line)] == []
+    assert [line for line in lines if wcswidth(line) > 84] == []
+
+
+@ALL
+def test_marks_are_those_of_chinese(each):
+    """No half-width mark beside a Chinese character, no space beside a full-width one."""
+    beside = re.compile("[\u4e00-\u9fff][,;:!?()]|[,;:!?(][\u4e00-\u9fff]|[，。；：、（）] | [，。；：、（）]")
+    text = re.sub(r"^ {4}", "", CODE.sub("x", chinese(each)), flags=re.MULTILINE)
+    assert [line for line in text.splitlines() if beside.search(line)] == []
+
+
+def test_every_source_of_an_option_is_in_chinese_and_no_other_is():
+    assert set(option_sources("zh")) == {option.source for each in every_rule() for option in each.options.values()}
+
+
+def test_sources_tell_the_same_numbers():
+    told = option_sources("zh")
+    assert [text for text in told if numbers(told[text]) != numbers(text)] == []
+    assert [text for text in told.values() if not re.search("[\u4e00-\u9fff]", text)] == []
+
+
+def test_english_needs_no_documents_besides_its_docstrings():
+    assert all(rule_docs("en", folder) == {} for folder in FAMILIES.values())
+    assert option_sources("en") == {}
+
+
+def test_a_family_without_documents_has_none():
+    assert rule_docs("zh", "acme") == {}

@@ -1,0 +1,64 @@
+"""What `traceanalyze analyze` does once it is known what is wanted.
+
+Apart from the options' declarations, so that `traceanalyze PATH…` need not wait for typer: with what it imports that
+took a sixth of a run on a small trace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.errors import InputError
+
+if TYPE_CHECKING:
+    from traceanalyze.api import Choices
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.report.model import Report
+
+TOP = 5
+"""Rows in ranked tables."""
+LANG = "en"
+
+
+def report_on(
+    paths: list[str],
+    choices: Choices | None = None,
+    *,
+    format_: str | None = None,
+    output: str | None = None,
+    top: int = TOP,
+    lang: str = LANG,
+    quiet: bool = False,
+    verbose: bool = False,
+) -> None:
+    """Analyse the recordings under the paths and write the report."""
+    # Imported here, so that usage errors answer at once.
+    from traceanalyze.api import Choices
+    from traceanalyze.cli.notices import tell_slow_scanner
+    from traceanalyze.cli.output import Target, write
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.locales import texts
+    from traceanalyze.report.view import Detail, View
+
+    target = Target.of(output, format_, inputs=paths)
+    words = texts(lang)
+    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    if not quiet:
+        tell_slow_scanner()
+    with Progress(wanted=not quiet) as progress:
+        found = _traces_or_memory(paths, choices or Choices(), progress)
+    write(found, target, words, view)
+
+
+def _traces_or_memory(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:
+    """Reports on the traces under the paths; where there is none but there are files on memory, on these."""
+    from traceanalyze.api import reports
+
+    try:
+        return reports(paths, choices, progress=progress, parallel=True)
+    except InputError:
+        from traceanalyze.api.memory import hold_memory_files, memory_reports
+
+        if not hold_memory_files(paths):
+            raise
+    return memory_reports(paths, progress=progress)
