@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import re
 import tomllib
 
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 from tests.builder import TraceBuilder
 from tests.plugin_site import EXAMPLE, example, installed
 from traceanalyze import plugins
-from traceanalyze.api import analyze
+from traceanalyze.api import Choices, analyze, ranks, reports
 from traceanalyze.cli.app import app
 
 LOG = """\
@@ -125,6 +126,45 @@ def test_every_command_that_analyses_tells_what_failed(tmp_path):
             code, shown = run(*command)
             assert code == 0
             assert shown.count("the plug-in acme (traceanalyze.classifiers) failed, so what it adds is missing") >= 1
+
+
+RULE = """
+from traceanalyze.rules.finding import Confidence, Finding
+from traceanalyze.rules.rule import rule
+
+@rule("ACM102", "fussy", confidence=Confidence.HIGH, needs="D", advice=())
+def find(facts, options):
+    '''Fails with the second rank.'''
+    if facts.context.trace.origin.rank == 1:
+        raise KeyError("rank 1")
+    yield Finding(text="fine")
+"""
+
+
+def test_what_it_prints_is_no_part_of_a_report(tmp_path):
+    module = RULE.replace("    yield", "    print('looking')\n    yield").replace("@rule", "print('hello')\n\n@rule", 1)
+    with installed(tmp_path, {plugins.RULES: {"acme": "acme_chatty"}}, {"acme_chatty": module}):
+        shown = CliRunner().invoke(app, ["analyze", str(kineto(tmp_path)), "--format", "json"])
+    assert json.loads(shown.stdout)["schema"].startswith("traceanalyze.report/")
+    assert "ACM102" in shown.stdout
+    assert shown.stderr.split() == ["hello", "looking"]
+
+
+def test_what_fails_in_another_process_is_told_here(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for rank in (0, 1):
+        b = TraceBuilder()
+        b.header["distributedInfo"] = {"rank": rank, "world_size": 2}
+        b.launch(0, 5, 10, 20)
+        b.write(folder / f"rank{rank}.pt.trace.json")
+    monkeypatch.setattr(ranks, "workers_for", lambda _sizes: 2)
+    with installed(tmp_path, {plugins.RULES: {"acme": "acme_fussy"}}, {"acme_fussy": RULE}):
+        (report,) = reports([str(folder)], Choices(), parallel=True)
+    told = [text for note in report.notes for name, _, text in note.values if name == "text"]
+    assert told == [
+        "the plug-in acme (traceanalyze.rules) failed, so what it adds is missing: ACM102: KeyError: 'rank 1'"
+    ]
 
 
 def test_installed_packages_are_looked_through_once(monkeypatch, tmp_path):

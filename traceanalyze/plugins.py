@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import redirect_stdout
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
@@ -28,6 +29,8 @@ T = TypeVar("T")
 RULES = "traceanalyze.rules"
 CLASSIFIERS = "traceanalyze.classifiers"
 READERS = "traceanalyze.readers"
+FAILURES = (Exception, SystemExit)
+"""What the code of others may raise without stopping this tool."""
 
 
 class Fault(NamedTuple):
@@ -108,9 +111,16 @@ def _made(group: str, use: Callable[[str, Any], T]) -> Iterator[T]:
         if entry.group != group:
             continue
         try:
-            yield use(entry.name, entry.load())
-        except (Exception, SystemExit) as error:  # whatever the code of others raises must not stop this tool
+            with told_aside():
+                made = use(entry.name, entry.load())
+            yield made
+        except FAILURES as error:
             failed(group, entry.name, error)
+
+
+def told_aside() -> redirect_stdout[TextIO]:
+    """While code of others runs: what it prints goes to stderr, as stdout is for reports."""
+    return redirect_stdout(sys.stderr)
 
 
 def failed(group: str, name: str, error: BaseException, about: str = "") -> None:
@@ -118,9 +128,14 @@ def failed(group: str, name: str, error: BaseException, about: str = "") -> None
     found().faults[Fault(group, name, f"{about}: {one_line(error)}" if about else one_line(error))] = None
 
 
-def faults(group: str) -> tuple[Fault, ...]:
-    """Plug-ins of a group that failed so far."""
-    return tuple(fault for fault in found().faults if fault.group == group)
+def faults(*groups: str) -> tuple[Fault, ...]:
+    """Plug-ins of some groups that failed so far; of all where none is named."""
+    return tuple(fault for fault in found().faults if not groups or fault.group in groups)
+
+
+def failed_elsewhere(known: Iterable[Fault]) -> None:
+    """Note what failed in another process that works for this one."""
+    found().faults.update(dict.fromkeys(known))
 
 
 def notes() -> tuple[str, ...]:

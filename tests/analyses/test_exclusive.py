@@ -12,7 +12,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.device_events import DeviceEvents
 from traceanalyze.analyses.exclusive import exclusive_time
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.partition import partition
+from traceanalyze.analyses.partition import class_sets, partition
 from traceanalyze.model.vocabulary import DeviceClass
 
 events = st.lists(
@@ -66,7 +66,7 @@ def test_each_instant_counts_for_the_first_event_of_the_first_class(rows, edges)
 def test_classes_sum_to_the_rows_of_the_partition(rows, edges):
     found = table(rows)
     chosen = intervals.merge(np.array([a for a, _ in edges]), np.array([a + n for a, n in edges]))
-    part = partition(found, 0, chosen.start, chosen.end)
+    part = partition(found, 0, class_sets(found, 0), chosen.start, chosen.end)
     time = exclusive_time(found, 0, chosen)
     by_class = [int(time[found.klass == klass].sum()) for klass in DeviceClass]
     assert by_class == [int(part.compute.sum()), int(part.comm_exposed.sum()), int(part.mem_exposed.sum())]

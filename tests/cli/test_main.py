@@ -225,3 +225,12 @@ def test_a_full_disk_behind_stdout_is_no_internal_error(run, sample, monkeypatch
     result = run(sample)
     assert result.code == 2
     assert result.err == "error: the output: cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(("given", "code"), [("trace.json", 0), ("lost.json", 2), ("compaer", 2), ("rule X", 2)])
+@pytest.mark.parametrize("closed", ["2>&-", ">&-"])
+def test_closed_outputs_change_nothing_else(given, code, closed, sample):
+    command = f"exec {sys.executable} -m traceanalyze {given} {closed}"
+    ended = subprocess.run(command, shell=True, cwd=sample.parent, capture_output=True, check=False)
+    assert ended.returncode == code
+    assert b"Traceback" not in ended.stderr

@@ -56,6 +56,19 @@ def test_each_module_with_its_operators_and_what_lies_outside():
     assert module_pairs(base, candidate, OPTIONS)[3].level == 1
 
 
+def test_modules_of_a_recording_without_operators_have_what_was_launched_in_them():
+    b = TraceBuilder()
+    b.step(0, 0, 2000)
+    b.python("nn.Module: Net_0", 1, 900)
+    b.launch(12, 1, 1000, 30, name="gemm")
+    b.launch(22, 1, 1040, 20, name="gemm")
+    context = side_from(b).context
+    (net,) = (row for row in module_pairs(context, context, OPTIONS) if row.op is None)
+    (inside,) = (row for row in module_pairs(context, context, OPTIONS) if row.op is not None)
+    assert (net.path, net.base.device_total) == ("Net_0", 50_000)
+    assert (inside.path, inside.base.calls, inside.base.device_self) == ("Net_0", 2, 50_000)
+
+
 def test_numbers_of_modules_may_differ_if_the_model_is_the_same():
     base, candidate = model(("Linear", 1), ("Linear", 2)), model(("Linear", 3), ("Linear", 4), first=1)
     rows = [row for row in told(base, candidate) if row[1] is None]

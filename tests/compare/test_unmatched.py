@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.builder import TraceBuilder
 from tests.compare.calls import Program
 from tests.compare.make import side_from
 from traceanalyze.compare.compare import compare_sides
@@ -41,3 +42,14 @@ def test_a_side_against_itself_leaves_nothing():
 
 def test_sections_that_were_not_asked_for_are_not_counted():
     assert set(told(BASE, CANDIDATE, sections=frozenset({"kernel"}))) == {("kernels", "base"), ("kernels", "candidate")}
+
+
+def test_a_side_may_have_called_no_operator_in_its_steps():
+    b = TraceBuilder()
+    b.op("aten::empty", 0, 5)
+    b.step(0, 100, 50)
+    b.device(110, 20, name="graph")
+    found = compare_sides(side_from(BASE.builder), side_from(b), CompareOptions())
+    lacking = {(row.section, row.side): row.count for row in found.unmatched}
+    assert lacking["operators", "base"] == 3
+    assert lacking["operators", "candidate"] == 0

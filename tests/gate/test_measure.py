@@ -256,6 +256,15 @@ def test_operators_on_a_host_without_device_have_counts_but_no_device_time():
     assert values(b, names[1], names) == NotMeasured("no_device_events")
 
 
+def test_operators_that_took_no_time_on_a_coarse_clock_launched_nothing():
+    b = training()
+    for number in range(4):
+        b.op("aten::alias", 1000.0 * number + 20, 0)
+    names = 'op["aten::alias"].count', 'op["aten::alias"].device_time'
+    assert values(b, names[0], names) == [1, 1, 1]
+    assert values(b, names[1], names) == [0, 0, 0]
+
+
 def test_findings_are_counted_by_rule():
     found = count_findings(training(wait=400).trace(), Options())
     assert found.by_rule["DAT101"] == 1

@@ -48,7 +48,7 @@ CLIMBS = {
     "cpu": Climb(
         {"speed": HOST},
         ("--threads", "1", "--layers", "8", "--width", "32", "--heads", "4", "--length", "96", "--batch", "4",
-         "--vocabulary", "256", "--merges", "34"),
+         "--vocabulary", "256", "--merges", "42"),
         rounds=7,
         steps=40,
         record=("--wait", "5", "--warmup", "2", "--active", "4"),

@@ -1,4 +1,4 @@
-"""The ladder's first rungs, small, on the host: the cause named at one is what the next removes."""
+"""The ladder's first rungs, small, recorded while the test runs: the cause named at one is what the next removes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tests" / "ladder" / "train.py"
 TINY = ["--layers", "1", "--width", "16", "--heads", "2", "--length", "32", "--vocabulary", "256"]
 SMALL = ["--device", "cpu", "--threads", "1", "--steps", "8", "--merges", "60", *TINY]
+IN_THE_LOOP = "in the training loop itself (num_workers=0)"
 OPTIONS = ["--wait", "2", "--warmup", "1", "--active", "4"]
 
 
@@ -38,31 +39,29 @@ def torch_here() -> None:
         pytest.importorskip("torch", reason="torch is not installed")
 
 
+def said(report: traceanalyze.Report) -> str:
+    return " ".join(render(report, texts(), Style(width=80)).split())
+
+
 def recorded(folder: Path, *extra: str) -> traceanalyze.Report:
     command = [sys.executable, "-m", "traceanalyze", "record", "-o", str(folder), *OPTIONS, "--", str(SCRIPT)]
     run([*command, *SMALL, *extra])
     return traceanalyze.analyze(folder)
 
 
-def means(report: traceanalyze.Report) -> tuple[float, float]:
-    """Milliseconds of data loading and of the whole step."""
-    (analysis,) = report.analyses
-    return float(analysis.host.data_loading.mean()) / 1e6, float(analysis.steps.time.mean()) / 1e6
-
-
 @pytest.mark.usefixtures("torch_here")
-def test_without_workers_the_loader_is_named_and_workers_remove_it(tmp_path: Path) -> None:
-    below = recorded(tmp_path / "baseline")
-    above = recorded(tmp_path / "workers", "--workers", "2")
-    said = " ".join(render(below, texts(), Style(width=80)).split())
-    assert "on the host the largest part is data loading" in said
-    assert len(below.analyses[0].steps.name) == 4
-    (predicted, step), (left, after) = means(below), means(above)
+def test_without_workers_the_loader_is_named_first_and_workers_remove_it(tmp_path: Path) -> None:
+    below, above = recorded(tmp_path / "baseline"), recorded(tmp_path / "workers", "--workers", "2")
+    (first, *_), rest = below.ranks[0].findings, above.ranks[0].findings
+    left = sum(one.saving or 0 for one in rest if one.rule == "DAT101")
     alone = step_ms(), step_ms("--workers", "2")
-    print("\nrung      recorded step  data loading  predicted saving  step without profiler  saved   (ms)")
-    print(f"baseline  {step:13.1f}  {predicted:12.1f}  {predicted:16.1f}  {alone[0]:21.1f}")
-    print(f"workers   {after:13.1f}  {left:12.1f}  {'':16}  {alone[1]:21.1f}  {alone[0] - alone[1]:5.1f}")
-    assert predicted > 0.5 * step
+    print(f"\nDAT101 saves {first.saving / 1e6:.1f} ms, with workers {left / 1e6:.1f} ms")
+    print(f"step without the profiler: {alone[0]:.1f} ms, with workers {alone[1]:.1f} ms")
+    assert len(below.analyses[0].steps.name) == 4
+    assert first.rule == "DAT101"
+    # How much workers gain depends on free cores; that the loop itself makes no batch any more does not.
+    assert IN_THE_LOOP in said(below)
+    assert IN_THE_LOOP not in said(above)
 
 
 @pytest.mark.usefixtures("torch_here")

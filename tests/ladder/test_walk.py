@@ -29,7 +29,7 @@ def test_every_rung_is_recorded(ladder: tuple[Path, list[Recorded]]) -> None:
 def test_the_cause_named_first_is_the_one_that_the_next_rung_removes(ladder: tuple[Path, list[Recorded]]) -> None:
     path, climbed = ladder
     for below, above in pairwise(climbed):
-        assert below.first in removed_by(above, LADDERS[path]), f"{below.name} → {above.name}"
+        assert below.first_rule in removed_by(above, LADDERS[path]), f"{below.name} → {above.name}"
 
 
 def test_the_cause_is_gone_at_the_next_rung(ladder: tuple[Path, list[Recorded]]) -> None:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.builder import TraceBuilder
+from traceanalyze.api import load
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.soundness import require_sound
+from traceanalyze.readers.fields import DTYPES
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
 
 def whole():
@@ -23,7 +28,13 @@ def whole():
 
 def test_what_the_tool_reads_is_sound():
     trace = whole()
-    assert require_sound(trace) is trace
+    assert require_sound(trace, DTYPES) is trace
+
+
+@pytest.mark.parametrize("sample", ["gpu_two_ranks", "npu_training", "cpu_training", "gpu_2021_layout"])
+def test_so_are_the_samples(sample):
+    for trace in load(SAMPLES / sample).traces:
+        assert require_sound(trace, DTYPES) is trace
 
 
 def events(**columns):
@@ -34,6 +45,12 @@ def events(**columns):
 def field(row, value):
     column = Sparse(np.array(row, np.uint32), np.array(value))
     return events(fields={"stream": column})
+
+
+def spread_strings():
+    trace = whole()
+    blob = np.repeat(trace.strings.blob, 2)[::2]
+    return replace(trace, strings=replace(trace.strings, blob=blob))
 
 
 N = len(whole().events)
@@ -54,12 +71,20 @@ N = len(whole().events)
         (field([N], [7]), r"events.fields\[stream\].row has values outside"),
         (field([0, 1], [7]), r"events.fields\[stream\].row has 2 rows, not 1"),
         (field([0], ["7"]), r"events.fields\[stream\] is no column of"),
+        (field([0], [7.5]), r"events.fields\[stream\] is no column of int64"),
         (replace(whole(), tracks=np.full((9, 2), 999, np.int32)), "tracks has values outside"),
+        (replace(whole(), tracks=np.zeros((9, 3), np.int32)), "tracks is no"),
+        (replace(whole(), tracks=[(0, 0)]), "tracks is no"),
+        (replace(whole(), base_ns=2**70), "base_ns is no int of ns since 1970"),
+        (replace(whole(), base_ns=0.5), "base_ns is no int of ns since 1970"),
+        (replace(whole(), origin=None), "origin is no Origin"),
+        (replace(whole(), origin=replace(whole().origin, rank="0")), "origin.rank is no int from 0 on: '0'"),
+        (spread_strings(), "strings.blob does not lie in one piece"),
     ],
 )
 def test_what_does_not_fit_is_told(trace, why):
     with pytest.raises((TypeError, ValueError), match=why):
-        require_sound(trace)
+        require_sound(trace, DTYPES)
 
 
 def test_without_any_event_there_is_nothing_to_analyse():
@@ -74,4 +99,4 @@ def test_without_any_event_there_is_nothing_to_analyse():
         flows=replace(trace.flows, **empty, id=none, phase=none.astype(np.uint8)),
     )
     with pytest.raises(ValueError, match="it has no event"):
-        require_sound(trace)
+        require_sound(trace, DTYPES)

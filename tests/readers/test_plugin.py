@@ -27,15 +27,17 @@ def recognises(path):
 def read(path):
     {read}
 
-READER = Reader(recognises, read, suffixes=(".acme",))
+READER = Reader(recognises, read, suffixes={suffixes})
 """
 KERNEL = '{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 0, "dur": 1.5}]}'
 GOOD = f"return read_text({KERNEL!r}.encode(), str(path))"
 
 
-def reader(folder, *, recognises="return True", read=GOOD, name="acme"):
+def reader(folder, *, recognises="return True", read=GOOD, name="acme", suffixes='(".acme",)'):
     entries = {plugins.READERS: {name: f"{name}_reader:READER"}}
-    return installed(folder, entries, {f"{name}_reader": READER.format(recognises=recognises, read=read)})
+    return installed(
+        folder, entries, {f"{name}_reader": READER.format(recognises=recognises, read=read, suffixes=suffixes)}
+    )
 
 
 def asked():
@@ -97,6 +99,14 @@ def test_none_takes_over_what_the_tool_reads(tmp_path):
         assert asked() == []
 
 
+def test_folders_are_searched_for_its_names_in_any_case(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    strange(folder, "LOG.Acme")
+    with reader(tmp_path, suffixes='(".ACME",)'):
+        assert origin(folder).plugin == "acme"
+
+
 def test_folders_are_searched_for_its_names_only(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
@@ -121,6 +131,7 @@ def test_snapshots_and_empty_files_are_none_of_its_business(content, tmp_path):
     [
         ("raise RuntimeError('no\\n  luck')", "RuntimeError: no luck"),
         ("raise InputError(f'{path}: line 3 is cut off')", "line 3 is cut off"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
         ("return {}", "TypeError: dict is no traceanalyze.model.trace.Trace"),
         ("return read_text(b'[]', str(path))", "the trace has no events"),
     ],
@@ -133,21 +144,32 @@ def test_what_it_cannot_read_is_told_in_one_line(read, why, tmp_path):
     assert "\n" not in str(told.value)
 
 
-def test_one_that_fails_in_looking_leaves_the_file_to_the_next(tmp_path):
+@pytest.mark.parametrize("error", ["OSError", "SystemExit"])
+def test_one_that_fails_in_looking_leaves_the_file_to_the_next(error, tmp_path):
     path = strange(tmp_path)
-    with reader(tmp_path / "a", recognises="raise OSError('gone')"):
-        with pytest.raises(InputError, match=r"not a trace; .*; the reader plug-in acme failed: OSError: gone"):
+    with reader(tmp_path / "a", recognises=f"raise {error}('gone')"):
+        with pytest.raises(InputError, match=rf"not a trace; .*; the reader plug-in acme failed: {error}: gone"):
             origin(path)
         with reader(tmp_path / "b", name="zeta"):
             run = analyze(path)
     assert run.tables["classification"].column("count") == (1,)
 
 
-def test_one_that_is_no_reader_is_told(tmp_path):
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("len", "builtin_function_or_method is no"),
+        ("Reader(len, len, suffixes='.acme')", "suffixes is no tuple of texts"),
+        ("Reader(len, len, suffixes=['.acme'])", "suffixes is no tuple of texts"),
+        ("Reader(None, len)", "recognises and read are no functions"),
+    ],
+)
+def test_one_that_is_no_reader_is_told(given, why, tmp_path):
     path = strange(tmp_path)
     entries = {plugins.READERS: {"acme": "acme_reader:READER"}}
+    module = f"from traceanalyze.readers.plugin import Reader\nREADER = {given}"
     with (
-        installed(tmp_path, entries, {"acme_reader": "READER = len"}),
-        pytest.raises(InputError, match="plug-in acme failed: TypeError: builtin_function_or_method is no"),
+        installed(tmp_path, entries, {"acme_reader": module}),
+        pytest.raises(InputError, match=f"plug-in acme failed: TypeError: {why}"),
     ):
         origin(path)

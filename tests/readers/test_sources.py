@@ -331,6 +331,13 @@ def test_a_survey_may_find_nothing_and_names_what_there_is(tmp_path):
     assert [name.partition(" (")[0] for name in found.ignored] == ["list.json", "notes.txt"]
 
 
+def test_an_empty_path_is_not_the_current_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    assert expand(["."]).sources
+    with pytest.raises(InputError, match="a path is empty"):
+        expand([""])
+
+
 def test_a_survey_of_what_is_not_there_is_an_error_all_the_same(tmp_path):
     with pytest.raises(InputError, match="no such file or folder"):
         survey([str(tmp_path / "nowhere")])

@@ -123,6 +123,25 @@ def test_without_a_device_annotations_have_host_time_alone():
     assert tables(b)["annotations"].rows == (("prefill", 1, missing, missing, 30_000, 30_000, 30_000, 30_000),)
 
 
+@pytest.mark.parametrize("key", ["operators", "operator_steps", "modules", "call_paths"])
+@pytest.mark.parametrize(
+    ("language", "of_device", "of_host"), [("en", "device time", "host time"), ("zh", "设备耗时", "Host 耗时")]
+)
+def test_a_table_says_which_time_it_is_ordered_by(key, language, of_device, of_host):
+    formatter = Formatter(texts(language))
+    there, missing = (tables(training(device=device))[key] for device in (True, False))
+    assert of_device in formatter.title(there)
+    assert of_host in formatter.title(missing)
+    assert of_device not in formatter.title(missing)
+
+
+@pytest.mark.parametrize("key", ["operators", "operator_steps", "modules", "call_paths"])
+def test_without_a_device_its_columns_are_left_to_long_views(key):
+    shown = {column.key for column in tables(training(device=False))[key].columns if not column.minor}
+    assert "host_self_ns" in shown
+    assert [name for name in shown if name.startswith(("device_", "forward_", "backward_"))] == []
+
+
 @pytest.mark.parametrize("device", [True, False])
 def test_every_word_has_a_text(device):
     words = texts()

@@ -176,6 +176,43 @@ def test_workers_that_start_anew_cost_what_their_batches_take_longer():
     assert finding(b, "DAT102").saving == 2 * 880 * US // 8
 
 
+def test_a_list_of_gradients_is_filled_one_by_one():
+    """The call for the list, of 310 µs, is no fill of its own, but its time is that of the fills."""
+    fills = tuple(Op("aten::zero_", 30, (Op("aten::fill_", 25),)) for _ in range(10))
+    zero_grad = Range("Optimizer.zero_grad#AdamW.zero_grad", (Op("aten::_foreach_zero_", 310, fills),))
+    found = finding(steps(zero_grad), "HST112")
+    assert (found.saving, found.count) == (310 * US, 40)
+
+
+PIPES = ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "enumerate(DataPipe)#BatcherIterDataPipe")
+
+
+@pytest.mark.parametrize("outer", PIPES)
+def test_pipes_that_read_from_each_other_are_one_batch_a_step(outer):
+    """16 samples of 50 µs make one batch: that saves all but fetching one that is ready, and restarts no workers."""
+    b = TraceBuilder()
+    for number in range(4):
+        at = number * STEP
+        b.step(number, at, STEP)
+        b.annotation(outer, at, 900)
+        for sample in range(16):
+            b.annotation("enumerate(DataPipe)#MapperIterDataPipe", at + 55 * sample, 50)
+        b.op("aten::addmm", at + 900, 1100)
+    found = finding(b, "DAT101")
+    assert (found.saving, found.count) == (300 * US, 4)
+    assert [finding(b, rule) for rule in ("DAT102", "DAT104", "DAT105")] == [None] * 3
+
+
+def test_operators_shorter_than_their_recording_tell_nothing():
+    """4000 operators of 0.2 µs, one after the other: 0.6 µs each are more than the step."""
+    b = TraceBuilder()
+    for number in range(4):
+        b.step(number, number * 800, 800)
+        for place in range(4000):
+            b.op("aten::add", number * 800 + 0.2 * place, 0.2)
+    assert finding(b, "HST110") is None
+
+
 def test_an_empty_recording_does_not_call_operators():
     b = TraceBuilder()
     for number in range(4):

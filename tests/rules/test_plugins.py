@@ -68,6 +68,7 @@ def test_it_is_explained_chosen_and_left_out_like_any_other(installed, tmp_path)
     assert told.exit_code == 0
     assert "Steps are shorter than ours should be." in told.output
     assert "least_ms = 5.0" in told.output
+    assert "Advice" not in told.output, "it gives none"
     assert (
         "Steps are shorter than ours should be." in CliRunner().invoke(app, ["rule", "ACM101", "--lang", "zh"]).output
     )
@@ -95,9 +96,11 @@ def test_a_rule_that_fails_only_could_not_be_judged(tmp_path):
         ("3", "TypeError: int is neither a Finding nor NotApplicable"),
         ("NotApplicable('because')", "ValueError: there is no reason because"),
         ("Finding(text='x', advice=('mine',))", "ValueError: there is no advice mine; a plug-in's own belongs into"),
-        ("Finding(text='x', saving='much')", "TypeError: saving is no whole number but str"),
+        ("Finding(text='x', saving='much')", "TypeError: saving may not be str"),
+        ("Finding(text='x', severity='high')", "TypeError: severity may not be str"),
+        ("Finding(text='x', scope=Scope(ops=5))", "TypeError: evidence or scope is not of the types"),
         ("Finding(text='x', intervals=[1, 2])", "TypeError: intervals are no (n, 2) array of int64"),
-        ("Finding(text='x', evidence=(1,))", "TypeError: scope is no Scope, or evidence holds"),
+        ("Finding(text='x', evidence=(1,))", "TypeError: evidence or scope is not of the types"),
     ],
 )
 def test_what_cannot_be_told_is_not(said, why, tmp_path):

@@ -71,8 +71,10 @@ def analyze_context(context: Context) -> RankAnalysis:
         mode=context.mode,
         steps=steps,
         device=context.devices[0],
-        partitions=tuple(partition(context.device, d, steps.start, steps.end) for d in context.devices),
-        spans=tuple(device_span(context.device, d) for d in context.devices),
+        partitions=tuple(
+            partition(context.device, d, context.class_sets(d), steps.start, steps.end) for d in context.devices
+        ),
+        spans=tuple(device_span(context.device, d, context.class_sets(d)) for d in context.devices),
         idle=causes,
         gaps=gaps,
         gap_count=gap_count,

@@ -10,6 +10,7 @@ import numpy as np
 from traceanalyze import intervals
 from traceanalyze.analyses import idle as idle_analysis
 from traceanalyze.analyses.collective_parts import CollectiveParts, collective_parts
+from traceanalyze.analyses.collective_ranges import describing, named_ranges
 from traceanalyze.analyses.device_events import DeviceEvents, device_events
 from traceanalyze.analyses.frames import Frames, user_frame_of_stack
 from traceanalyze.analyses.host_computes import host_computes
@@ -20,7 +21,7 @@ from traceanalyze.analyses.links import launch_links, unskewed
 from traceanalyze.analyses.nesting import Nest, innermost, innermost_at, nest_rows
 from traceanalyze.analyses.op_links import launching_ops
 from traceanalyze.analyses.ownership import ownership
-from traceanalyze.analyses.partition import device_order
+from traceanalyze.analyses.partition import ClassSets, class_sets, device_order
 from traceanalyze.analyses.phase_ranges import PhaseRanges
 from traceanalyze.analyses.phases import event_phases
 from traceanalyze.analyses.steps import Markers, find_markers, step_windows, whole_window
@@ -46,6 +47,7 @@ class Context:
         self.trace = trace
         self.options = options
         self._states: dict[tuple[int, bool], States] = {}
+        self._class_sets: dict[int, ClassSets] = {}
 
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
@@ -151,6 +153,12 @@ class Context:
     def devices(self) -> list[int]:
         """Devices by busy time inside the windows, the headline device first."""
         return device_order(self.device, self.steps.start, self.steps.end)
+
+    def class_sets(self, device: int) -> ClassSets:
+        """When a device does work of each class."""
+        if device not in self._class_sets:
+            self._class_sets[device] = class_sets(self.device, device)
+        return self._class_sets[device]
 
     @cached_property
     def host_rows(self) -> NDArray[np.int64]:
@@ -295,6 +303,16 @@ class Context:
             np.concatenate((every.start[chosen], every.end[:-1][bridged])),
             np.concatenate((every.end[chosen], every.start[1:][bridged])),
         )
+
+    @cached_property
+    def collective_records(self) -> Nest:
+        """Call trees of the host events that describe collectives; only where a field `collective` is recorded."""
+        return describing(self)
+
+    @cached_property
+    def collective_ranges(self) -> Nest:
+        """Call trees of the host events that are calls of communication libraries by their names."""
+        return named_ranges(self)
 
     @cached_property
     def collective_parts(self) -> CollectiveParts | None:

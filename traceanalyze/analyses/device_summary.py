@@ -55,17 +55,6 @@ def device_summary(context: Context, combined: tuple[Overlap, ...]) -> DeviceSum
     )
 
 
-def class_sets(context: Context) -> dict[DeviceClass, intervals.Intervals]:
-    """Time of each class of work on the headline device."""
-    device = context.device
-    mine = device.device == context.devices[0]
-    out = {}
-    for klass in DeviceClass:
-        member = mine & (device.klass == klass)
-        out[klass] = intervals.merge(device.start[member], device.end[member])
-    return out
-
-
 def _sm_efficiency(time: NDArray[np.int64], blocks: NDArray[np.float64], window: int) -> Measure:
     """Σ dur · min(blocks per SM, 1) / window, over the kernels that say how many blocks they have."""
     known = ~np.isnan(blocks)
@@ -97,7 +86,7 @@ def overlaps(context: Context) -> tuple[Overlap, ...]:
     The eight times are disjoint and sum to the windows.
     """
     start, end = context.steps.start, context.steps.end
-    sets = class_sets(context)
+    sets = context.class_sets(context.devices[0])
     inside: dict[_Member, int] = {}
     for member in product((False, True), (False, True), (False, True)):
         chosen = [sets[klass] for klass in DeviceClass if member[klass]]

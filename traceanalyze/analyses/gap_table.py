@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,15 +56,12 @@ def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) 
     hit = overlaps(Intervals(pieces.start, pieces.end), Intervals(start, end))
     matrix = np.zeros((len(start), len(Cause)), np.int64)
     np.add.at(matrix, (hit.second, pieces.cause[hit.first]), hit.end - hit.start)
-    return [
-        tuple(sorted(((cause, time) for cause, time in zip(Cause, row, strict=True) if time), key=_most_first))
-        for row in matrix.tolist()
-    ]
-
-
-def _most_first(told: tuple[Cause, int]) -> tuple[int, Cause]:
-    cause, time = told
-    return -time, cause
+    gap, cause = np.nonzero(matrix)
+    time = matrix[gap, cause]
+    order = np.lexsort((cause, -time, gap))
+    told = list(zip(map(list(Cause).__getitem__, cause[order].tolist()), time[order].tolist(), strict=True))
+    ends = np.cumsum(np.bincount(gap, minlength=len(start))).tolist()
+    return [tuple(told[first:last]) for first, last in pairwise([0, *ends])]
 
 
 def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | None], list[str | None]]:

@@ -23,11 +23,16 @@ HOST_COMPUTES = "computes_on_host"
 """Key of the check that says so."""
 _DEVICE_BACKEND = re.compile(r"[nrh]ccl|xccl|mccl|cncl", re.IGNORECASE)
 _DEVICE_NAME = re.compile(
-    r"cuda|cudnn|cublas|miopen|rocm|(?<![a-z])hip[A-Z]|acl(rt|nn)|triton|(?<![a-z])(npu|xpu|mps|musa|[nrh]ccl)(?![a-z])"
+    r"cuda|(?<!_use_)(cudnn(?!_is_acceptable)|miopen)|cublas|rocm|(?<![a-z])hip[A-Z]|acl(rt|nn)|triton"
+    r"|(?<![a-z])(npu|xpu|mps|musa|[nrh]ccl)(?![a-z])"
     r"|[DH]to[DH]|pin_memory|record_stream|aten::(native_dropout|_thnn_fused|_(flash|efficient)_attention"
     r"|_scaled_dot_product_(flash|efficient|cudnn)_attention(?!_for_cpu))"
 )
-"""Operators of device libraries, of copies to and from a device, and those that torch runs on devices only."""
+"""Operators of device libraries, of copies to and from a device, and those that torch runs on devices only.
+
+Not those that only ask for a library (`aten::cudnn_is_acceptable`, `aten::_use_cudnn_ctc_loss`): recurrent layers and
+losses call them on the host, too.
+"""
 _DEVICE_ARGUMENT = re.compile(r"\b(cuda|npu|xpu|mps|hpu|musa)(:\d+)?\b")
 _BACKWARD = "autograd::engine::evaluate_function"
 _CPU = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,14 +18,26 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.device_events import DeviceEvents
 
 
-def partition(events: DeviceEvents, device: int, start: NDArray[np.int64], end: NDArray[np.int64]) -> Partition:
-    """Split each window `[start[i], end[i])` by what one device does, over all its streams."""
-    mine = events.device == device
-    sets = {}
+ClassSets = Mapping[DeviceClass, intervals.Intervals]
+"""When a device does work of each class, on any stream."""
+
+
+def class_sets(events: DeviceEvents, device: int) -> ClassSets:
+    """The sets of one device; `Context.class_sets` keeps them."""
+    out = {}
+    for klass in DeviceClass:
+        member = (events.device == device) & (events.klass == klass)
+        out[klass] = intervals.merge(events.start[member], events.end[member])
+    return out
+
+
+def partition(
+    events: DeviceEvents, device: int, sets: ClassSets, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> Partition:
+    """Split each window `[start[i], end[i])` by what one device does, over all its streams; `sets` are its own."""
     durations = {}
     for klass in DeviceClass:
-        member = mine & (events.klass == klass)
-        sets[klass] = intervals.merge(events.start[member], events.end[member])
+        member = (events.device == device) & (events.klass == klass)
         durations[klass] = _clipped_sum(events.start[member], events.end[member], start, end)
     compute = sets[DeviceClass.COMPUTE]
     busy_kernels = intervals.union(compute, sets[DeviceClass.COMM])
@@ -84,7 +97,7 @@ def _busy(events: DeviceEvents, device: int, start: NDArray[np.int64], end: NDAr
     return int(intervals.coverage(intervals.merge(events.start[mine], events.end[mine]), start, end).sum())
 
 
-def device_span(events: DeviceEvents, device: int) -> DeviceSpan:
+def device_span(events: DeviceEvents, device: int, sets: ClassSets) -> DeviceSpan:
     """First to last event of one device, with its partition and event counts."""
     mine = events.device == device
     start, end = int(events.start[mine].min()), int(events.end[mine].max())
@@ -95,4 +108,4 @@ def device_span(events: DeviceEvents, device: int) -> DeviceSpan:
         int((mine & (events.kind == EventKind.MEMCPY)).sum()),
         int((mine & (events.kind == EventKind.MEMSET)).sum()),
     )
-    return DeviceSpan(device, start, end, partition(events, device, np.array([start]), np.array([end])), counts)
+    return DeviceSpan(device, start, end, partition(events, device, sets, np.array([start]), np.array([end])), counts)

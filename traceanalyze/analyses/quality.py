@@ -11,7 +11,7 @@ from traceanalyze.analyses.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.quality_ascend import ascend_checks
 from traceanalyze.analyses.quality_plugins import plugin_checks
 from traceanalyze.analyses.results import Check, Launches, NotMeasured
-from traceanalyze.intervals import merge
+from traceanalyze.intervals import contains, merge
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
@@ -200,8 +200,7 @@ def _launched_under_collectives(context: Context) -> NDArray[np.bool_]:
         start = trace.events.ts[here]
         ranges = merge(start, start + trace.events.dur[here])
         mine = linked[context.calls.track[context.link[linked]] == track]
-        at = np.searchsorted(ranges.start, context.launch_start[mine], "right") - 1
-        out[mine] = (at >= 0) & (context.launch_start[mine] < ranges.end[at])
+        out[mine] = contains(ranges, context.launch_start[mine])
     return out
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze import intervals
-from traceanalyze.analyses.device_summary import class_sets
 from traceanalyze.analyses.results_use import Chunks, Stretch, Utilisation
 from traceanalyze.model.vocabulary import DeviceClass
 
@@ -39,7 +38,7 @@ def _chunks(context: Context) -> Chunks:
     begin, end = edge[:, :-1].ravel(), edge[:, 1:].ravel()
     kept = np.flatnonzero(end > begin)
     begin, end = begin[kept], end[kept]
-    sets = class_sets(context)
+    sets = context.class_sets(context.devices[0])
     kernels = intervals.union(sets[DeviceClass.COMPUTE], sets[DeviceClass.COMM])
     compute = intervals.coverage(sets[DeviceClass.COMPUTE], begin, end)
     return Chunks(

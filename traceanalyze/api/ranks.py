@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from traceanalyze import plugins
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.api.excerpts import places_of
@@ -131,7 +132,8 @@ def judged_files(
         for source, one in zip(selection.sources, map_ranks(_of_job, jobs, workers), strict=True):
             if progress is not None:
                 progress(source.name, source.size or 0, source.size)
-            yield one
+            plugins.failed_elsewhere(one.faults)
+            yield one.found
 
     def kept() -> Iterator[Trace | InputError]:
         for one in elsewhere() if workers > 1 else here():
@@ -152,9 +154,16 @@ class _Job(NamedTuple):
     lenient: bool
 
 
-def _of_job(job: _Job) -> Judged | InputError:
+class _Done(NamedTuple):
+    found: Judged | InputError
+    faults: tuple[plugins.Fault, ...]
+    """Plug-ins that failed in the process that did it."""
+
+
+def _of_job(job: _Job) -> _Done:
     options, rules = job.choices.options(), job.choices.rules()
-    return _attempt(job.source, options, rules, None, job.allocators, lenient=job.lenient)
+    found = _attempt(job.source, options, rules, None, job.allocators, lenient=job.lenient)
+    return _Done(found, plugins.faults())
 
 
 def _attempt(

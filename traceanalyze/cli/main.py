@@ -59,6 +59,10 @@ def plain(arguments: list[str]) -> tuple[list[str], set[str]] | None:
 
 def main() -> None:
     """Run the command line and exit."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # Closed by whoever started this (`2>&-`): what is said there goes nowhere.
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115  open until the end
     # A run makes nearly no garbage in cycles; looking for it would take a tenth of a short one, and again at the end.
     gc.disable()
     atexit.register(gc.freeze)

@@ -34,7 +34,7 @@ Output = Annotated[
 ]
 
 Top = Annotated[int, typer.Option(metavar="N", min=1, help="Rows in ranked tables.")]
-Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en, zh.")]
+Lang = Annotated[str, typer.Option(metavar="LANG", help="Language of the report: en or zh.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only the verdict.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="All tables and notes.")]
 StepMarker = Annotated[

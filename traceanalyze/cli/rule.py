@@ -64,7 +64,9 @@ def _explained(each: Rule, words: Texts, style: Style) -> str:
     if each.options:
         lines += ["", said["rule_options"].format(slug=each.slug), *_options(each, words)]
     advice = dict.fromkeys(said[f"advice_{key}.{platform}"] for key in each.advice for platform in each.platforms)
-    return "\n".join([*lines, "", said["rule_advice"], *(style.wrap(text, indent="    ") for text in advice)])
+    if advice:
+        lines += ["", said["rule_advice"], *(style.wrap(text, indent="    ") for text in advice)]
+    return "\n".join(lines)
 
 
 def _facts(each: Rule, words: Texts) -> str:

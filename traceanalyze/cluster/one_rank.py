@@ -115,6 +115,8 @@ class RankSummary:
     """Kernels that take most time."""
     networked: frozenset[str] | None = None
     """Labels of the groups whose tasks went over a network; None where tasks are not recorded."""
+    host_computes: bool = False
+    """Whether its host alone computed: no device is missing in the recording."""
 
     def of_rank(self, rank: int | None) -> RankSummary:
         """The same as the rank that the run made of it."""

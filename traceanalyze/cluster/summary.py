@@ -70,6 +70,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         environment=environment(context),
         kernels=kernel_times(context),
         networked=networked_groups(context, events, groups, of),
+        host_computes=context.host_computes,
     )
 
 

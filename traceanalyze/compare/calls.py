@@ -120,6 +120,8 @@ class Calls:
 
     def streams(self, places: NDArray[np.int64], owner: NDArray[np.int64]) -> dict[Stream, NDArray[np.int64]]:
         """The calls of each stream, in order."""
+        if len(places) == 0:
+            return {}
         nested = self.context.op_nest
         begun = self.context.steps.host_start
         step = np.maximum(np.searchsorted(begun, nested.start[places], "right") - 1, 0)

@@ -104,7 +104,9 @@ def _side(context: Context, found: Places, options: CompareOptions, fused: Fused
     label[known] = 2 * ops.code[op[known]] + ops.backward[op[known]]
     rows = group(of, back, label)
     # Calls of an operator that launched work: several kernels of one call count once.
-    calls = group(rows.of, np.where(known, ops.unit[ops.whole[op]], -1 - np.arange(len(op))))
+    call = -1 - np.arange(len(op))
+    call[known] = ops.unit[ops.whole[op[known]]]
+    calls = group(rows.of, call)
     number = np.bincount(rows.of[calls.first], minlength=len(rows)).tolist()
     kernels = _kernels(context, rows.of, len(rows))
     frames = _frames(context, rows.of)

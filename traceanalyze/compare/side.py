@@ -126,7 +126,7 @@ def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_c
     return Side(
         context=context,
         info=info,
-        partition=partition(context.device, device, steps.start, steps.end),
+        partition=partition(context.device, device, context.class_sets(device), steps.start, steps.end),
         idle=idle_causes(context),
         host=host,
         exclusive=exclusive_time(context.device, device, windows),

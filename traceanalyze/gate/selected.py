@@ -71,8 +71,7 @@ def _operators(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | Not
         mine = track == thread
         merged = intervals.merge(start[mine], end[mine])
         here = np.flatnonzero(launch_track == thread)
-        at = np.searchsorted(merged.start, launch_time[here], "right") - 1
-        inside[here] = (at >= 0) & (launch_time[here] < merged.end[np.maximum(at, 0)])
+        inside[here] = intervals.contains(merged, launch_time[here])
         order = np.lexsort((-end[mine], start[mine]))
         first, last = start[mine][order], end[mine][order]
         reach = np.maximum.accumulate(last)

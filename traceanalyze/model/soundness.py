@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traceanalyze.model.trace import Trace
+from traceanalyze.model.trace import Origin, ReadReport, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +20,12 @@ _EARLIEST, _LATEST = -(1 << 61), 1 << 61
 _VALUES = frozenset({"int64", "float64", "int32"})
 
 
-def require_sound(trace: object) -> Trace:
+def require_sound(trace: object, dtypes: Mapping[str, str]) -> Trace:
     """The trace, if it is one.
+
+    Args:
+        trace: What a reader made.
+        dtypes: Type of the values of each field that is known by its name.
 
     Raises:
         TypeError: It is no `Trace`, or a column is of another type than `model/trace.py` says.
@@ -30,6 +34,7 @@ def require_sound(trace: object) -> Trace:
     if not isinstance(trace, Trace):
         raise TypeError(f"{type(trace).__name__} is no traceanalyze.model.trace.Trace")
     events, instants, flows = trace.events, trace.instants, trace.flows
+    _about(trace)
     _strings(trace.strings)
     tables = {
         "events": ({"ts": events.ts, "dur": events.dur}, {"name": events.name, "cat": events.cat}, events.track),
@@ -47,16 +52,30 @@ def require_sound(trace: object) -> Trace:
     _column("flows.phase", flows.phase, "uint8", len(flows.ts))
     _within("events.dur", events.dur, 0, _LATEST)
     _within("tracks", trace.tracks.reshape(-1), 0, len(trace.strings))
-    _fields("events", events.fields, len(events), len(trace.strings))
-    _fields("instants", instants.fields, len(instants.ts), len(trace.strings))
+    _fields("events", events.fields, len(events), len(trace.strings), dtypes)
+    _fields("instants", instants.fields, len(instants.ts), len(trace.strings), dtypes)
     if not len(events.ts) + len(instants.ts) + len(flows.ts):
         raise ValueError("it has no event")
     return trace
 
 
+def _about(trace: Trace) -> None:
+    if not isinstance(trace.origin, Origin) or not isinstance(trace.read, ReadReport):
+        raise TypeError("origin is no Origin, or read no ReadReport")
+    if not isinstance(trace.base_ns, int) or not _EARLIEST <= trace.base_ns < _LATEST:
+        raise ValueError(f"base_ns is no int of ns since 1970: {trace.base_ns!r}")
+    for name, number in (("rank", trace.origin.rank), ("world_size", trace.origin.world_size)):
+        if number is not None and (not isinstance(number, int) or number < 0):
+            raise ValueError(f"origin.{name} is no int from 0 on: {number!r}")
+    if not isinstance(trace.tracks, np.ndarray) or trace.tracks.dtype != np.int32 or trace.tracks.shape[1:] != (2,):
+        raise TypeError("tracks is no (n, 2) array of int32")
+
+
 def _strings(strings: Strings) -> None:
     offsets = strings.offsets
     _column("strings.blob", strings.blob, "uint8", len(strings.blob))
+    if not strings.blob.flags.c_contiguous:
+        raise ValueError("strings.blob does not lie in one piece")
     _column("strings.offsets", offsets, "int64", len(offsets))
     if len(offsets) < 2 or offsets[:2].any() or (np.diff(offsets) < 0).any() or offsets[-1] > len(strings.blob):
         raise ValueError("strings.offsets are no ends of texts, the first of them empty")
@@ -74,11 +93,12 @@ def _within(name: str, column: NDArray[Any], least: int, limit: int) -> None:
         raise ValueError(f"{name} has values outside {least:,} … {limit - 1:,}")
 
 
-def _fields(table: str, fields: Mapping[str, Sparse], rows: int, strings: int) -> None:
+def _fields(table: str, fields: Mapping[str, Sparse], rows: int, strings: int, dtypes: Mapping[str, str]) -> None:
     for name, column in fields.items():
         place = f"{table}.fields[{name}]"
-        if column.value.dtype.name not in _VALUES:
-            raise TypeError(f"{place} is no column of {', '.join(sorted(_VALUES))}")
+        allowed = {dtypes[name]} if name in dtypes else _VALUES
+        if column.value.dtype.name not in allowed:
+            raise TypeError(f"{place} is no column of {', '.join(sorted(allowed))}")
         _column(f"{place}.row", column.row, "uint32", len(column.value))
         _within(f"{place}.row", column.row, 0, rows)
         if not (column.row[1:] > column.row[:-1]).all():

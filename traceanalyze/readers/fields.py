@@ -68,3 +68,7 @@ INSTANT_FIELDS = (
     Field("reserved", Kind.INT, ("Total Reserved",)),
 )
 """Of instant events: the records of the caching allocator, named `[memory]`."""
+
+_DTYPE = {Kind.INT: "int64", Kind.REAL: "float64", Kind.TEXT: "int32"}
+DTYPES = {field.name: _DTYPE[field.kind] for field in (*EVENT_FIELDS, *ASCEND_FIELDS, *INSTANT_FIELDS)}
+"""Type of the values of each column that the scanner makes of them; texts are codes into the trace's strings."""

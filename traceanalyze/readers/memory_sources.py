@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
 from traceanalyze.readers.detect import Kind, sniff
-from traceanalyze.readers.search import is_archive, members_of_archive
+from traceanalyze.readers.search import is_archive, may_look_into, members_of_archive
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import read_head
 
@@ -70,8 +70,9 @@ def _below(folder: str) -> Iterator[Path]:
             continue
         seen.add((status.st_dev, status.st_ino))
         # The folder itself before a link to it, whatever they are called.
-        links = {name for name in folders if Path(place, name).is_symlink()}
-        folders[:] = [*sorted(set(folders) - links), *sorted(links)]
+        inside = {name for name in folders if may_look_into(Path(place, name))}
+        links = {name for name in inside if Path(place, name).is_symlink()}
+        folders[:] = [*sorted(inside - links), *sorted(links)]
         found.append((place, sorted(names)))
     return (Path(place, name) for place, names in sorted(found) for name in names)
 

@@ -38,7 +38,7 @@ class Reader:
     """The recording of one rank. `traceanalyze.readers.kineto.read_text` makes a `Trace` of Chrome events as JSON. An
     `InputError` tells the user, in one line, why a file cannot be read."""
     suffixes: tuple[str, ...] = ()
-    """Ends of names, in lower case, that are worth opening when a folder is searched; a named file always is."""
+    """Ends of names, in any case, that are worth opening when a folder is searched; a named file always is."""
 
 
 class _Named(NamedTuple):
@@ -50,7 +50,8 @@ class _Named(NamedTuple):
 def wants(source: Source) -> bool:
     """Whether a plug-in recognises a file that was found by searching, and that is no trace to the tool itself."""
     name = Path(source.path).name.lower()
-    return any(name.endswith(one.reader.suffixes) for one in _readers()) and _who(source) is not None
+    ends = (end.lower() for one in _readers() for end in one.reader.suffixes)
+    return any(map(name.endswith, ends)) and _who(source) is not None
 
 
 def read_by_plugin(source: Source, refused: InputError) -> Trace:
@@ -64,15 +65,18 @@ def read_by_plugin(source: Source, refused: InputError) -> Trace:
     if one is None:
         broken = (f"; the reader plug-in {each.name} failed: {each.error}" for each in plugins.faults(plugins.READERS))
         raise InputError("".join((str(refused), *broken))) from refused
-    # Imported here: folders are searched without it.
+    # Imported here: folders are searched without them.
     from traceanalyze.model.soundness import require_sound
+    from traceanalyze.readers.fields import DTYPES
 
     told = f"{source.name}: the reader plug-in {one.name} cannot read it: "
     try:
-        trace = require_sound(one.reader.read(Path(source.path)))
+        with plugins.told_aside():
+            made = one.reader.read(Path(source.path))
+        trace = require_sound(made, DTYPES)
     except InputError as error:
         raise InputError(told + str(error).removeprefix(f"{source.name}: ")) from error
-    except Exception as error:  # whatever the code of others raises is told in one line
+    except plugins.FAILURES as error:
         raise InputError(told + plugins.one_line(error)) from error
     origin = replace(trace.origin, path=source.name, size_bytes=source.size or 0, plugin=one.name)
     notes = (f"read by the plug-in {one.name}", *trace.read.notes)
@@ -86,9 +90,11 @@ def _who(source: Source) -> _Named | None:
         return None
     for one in found:
         try:
-            if one.reader.recognises(Path(source.path)):
+            with plugins.told_aside():
+                mine = one.reader.recognises(Path(source.path))
+            if mine:
                 return one
-        except Exception as error:  # whatever the code of others raises must not stop this tool
+        except plugins.FAILURES as error:
             plugins.failed(plugins.READERS, one.name, error)
     return None
 
@@ -110,6 +116,8 @@ def _readers() -> tuple[_Named, ...]:
 def _named(name: str, reader: object) -> _Named:
     if not isinstance(reader, Reader):
         raise TypeError(f"{type(reader).__name__} is no traceanalyze.readers.plugin.Reader")
-    if isinstance(reader.suffixes, str):
-        raise TypeError("suffixes is a tuple of texts, not one text")
+    if not isinstance(reader.suffixes, tuple) or not all(isinstance(each, str) for each in reader.suffixes):
+        raise TypeError("suffixes is no tuple of texts")
+    if not (callable(reader.recognises) and callable(reader.read)):
+        raise TypeError("recognises and read are no functions")
     return _Named(name, reader)

@@ -31,7 +31,8 @@ def read_run_list(path: Path) -> RunList | None:
         InputError: It cannot be read; says why, without its name.
     """
     try:
-        if path.stat().st_size > _MOST:
+        # A pipe that is called so would be waited for.
+        if not path.is_file() or path.stat().st_size > _MOST:
             return None
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -77,6 +77,9 @@ def survey(paths: Sequence[str]) -> Selection:
 
 
 def _selected(paths: Sequence[str], *, required: bool) -> Selection:
+    if "" in paths:
+        # `Path("")` would be the current folder.
+        raise InputError("a path is empty; was it a variable that is not set?")
     found: dict[tuple[str, str], Source] = {}
     passed: list[Passed] = []
     for path in paths:

@@ -14,7 +14,16 @@ from traceanalyze.rules.registry import chosen, every_rule
 
 NO_COLLECTIVES = "no_collective_metadata"
 """Where there is no communication at all, there is nothing to miss."""
-_OF_DEVICES = frozenset({"no_device_events", "no_api", "no_snapshot", "no_launch_configuration"})
+_OF_DEVICES = frozenset(
+    {
+        "no_device_events",
+        "no_api",
+        "no_snapshot",
+        "no_launch_configuration",
+        "no_kernel_shapes",
+        "no_collective_tasks",
+    }
+)
 """What a program without a device cannot have recorded."""
 
 if TYPE_CHECKING:
@@ -88,9 +97,12 @@ def _said(facts: Facts, rule: Rule, options: Options) -> Iterator[Finding | NotA
     reason = facts.missing(rule.host if rule.host is not None and facts.host_computes else rule.needs)
     if reason == NO_COLLECTIVES and not facts.communicates:
         return
-    if reason in _OF_DEVICES and facts.host_computes:
-        reason = "no_device_used"
     if reason is not None:
-        yield NotApplicable(reason)
+        yield NotApplicable(why(reason, host_computes=facts.host_computes))
     else:
         yield from rule(facts, options)
+
+
+def why(reason: str, *, host_computes: bool) -> str:
+    """The reason why a rule cannot be judged; where the host alone computed, nothing of a device is missing."""
+    return "no_device_used" if host_computes and reason in _OF_DEVICES else reason

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
-from traceanalyze.rules.evaluate import Outcome
+from traceanalyze.rules.evaluate import Outcome, why
 from traceanalyze.rules.finding import Finding, NotApplicable, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, confidence_of
 from traceanalyze.rules.registry import every_rule
@@ -56,6 +56,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
     (by the order of its rule) has only what the other leaves, and is not told where that is less than half.
     """
     step = RunStep(round(float(cluster.step_time.mean()))) if cluster.steps else RunStep(0)
+    alone = all(rank.host_computes for rank in cluster.ranks)
     found: list[Finding] = []
     unjudged: list[NotApplicable] = []
     for rule, options in wanted.rules:
@@ -63,7 +64,8 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
             continue
         for each in rule.find(cluster, options):
             if isinstance(each, NotApplicable):
-                unjudged.append(replace(each, rule=rule.id, slug=rule.slug))
+                reason = why(each.reason, host_computes=alone)
+                unjudged.append(replace(each, rule=rule.id, slug=rule.slug, reason=reason))
                 continue
             found.append(
                 replace(

@@ -10,7 +10,7 @@ import numpy as np
 
 from traceanalyze import plugins
 from traceanalyze.locales import texts
-from traceanalyze.rules.finding import Evidence, Finding, NotApplicable, Scope
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,6 +18,20 @@ if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options, Rule
 
     Find = Callable[[Any, Options], Iterator[Finding | NotApplicable]]
+
+_TYPES = {
+    "saving": int | np.integer | None,
+    "bound": int | np.integer | None,
+    "count": int | np.integer,
+    "draws": str,
+    "text": str,
+    "advice": tuple,
+    "evidence": tuple,
+    "scope": Scope,
+    "severity": Severity | None,
+    "confidence": Confidence | None,
+}
+"""Of what `rules/finding.py` says."""
 
 
 def harmless(plugin: str, rule: Rule) -> Rule:
@@ -34,8 +48,9 @@ def _guarded(plugin: str, code: str, find: Find) -> Find:
     @wraps(find)
     def run(facts: Any, options: Options) -> Iterator[Finding | NotApplicable]:
         try:
-            found = [_sound(each) for each in find(facts, options)]
-        except Exception as error:  # whatever the code of others raises must not stop this tool
+            with plugins.told_aside():
+                found = [_sound(each) for each in find(facts, options)]
+        except plugins.FAILURES as error:
             plugins.failed(plugins.RULES, plugin, error, about=code)
             found = [NotApplicable("plugin_failed")]
         yield from found
@@ -56,19 +71,22 @@ def _sound(each: object) -> Finding | NotApplicable:
         return each
     if not isinstance(each, Finding):
         raise TypeError(f"{type(each).__name__} is neither a Finding nor NotApplicable")
+    for name, known in _TYPES.items():
+        value = getattr(each, name)
+        if not isinstance(value, known):
+            raise TypeError(f"{name} may not be {type(value).__name__}")
     if not each.text:
         raise ValueError("a Finding of a plug-in has a text")
     _known_advice(each.advice)
-    for name, value in (("saving", each.saving), ("bound", each.bound), ("count", each.count)):
-        if not isinstance(value, int | np.integer | None):
-            raise TypeError(f"{name} is no whole number but {type(value).__name__}")
     spans = each.intervals
     if spans is not None and not (
         isinstance(spans, np.ndarray) and spans.dtype == np.int64 and spans.shape[1:] == (2,)
     ):
         raise TypeError("intervals are no (n, 2) array of int64")
-    if not isinstance(each.scope, Scope) or not all(isinstance(one, Evidence) for one in each.evidence):
-        raise TypeError("scope is no Scope, or evidence holds something else than Evidence")
+    scope = each.scope
+    parts = ((each.evidence, Evidence), (scope.ops, str), (scope.steps, str), (scope.ranks, int))
+    if not all(isinstance(whole, tuple) and all(isinstance(one, part) for one in whole) for whole, part in parts):
+        raise TypeError("evidence or scope is not of the types that rules/finding.py says")
     return each
 
 

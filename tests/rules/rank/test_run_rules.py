@@ -87,7 +87,15 @@ class TestReaderRank:
         assert values(one) == {"ranks": 2, "least": MS, "most": 2 * MS}
 
     def test_without_host_operators_it_cannot_be_judged(self):
-        assert reasons(run([(0, MS)], [(0, MS)]), "DAT106") == ["no_host_ops"]
+        assert reasons(run([(0, MS)], [(0, MS)], compute=(MS, MS)), "DAT106") == ["no_host_ops"]
+
+    def test_without_a_device_nothing_waits_for_the_reader(self):
+        """Of ranks that compute on the host no device is missing, unlike of those whose device was not recorded."""
+        ranks = run([(0, MS)], [(0, MS)])
+        alone = [replace(one, host_computes=True) for one in ranks]
+        assert reasons(ranks, "DAT106") == ["no_device_events"]
+        assert reasons(alone, "DAT106") == reasons(alone, "KRN118") == ["no_device_used"]
+        assert reasons([alone[0], ranks[1]], "DAT106") == ["no_device_events"]
 
 
 def clocked(*medians, what="[[64, 64]]", others=()):

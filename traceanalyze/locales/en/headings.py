@@ -46,7 +46,7 @@ TABLES = {
     "operators": "Operators by {by} (sum over the analysed steps)",
     "operator_shapes": "Operators by shapes (sum over the analysed steps)",
     "op_kernels": "Kernels by operator",
-    "operator_steps": "Operators step by step (those with most device time)",
+    "operator_steps": "Operators step by step (those with most {by})",
     "annotations": "Annotations on the host (sum over the analysed steps)",
     "phases": "Phases of the step (mean of {steps} complete steps)",
     "phases_one": "Phases of the step",
@@ -56,7 +56,7 @@ TABLES = {
     "inference_phases": "Prefill and decode (sum over the analysed steps)",
     "steady_state": "Steady state: the longest run of like iterations",
     "gc_pauses": "Garbage collection: recorded or suspected pauses",
-    "call_paths": "Call paths by device time (sum over the analysed steps)",
+    "call_paths": "Call paths by {by} (sum over the analysed steps)",
 }
 
 COLUMNS = {

@@ -46,7 +46,7 @@ TABLES = {
     "operators": "算子（{by}从高到低，所分析步之和）",
     "operator_shapes": "按 Shape 区分的算子（所分析步之和）",
     "op_kernels": "各算子的 Kernel",
-    "operator_steps": "逐步算子耗时（设备耗时最多的算子）",
+    "operator_steps": "逐步算子耗时（{by}最多的算子）",
     "annotations": "Host 侧标注（所分析步之和）",
     "phases": "单步的各阶段（{steps} 个完整步的均值）",
     "phases_one": "单步的各阶段",
@@ -56,7 +56,7 @@ TABLES = {
     "inference_phases": "Prefill 与 Decode（所分析步之和）",
     "steady_state": "稳态：最长的一段同类迭代",
     "gc_pauses": "垃圾回收：记录到的或疑似的停顿",
-    "call_paths": "按设备耗时排序的调用路径（所分析步之和）",
+    "call_paths": "调用路径（{by}从高到低，所分析步之和）",
 }
 
 COLUMNS = {

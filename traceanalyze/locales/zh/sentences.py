@@ -25,8 +25,8 @@ MESSAGES = {
         "{part1}占 {share1}，{part2}占 {share2}，{part3}占 {share3}。"
     ),
     "cut_short": "文件不完整：截断之后的内容这里都没有。",
-    "host_computes": "没有使用设备。Host 侧共 {time}，其中最多的是{part}（{share}）。",
-    "host_only": "没有采集设备数据。Host 侧共 {time}，其中最多的是{part}（{share}）。",
+    "host_computes": "没有使用设备。Host 侧共 {time}，其中最多的一项：{part}（{share}）。",
+    "host_only": "没有采集设备数据。Host 侧共 {time}，其中最多的一项：{part}（{share}）。",
     "nothing_to_analyse": "没有可分析的内容：trace 中没有带时长的事件。",
     "slow_step": "第 {step} 步耗时 {time}，是中位数（{median}）的 {factor} 倍。",
     "slow_steps": "{steps} 步中有 {slow} 步超过中位数（{median}）的 1.3 倍；最慢的是第 {step} 步，耗时 {time}。",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.build.host_columns import columns_of, ranked_by
 from traceanalyze.report.model import Column, Kind, Table
 
 if TYPE_CHECKING:
@@ -24,8 +25,9 @@ _PATHS = (
 
 def call_paths_table(paths: tuple[CallPath, ...] | NotMeasured, *, device: bool) -> Table:
     """Call paths; the device times of their own sum to all device time."""
+    columns, by = columns_of(_PATHS, device=device), ranked_by(device=device)
     if isinstance(paths, NotMeasured):
-        return Table("call_paths", _PATHS, paths, detail=True)
+        return Table("call_paths", columns, paths, detail=True, title_values=by)
     whole = sum(row.device_self for row in paths)
     missing = NotMeasured("no_device_events")
     rows = tuple(
@@ -41,4 +43,4 @@ def call_paths_table(paths: tuple[CallPath, ...] | NotMeasured, *, device: bool)
         )
         for row in paths
     )
-    return Table("call_paths", _PATHS, rows, ranked=True, detail=True)
+    return Table("call_paths", columns, rows, ranked=True, detail=True, title_values=by)

@@ -91,8 +91,9 @@ def op_kernels_table(pairs: tuple[OpKernel, ...] | NotMeasured) -> Table:
 
 def operator_steps_table(operators: tuple[OperatorSteps, ...] | NotMeasured, steps: Steps, *, device: bool) -> Table:
     """The operators that matter most in every step."""
+    columns, by = columns_of(_OPERATOR_STEPS, device=device), ranked_by(device=device)
     if isinstance(operators, NotMeasured):
-        return Table("operator_steps", _OPERATOR_STEPS, operators, detail=True)
+        return Table("operator_steps", columns, operators, detail=True, title_values=by)
     missing = NotMeasured("no_device_events")
     labels = step_labels(steps.name)
     rows = tuple(
@@ -102,4 +103,4 @@ def operator_steps_table(operators: tuple[OperatorSteps, ...] | NotMeasured, ste
             labels, row.calls.tolist(), row.host_self.tolist(), row.device_self.tolist(), strict=True
         )
     )
-    return Table("operator_steps", _OPERATOR_STEPS, rows, detail=True)
+    return Table("operator_steps", columns, rows, detail=True, title_values=by)

@@ -72,9 +72,9 @@ def chains(facts: Facts) -> Chains:
     work, context = facts.once(computing), facts.context
     call = context.link[work.event]
     linked = call >= 0
-    asked = np.where(linked, context.asked[work.event], -1)
-    track = np.where(linked, context.calls.track[np.maximum(asked, 0)], np.iinfo(np.int32).max)
-    launched = np.where(linked, context.calls.start[np.maximum(asked, 0)], work.start)
+    asked = context.asked[work.event[linked]]
+    track, launched = np.full(len(work), np.iinfo(np.int32).max, np.int32), work.start.copy()
+    track[linked], launched[linked] = context.calls.track[asked], context.calls.start[asked]
     order = np.lexsort((work.start, launched, track))
     letter = context.trace.strings.lookup(_label(facts), letter_of).astype(np.uint8)[order]
     op, track = work.op[order], track[order]

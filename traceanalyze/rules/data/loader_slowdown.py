@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.loader import LOADER, waited
+from traceanalyze.rules.common.loader import batches, waited
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.rule import rule
 
@@ -45,7 +44,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         torch.utils.data.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
+    rows = facts.once(batches)
     if len(rows) < 9 or facts.share(facts.length(waited(facts))) < options.number("share"):
         return
     time, third = facts.context.trace.events.dur[rows], len(rows) // 3

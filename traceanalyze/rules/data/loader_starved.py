@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.loader import LOADER, single_process, waited
+from traceanalyze.rules.common.loader import batches, single_process, waited
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.rule import rule
 
@@ -47,7 +46,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         PyTorch Performance Tuning Guide; msprof-analyze advisor.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
+    rows = facts.once(batches)
     if len(rows) < 4 or single_process(facts, rows):
         return
     if facts.share(facts.length(waited(facts))) < options.number("share"):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.intervals import merge
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.loader import LOADER, READY_NS, single_process, waited
+from traceanalyze.rules.common.loader import READY_NS, batches, single_process, waited
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
@@ -65,7 +64,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     if not facts.marked and len(spans) < 3:
         return  # One start of an epoch says nothing about steps.
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
+    rows = facts.once(batches)
     alone = single_process(facts, rows)
     found = Finding(
         intervals=spans,

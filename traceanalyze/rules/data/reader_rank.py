@@ -58,7 +58,7 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
     """
     loading = ranks.part("data_loading")
     if loading is None or not loading.size:
-        yield NotApplicable("no_host_ops")
+        yield NotApplicable("no_device_events" if ranks.part("compute") is None else "no_host_ops")
         return
     time = ranks.step_time.sum(axis=1)
     share = loading.sum(axis=1) / np.maximum(time, 1)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.intervals import merge
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.loader import LOADER, single_process
+from traceanalyze.rules.common.loader import batches, single_process
 from traceanalyze.rules.common.without import Without, without
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
 from traceanalyze.rules.rule import rule
@@ -47,7 +46,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         torch.utils.data.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
+    rows = facts.once(batches)
     if len(rows) < 6 or single_process(facts, rows):
         return
     spans = facts.spans(rows)

@@ -76,12 +76,13 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     if len(ops.row) < options.number("operators") * facts.window.count:
         return
     calls, _ = calls_and_work(facts, ops, intervals.subtract(facts.windows, other))
-    unrecorded = facts.step_time - facts.mean(len(ops.row) * RECORDING_NS)
-    if calls >= options.number("calls") * unrecorded:
+    # Of operators that took less than recording them adds, nothing is left that could be told.
+    unrecorded = max(0, facts.step_time - facts.mean(len(ops.row) * RECORDING_NS))
+    if calls and calls >= options.number("calls") * unrecorded:
         yield Finding(
             bound=calls,
             sentence="host",
-            evidence=(Evidence("time", calls, "DURATION"), Evidence("share", facts.share(calls), "SHARE")),
+            evidence=(Evidence("time", calls, "DURATION"), Evidence("share", calls / max(unrecorded, calls), "SHARE")),
             advice=("larger_batch", "compile_host"),
             count=facts.window.count,
             severity=Severity.INFO,

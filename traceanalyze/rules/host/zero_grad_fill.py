@@ -13,7 +13,8 @@ from traceanalyze.rules.common.ops import inside_ranges
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
 from traceanalyze.rules.rule import rule
 
-_FILL = re.compile(r"^aten::(_foreach_)?zero_$")
+_FILL, _LIST = re.compile(r"^aten::zero_$"), re.compile(r"^aten::_foreach_zero_$")
+"""Of one tensor, and of a list, which on the host calls the other for each of them."""
 _ZERO_GRAD = r"^Optimizer\.zero_grad#|optim.*: zero_grad|module\.py.*: zero_grad"
 
 if TYPE_CHECKING:
@@ -79,15 +80,18 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
 def _on_host(facts: Facts) -> Iterator[Finding]:
     """The same of operators on the host."""
     ops = facts.once(host_ops)
-    fills = matching(facts, ops, _FILL) & ops.inside(ranges(facts, re.compile(_ZERO_GRAD)))
-    if fills.sum() < facts.window.count:
+    inside = ops.inside(ranges(facts, re.compile(_ZERO_GRAD)))
+    fills = inside & matching(facts, ops, _FILL)
+    count = int(fills.sum())
+    if count < facts.window.count:
         return
-    time = facts.length(ops.spans(fills))
+    spans = ops.spans(fills | (inside & matching(facts, ops, _LIST)))
+    time = facts.length(spans)
     yield Finding(
         saving=time,
         bound=time,
         draws="host.ops",
-        intervals=ops.spans(fills),
-        evidence=(Evidence("count", int(fills.sum()), "COUNT"), Evidence("time", time, "DURATION")),
-        count=int(fills.sum()),
+        intervals=spans,
+        evidence=(Evidence("count", count, "COUNT"), Evidence("time", time, "DURATION")),
+        count=count,
     )

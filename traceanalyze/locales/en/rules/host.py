@@ -63,7 +63,8 @@ SENTENCES = {
     "HST109": "{each} copies {per} go between host and device, half of them below {bytes}; they cost {time} {per}.",
     "HST110": "The device is busy {busy} of the step.",
     "HST110_host": (
-        "Operators outside of the optimizer do so little each that calling them takes {time} {per} ({share} of it)."
+        "Operators outside of the optimizer do so little each that calling them takes {time} {per} ({share} of it, "
+        "without what recording adds)."
     ),
     "HST111": "The optimizer runs {kernels} kernels one by one, {time} {per}.",
     "HST111_foreach": "The optimizer runs in {kernels} kernels over lists of tensors, {time} {per}.",
@@ -99,7 +100,7 @@ ADVICE = {
     "create_on_device": "Create tensors on the device (device=…) instead of copying them there.",
     "fused_optimizer.cuda": "Give the optimizer fused=True; where it has none, foreach=True.",
     "fused_optimizer.ascend": "Use the fused optimizers of torch_npu.optim (NpuFusedAdamW, NpuFusedSGD, …).",
-    "fused_optimizer_host": "Give the optimizer fused=True; foreach=True is hardly faster on a CPU.",
+    "fused_optimizer_host": "Give the optimizer fused=True (CPU: torch 2.4 or newer); foreach=True is hardly faster.",
     "set_to_none": "optimizer.zero_grad(set_to_none=True).",
 }
 

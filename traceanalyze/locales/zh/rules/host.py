@@ -41,7 +41,7 @@ SENTENCES = {
     "HST108": "半数 Launch 调用不超过 {median}，但有十分之一达到 {slow} 以上。",
     "HST109": "{per}有 {each} 次 Host 与设备之间的拷贝，半数小于 {bytes}；{per}代价 {time}。",
     "HST110": "设备只有单步的 {busy} 在忙碌。",
-    "HST110_host": "优化器以外的算子每个只做很少的工作，仅调用它们{per}就要 {time}（占单步 {share}）。",
+    "HST110_host": "优化器以外的算子每个只做很少的工作，仅调用它们{per}就要 {time}（扣除采集开销后占单步 {share}）。",
     "HST111": "优化器{per}逐个执行 {kernels} 个 Kernel，共 {time}。",
     "HST111_foreach": "优化器{per}以张量列表方式执行 {kernels} 个 Kernel，共 {time}。",
     "HST111_host": "优化器{per}逐个执行 {operators} 个算子，共 {time}。",
@@ -73,7 +73,7 @@ ADVICE = {
     "create_on_device": "直接在设备上创建张量（device=…），不要先建在 Host 再拷贝。",
     "fused_optimizer.cuda": "优化器设置 fused=True；不支持时设置 foreach=True。",
     "fused_optimizer.ascend": "使用 torch_npu.optim 的融合优化器（NpuFusedAdamW、NpuFusedSGD 等）。",
-    "fused_optimizer_host": "给优化器加上 fused=True；在 CPU 上 foreach=True 几乎不会更快。",
+    "fused_optimizer_host": "给优化器加上 fused=True（CPU 需 torch 2.4 及以上）；foreach=True 几乎不会更快。",
     "set_to_none": "使用 optimizer.zero_grad(set_to_none=True)。",
 }
 
