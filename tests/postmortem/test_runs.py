@@ -172,7 +172,7 @@ def test_every_file_is_accounted_for(whole):
     kept = {name: fates.pop(name) for name in list(fates) if "rank0" in name}
     assert sorted(fate for _, fate, _ in kept.values()) == ["fate_repeated", "fate_used"]
     (note,) = (Formatter(texts()).message(each) for each in report.notes if each.key == "files_lost")
-    assert note == "2 files could not be used, 0 only in part: see the table of files (console: -v)."
+    assert note == "2 files could not be used: see the table of files (console: -v)."
     assert fates == {
         "rank1.json": ("file_trace", "fate_used", 1),
         "rank1_snapshot.pickle.gz": ("file_snapshot", "fate_used", 1),

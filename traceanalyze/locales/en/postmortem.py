@@ -209,7 +209,8 @@ MESSAGES = {
     "action_for_gain": "{number}. {finding}: {gain} {per}.",
     "not_judged_show": "{count} rule(s): {reason}. To see it: {option}",
     "not_judged": "{count} rule(s): {reason}.",
-    "files_lost": "{lost} file(s) could not be used, {cut} only in part: see the table of files (console: -v).",
+    "files_lost": "{count} file(s) could not be used: see the table of files (console: -v).",
+    "files_cut": "{count} file(s) could be used only in part: see the table of files (console: -v).",
     "recording_note": "{name}: {text}",
     "job_together": (
         "{count} recordings are taken as one job, in the order of time: device, number of ranks and work are alike."

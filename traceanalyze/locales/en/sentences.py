@@ -69,6 +69,7 @@ MESSAGES = {
     "legend": "n/m: not measured ({reasons})",
     "slowest_of": "{title}: the {count} slowest of {all}; -v shows all",
     "list_mark": ", ",
+    "or_mark": " or ",
     "group_mark": "; ",
     "said_of": "{title}: {text}",
     "yes": "yes",

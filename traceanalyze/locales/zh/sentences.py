@@ -62,6 +62,7 @@ MESSAGES = {
     "legend": "n/m：未测得（{reasons}）",
     "slowest_of": "{title}：{all} 步中最慢的 {count} 步；用 -v 显示全部",
     "list_mark": "、",
+    "or_mark": " 或 ",
     "group_mark": "；",
     "said_of": "{title}：{text}",
     "yes": "是",

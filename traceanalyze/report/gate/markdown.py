@@ -43,7 +43,7 @@ def _blocks(result: GateResult, texts: Texts) -> Iterator[str]:
     yield f"### {_SIGNS[result.overall]} traceanalyze gate: {_plain(words.headline(result, texts))}\n\n"
     for side in (result.baseline, result.candidate):
         if side.runs:
-            yield f"- **{_plain(side.label)}**: {_plain(words.side(side, texts))}\n"
+            yield f"- **{_plain(words.label(side, texts))}**: {_plain(words.side(side, texts))}\n"
     heads = [say[f"gate_column_{name}"] for name in words.COLUMNS]
     judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
     yield "\n" + _head(heads, text_columns={0, 6})

@@ -175,6 +175,12 @@ def reason(each: MetricResult, texts: Texts) -> str:
     return texts.messages[f"gate_reason_{each.reason}"].format(limit=value(each, limit), why=why)
 
 
+def label(summary: SideSummary, texts: Texts) -> str:
+    """What a side is called: as the user calls it, else a word of the language."""
+    known = summary.label in {"baseline", "candidate"}
+    return texts.messages[f"gate_column_{summary.label}"] if known else summary.label
+
+
 def side(summary: SideSummary, texts: Texts) -> str:
     """What a side consists of, in one line."""
     say = texts.messages
@@ -191,7 +197,8 @@ def side(summary: SideSummary, texts: Texts) -> str:
 
 def difference(each: Difference, texts: Texts) -> str:
     """A key of the environment and its values on both sides."""
-    values = [" or ".join(shown(one) for one in values) for values in (each.baseline, each.candidate)]
+    mark = texts.messages["or_mark"]
+    values = [mark.join(shown(one) for one in values) for values in (each.baseline, each.candidate)]
     return texts.messages["gate_difference"].format(key=each.key, baseline=values[0], candidate=values[1])
 
 

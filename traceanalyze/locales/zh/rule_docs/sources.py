@@ -127,7 +127,7 @@ SOURCES = {
         "自定：占单步的比例，达到此值即认为队列线程已饱和"
     ),
     "own: of the step, in exposed all-gathers": "自定：未掩盖的 all-gather 占单步的比例",
-    "own: of the step, in exposed collectives of these groups": "自定：这些通信组未掩盖的集合通信占单步的比例",
+    "own: of the step, in exposed collectives of these groups": "自定：这些通信域未掩盖的集合通信占单步的比例",
     "own: a step; fewer are no training": "自定：每步的数目；更少就不是训练",
     "own: of the step without what recording adds, where the host computes": (
         "自定：占单步扣除采集开销后的比例，由 Host 计算时"
@@ -147,7 +147,7 @@ SOURCES = {
         "own: part of the products that goes: their matrix of scores is limited by memory, a fused kernel by "
         "arithmetic; FlashAttention-2 tells 5 to 9 times for the whole"
     ): ("自定：可消除的矩阵乘比例：其分数矩阵受限于访存，融合 Kernel 受限于计算；FlashAttention-2 称整体为 5 至 9 倍"),
-    "own: ranks of larger groups are on several machines": "自定：更大的通信组的 Rank 分布在多台机器上",
+    "own: ranks of larger groups are on several machines": "自定：更大的通信域的 Rank 分布在多台机器上",
     "own: reserved memory over the capacity, from which on frees are retries": (
         "自定：预留显存与显存容量之比，达到此值时释放即为重试"
     ),
@@ -186,7 +186,7 @@ SOURCES = {
     "rules specification, own: of the device's memory": "规则规格，自定：占设备显存的比例",
     "rules specification, own: of the exposed communication": "规则规格，自定：占未掩盖通信的比例",
     "rules specification, own: of the nominal bandwidth, and of other groups": (
-        "规则规格，自定：达到标称带宽以及其他通信组带宽的比例"
+        "规则规格，自定：达到标称带宽以及其他通信域带宽的比例"
     ),
     "rules specification, own: of the peak": "规则规格，自定：占峰值的比例",
     "rules specification, own: of the roofline": "规则规格，自定：达到 Roofline 的比例",

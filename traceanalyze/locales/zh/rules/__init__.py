@@ -83,7 +83,7 @@ REASONS = {
     "no_first_step": "需要从程序第一步开始的采集数据",
     "no_kernel_shapes": "并非所有 Rank 都有运行多次且带 Shape 或启动配置的 Kernel",
     "no_machines": "采集数据没有给出各 Rank 所在的机器",
-    "unknown_links": "这些链路的带宽未知，也没有其他通信组可比",
+    "unknown_links": "这些链路的带宽未知，也没有其他通信域可比",
     "unknown_capacity": "采集数据没有给出设备的显存容量",
 }
 

@@ -58,14 +58,14 @@ SENTENCES = {
     "COM113": "一个进程用 nn.DataParallel 驱动 {devices} 个设备。",
     "COM114": "gloo 集合通信（共 {count} 次）使设备{per}有 {idle} 没有任务。",
     "COM115": "与相邻 Stage 的收发{per}有 {exposed}（{share}）没有计算与之并行。",
-    "COM116": "通信组 {group}（{role}）跨节点；其集合通信{per}有 {exposed}（{share}）没有计算与之并行。",
+    "COM116": "通信域 {group}（{role}）跨节点；其集合通信{per}有 {exposed}（{share}）没有计算与之并行。",
     "COM117": "切分参数的 all-gather {per}未掩盖 {exposed}（占其耗时 {part}），而设备显存始终有 {left} 没有用到。",
     "COM117_replicated": (
         "DistributedDataParallel 在每个 Rank 上都保存完整的优化器状态，而设备显存（{capacity}）已用到 {used}。"
     ),
     "COM118": "同步批归一化共通信 {count} 次，每次 {usual}：{per}未掩盖 {exposed}。",
     "COM119": (
-        "通信组 {group} 的大消息（共 {count} 次）只达到 {bandwidth} GB/s，通常为 {expected} GB/s；"
+        "通信域 {group} 的大消息（共 {count} 次）只达到 {bandwidth} GB/s，通常为 {expected} GB/s；"
         "{per}未掩盖 {exposed}。"
     ),
 }
@@ -133,8 +133,8 @@ EVIDENCE = {
     "buffer": "缓冲区",
     "devices": "设备数",
     "usual": "耗时中位数",
-    "group": "通信组",
-    "role": "通信组种类",
+    "group": "通信域",
+    "role": "通信域种类",
     "expected": "应达到（GB/s）",
     "used": "显存占用",
 }

@@ -109,9 +109,10 @@ def _remark(name: str, note: str) -> Message:
 
 def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     remarks = [*job.told, *(_remark(name, note) for name, note in job.notes)]
-    lost, cut = (sum(one.fate == fate for one in job.files) for fate in ("left_out", "salvaged"))
-    if lost or cut:
-        remarks.append(Message("files_lost", (("lost", Kind.COUNT, lost), ("cut", Kind.COUNT, cut))))
+    for key, fate in (("files_lost", "left_out"), ("files_cut", "salvaged")):
+        count = sum(one.fate == fate for one in job.files)
+        if count:
+            remarks.append(Message(key, (("count", Kind.COUNT, count),)))
     if found.decider is not None:
         recording, rank = found.decider
         part = found.recordings[recording]
