@@ -138,10 +138,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", choices=sorted(CLIMBS), default="cpu")
+    parser.add_argument("--ladder", choices=["speed", "memory", "faults"], help="only this one")
     chosen = parser.parse_args()
     climb = CLIMBS[chosen.device]
     hardware = hardware_of(chosen.device)
     for ladder, rungs in climb.ladders.items():
+        if chosen.ladder not in {None, ladder}:
+            continue
         shared = ["--device", chosen.device, "--steps", str(climb.steps), *climb.sizes]
         commands = [command_of(ladder, rungs, rung) for rung in rungs]
         timed = [[alone([*shared, *each]) for each in commands] for _ in range(climb.rounds)]

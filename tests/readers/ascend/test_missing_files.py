@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from functools import cache
@@ -147,3 +148,14 @@ def test_reading_leaves_a_folder_that_cannot_be_written_as_it_is(tmp_path: Path,
         for folder in (home, home / OUTPUT):
             folder.chmod(0o755)
     assert state() == before
+
+
+def test_pipes_in_place_of_files_are_not_waited_for(tmp_path: Path) -> None:
+    """Run apart: a pipe that is opened waits without end."""
+    home = without(tmp_path, "text", *(name for name in TEXT))
+    for name in TEXT:
+        place = home if name.startswith("profiler_") else home / OUTPUT
+        os.mkfifo(place / name)
+    command = [sys.executable, "-m", "traceanalyze", str(home), "-v"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert "profiler_info_0.json cannot be read and was left out" in " ".join(done.stdout.split())

@@ -54,7 +54,8 @@ def _object_of(path: Path, notes: list[str]) -> dict[str, Any] | None:
         if size > MOST_BYTES:
             notes.append(f"{path.name} has {size:,} bytes, more than {MOST_BYTES:,}: not compared with the timeline")
             return None
-        found = lenient_json(path.read_bytes())
+        # A pipe of that name would be waited for without end; as an empty file it is no JSON.
+        found = lenient_json(path.read_bytes() if path.is_file() else b"")
     except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):

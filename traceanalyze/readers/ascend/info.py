@@ -138,7 +138,8 @@ def _object_of(path: Path | None, notes: list[str]) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        return _object(lenient_json(path.read_bytes()))
+        # A pipe of that name would be waited for without end; as an empty file it is no JSON.
+        return _object(lenient_json(path.read_bytes() if path.is_file() else b""))
     except (OSError, ValueError):
         notes.append(f"{path.name} cannot be read and was left out")
         return {}

@@ -34,9 +34,7 @@ def _lines(result: GateResult, texts: Texts, style: Style) -> Iterator[str]:
     sides = [side for side in (result.baseline, result.candidate) if side.runs]
     labels = [words.label(side, texts) for side in sides]
     width = max(map(display_width, labels))
-    yield from (
-        f"{padded(label, width)}  {words.side(side, texts)}" for label, side in zip(labels, sides, strict=True)
-    )
+    yield from (f"{padded(label, width)}  {words.side(side, texts)}" for label, side in zip(labels, sides, strict=True))
     yield ""
     judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
     heads = tuple(say[f"gate_column_{name}"] for name in words.COLUMNS)
