@@ -45,6 +45,15 @@ def test_explanations_fit_the_terminal(monkeypatch):
     assert "definitions" not in what
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_page_does_not_send_its_reader_to_files_that_are_not_installed(language):
+    pages = run("rule", "DAT", "SYN", "MEM", "--lang", language).stdout
+    measured = "".join(part.partition("\n\n")[0] for part in re.split("\n(?:How it is measured|如何测量)\n", pages)[1:])
+    assert len(measured) > 1000
+    assert "definitions" not in measured
+    assert "memory-snapshot" not in measured
+
+
 def test_a_family_is_explained_rule_by_rule():
     assert run("rule", "SYN").stdout.count("What it finds") == sum(each.family == "SYN" for each in every_rule())
 

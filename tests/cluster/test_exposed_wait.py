@@ -10,6 +10,7 @@ from tests.cluster.make import ints, rank
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.cluster.compare import compare_ranks
 from traceanalyze.cluster.results import Group
+from traceanalyze.report.build.cluster.waits import waits_table
 
 PAIR, OF_FOUR = Group("0-1", (0, 1), 2), Group("0-3", (0, 1, 2, 3), 4)
 
@@ -65,3 +66,10 @@ def test_with_ranks_missing_the_parts_of_the_collectives_tell_more():
 
 def test_without_collectives_it_is_not_measured():
     assert compare_ranks([rank(0), rank(1)]).exposed_waits == NotMeasured("no_matched_collectives")
+
+
+@pytest.mark.parametrize("group", [OF_FOUR, PAIR])
+def test_what_the_parts_tell_is_in_the_short_table_where_the_waits_are_lower_bounds(group):
+    given = ranks(((30, 10), (10, 10)), ((25, 10), (10, 8)), group=group, moved=((5, 5), (5, 5)))
+    (column,) = [one for one in waits_table(compare_ranks(given)).columns if one.key == "recorded_wait_ns"]
+    assert column.minor == (group is PAIR)

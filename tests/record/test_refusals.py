@@ -96,6 +96,17 @@ def test_the_command_says_it_in_one_line(start, tmp_path, arguments, why):
     assert why in err
 
 
+def test_a_python_without_this_package_is_named(start, tmp_path):
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    process = start("record", "--", str(bare), "train.py")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert f"record: {bare} does not have traceanalyze: install it there, or write {sys.executable} in" in err
+    assert len(err.splitlines()) == 1
+
+
 def test_tensorboard_opens_the_folder_or_says_what_is_missing(monkeypatch, tmp_path):
     (tmp_path / "rank0_h_1.1234567890123.pt.trace.json.gz").touch()
     monkeypatch.setattr(tensorboard, "installed", lambda _package: True)

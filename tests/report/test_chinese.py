@@ -62,6 +62,13 @@ def test_no_line_of_a_memory_report_is_wider_than_the_terminal(leak, width, deta
     assert_fits(render(leak, WORDS, Style(width=width), View(detail, 5)), width)
 
 
+def test_a_comparison_names_its_sides_in_chinese():
+    found = traceanalyze.compare(SAMPLES / "cpu_training", SAMPLES / "gpu_sync")
+    text = render_compare(found, WORDS, Style(width=80), View())
+    assert "基准侧没有设备事件：只能比较步耗时。" in text
+    assert "base" not in text
+
+
 def test_columns_stand_below_each_other():
     """Right-aligned numbers end where their heading ends, in columns of the terminal."""
     text = render(build_report("run", [analysis()], version="0"), WORDS, Style(width=80))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.report.console.style import Style
     from traceanalyze.rules.rule import Rule
 
-_SOURCE = re.compile(r"\s*[(（]definitions §\d+[)）]")
+_SOURCE = re.compile(r"\s*[(（](?:definitions\s+§\d+|memory-snapshot\s+(?:specification|规格)(?:[,，]\s*D\d+)?)[)）]")
 """Where a quantity is defined, for those who change a rule."""
 
 

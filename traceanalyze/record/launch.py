@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
 from traceanalyze.errors import UsageError
 from traceanalyze.record.identity import refuse_recorded
 from traceanalyze.record.python_command import recorded
+from traceanalyze.record.requirements import require_this_package
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,12 +27,16 @@ def launch(command: Sequence[str], folder: Path, options: RecordOptions, *, quie
     """Replace this process by the command, recorded.
 
     Raises:
-        UsageError: The command cannot be recorded or does not exist, or the folder holds a recording.
+        UsageError: The command cannot be recorded or does not exist, its Python does not have this package, or the
+            folder holds a recording.
     """
     words = recorded(command, sys.executable)
     refuse_recorded(folder)
-    if shutil.which(words[0]) is None:
+    program = shutil.which(words[0])
+    if program is None:
         raise UsageError(f"record: {words[0]}: command not found")
+    if PurePath(program).name != "torchrun":
+        require_this_package(program)
     environment = {**os.environ, FOLDER: str(folder.resolve()), OPTIONS: options.to_json(), QUIET: "1" if quiet else ""}
     sys.stdout.flush()
     sys.stderr.flush()

@@ -58,6 +58,8 @@ MESSAGES = {
 }
 
 TERMS = {
+    "base": "base",
+    "candidate": "candidate",
     "h2d": "host to device",
     "d2h": "device to host",
     "d2d": "inside the device",

@@ -43,6 +43,8 @@ MESSAGES = {
 }
 
 TERMS = {
+    "base": "基准",
+    "candidate": "比对",
     "h2d": "Host 到设备",
     "d2h": "设备到 Host",
     "d2d": "设备内部",

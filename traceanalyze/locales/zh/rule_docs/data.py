@@ -56,7 +56,7 @@ DOCS = {
 
 参考
     pin_memory 与 non_blocking 教程；torch.utils.data。""",
-    "DAT104": """单步在等待有 worker 的 DataLoader，且等待时长波动很大。
+    "DAT104": """DataLoader 已有多个 worker，单步仍要等待它，且等待时长波动很大。
 
 发现什么
     DataLoader 虽有 worker，仍要等待数据，且各次等待长短悬殊。

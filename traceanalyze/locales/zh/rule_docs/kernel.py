@@ -66,7 +66,7 @@ DOCS = {
     按下发次序查找这样的算子序列。可节省时间是序列中除矩阵乘之外全部的设备耗时，
     反向中则是 softmax 的反向及其前后算子的设备耗时，再加上矩阵乘的三分之一；至
     多为整个序列的时间。由 Host 计算时：取矩阵乘之间的时间的 0.8，并按每个算子
-    0.6 µs 扣除 profiler 自身的开销；其余部分是融合的注意力比矩阵乘多用的时间。
+    0.6 µs 扣除 Profiler 自身的开销；其余部分是融合的注意力比矩阵乘多用的时间。
 怎么办
     使用 `torch.nn.functional.scaled_dot_product_attention` 或 FlashAttention；
     在 Ascend 上使用 `npu_fusion_attention`。既不是因果掩码也不是填充掩码的掩

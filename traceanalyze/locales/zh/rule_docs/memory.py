@@ -162,7 +162,7 @@ DOCS = {
     设备显存申请调用，每步 50 次或以上，且达到 Kernel 数的 30 % 或以上；代价同
     MEM101。
 怎么办
-    取消 `PYTORCH_NO_CUDA_MEMORY_CACHING`（昇腾：
+    取消设置 `PYTORCH_NO_CUDA_MEMORY_CACHING`（昇腾：
     `PYTORCH_NO_NPU_MEMORY_CACHING`）；它只用于调试。
 
 参考

@@ -171,56 +171,56 @@ SOURCES = {
     "reached by pinned copies over PCIe 3.0 x16; newer links are faster": (
         "锁页拷贝在 PCIe 3.0 x16 上达到的速度；更新的链路更快"
     ),
-    "rules specification, own": "规则规格，自定",
+    "rules specification, own": "规则规范，自定",
     "rules specification, own: compute that follows, over the time of the collective": (
-        "规则规格，自定：随后的计算与该集合通信耗时之比"
+        "规则规范，自定：随后的计算与该集合通信耗时之比"
     ),
     "rules specification, own: dispatch and host operators from 10 % of the step on": (
-        "规则规格，自定：下发与 Host 算子占单步的 10 % 起"
+        "规则规范，自定：下发与 Host 算子占单步的 10 % 起"
     ),
-    "rules specification, own: event queries a step": "规则规格，自定：每步事件查询次数",
-    "rules specification, own: kernels a step in the optimizer": "规则规格，自定：每步优化器中的 Kernel 数",
-    "rules specification, own: kernels in a row": "规则规格，自定：连续的 Kernel 数",
-    "rules specification, own: last third over first third": "规则规格，自定：后三分之一与前三分之一之比",
-    "rules specification, own: of compute": "规则规格，自定：占计算的比例",
-    "rules specification, own: of the device's memory": "规则规格，自定：占设备显存的比例",
-    "rules specification, own: of the exposed communication": "规则规格，自定：占未掩盖通信的比例",
+    "rules specification, own: event queries a step": "规则规范，自定：每步事件查询次数",
+    "rules specification, own: kernels a step in the optimizer": "规则规范，自定：每步优化器中的 Kernel 数",
+    "rules specification, own: kernels in a row": "规则规范，自定：连续的 Kernel 数",
+    "rules specification, own: last third over first third": "规则规范，自定：后三分之一与前三分之一之比",
+    "rules specification, own: of compute": "规则规范，自定：占计算的比例",
+    "rules specification, own: of the device's memory": "规则规范，自定：占设备显存的比例",
+    "rules specification, own: of the exposed communication": "规则规范，自定：占未掩盖通信的比例",
     "rules specification, own: of the nominal bandwidth, and of other groups": (
-        "规则规格，自定：达到标称带宽以及其他通信域带宽的比例"
+        "规则规范，自定：达到标称带宽以及其他通信域带宽的比例"
     ),
-    "rules specification, own: of the peak": "规则规格，自定：占峰值的比例",
-    "rules specification, own: of the roofline": "规则规格，自定：达到 Roofline 的比例",
-    "rules specification, own: of the step": "规则规格，自定：占单步的比例",
-    "rules specification, own: of the steps' compute time": "规则规格，自定：各步计算耗时的波动",
-    "rules specification, own: peak of reserved memory over the capacity": "规则规格，自定：预留显存峰值与显存容量之比",
-    "rules specification, own: share of the live blocks": "规则规格，自定：占存活块的比例",
+    "rules specification, own: of the peak": "规则规范，自定：占峰值的比例",
+    "rules specification, own: of the roofline": "规则规范，自定：达到 Roofline 的比例",
+    "rules specification, own: of the step": "规则规范，自定：占单步的比例",
+    "rules specification, own: of the steps' compute time": "规则规范，自定：各步计算耗时的波动",
+    "rules specification, own: peak of reserved memory over the capacity": "规则规范，自定：预留显存峰值与显存容量之比",
+    "rules specification, own: share of the live blocks": "规则规范，自定：占存活块的比例",
     "rules specification, own: standard deviation of the waits over their mean": (
-        "规则规格，自定：等待时间的标准差与均值之比"
+        "规则规范，自定：等待时间的标准差与均值之比"
     ),
-    "rules specification, own: steps after the first with such calls": "规则规格，自定：第一步之后有这类调用的步数",
-    "rules specification, own: the longest wait over the median": "规则规格，自定：最长等待与中位数之比",
-    "rules specification, own: their median": "规则规格，自定：其中位数",
+    "rules specification, own: steps after the first with such calls": "规则规范，自定：第一步之后有这类调用的步数",
+    "rules specification, own: the longest wait over the median": "规则规范，自定：最长等待与中位数之比",
+    "rules specification, own: their median": "规则规范，自定：其中位数",
     "rules specification, own: untraced idle time from 10 % of the step on": (
-        "规则规格，自定：未记录的空闲时间占单步的 10 % 起"
+        "规则规范，自定：未记录的空闲时间占单步的 10 % 起"
     ),
     "rules specification: data, sync, peers and untraced explain less than half of the idle time": (
-        "规则规格：数据、同步、其他进程与未记录所解释的空闲时间不到一半"
+        "规则规范：数据、同步、其他进程与未记录所解释的空闲时间不到一半"
     ),
-    "rules specification: first step over the median": "规则规格：第一步与中位数之比",
+    "rules specification: first step over the median": "规则规范：第一步与中位数之比",
     "rules specification: kernels under communication against the same without": (
-        "规则规格：同样的 Kernel，有通信并行时与没有时相比"
+        "规则规范：同样的 Kernel，有通信并行时与没有时相比"
     ),
-    "rules specification: medians of fewer are shaky": "规则规格：更少时中位数不可靠",
-    "rules specification: more than one graph": "规则规格：多于一个图",
+    "rules specification: medians of fewer are shaky": "规则规范：更少时中位数不可靠",
+    "rules specification: more than one graph": "规则规范：多于一个图",
     "rules specification: of a wave, NVIDIA deep learning performance guide": (
-        "规则规格：占一个 wave 的比例，NVIDIA 深度学习性能指南"
+        "规则规范：占一个 wave 的比例，NVIDIA 深度学习性能指南"
     ),
-    "rules specification: of compute": "规则规格：占计算的比例",
-    "rules specification: of the step": "规则规格：占单步的比例",
-    "rules specification: of the time of all-gathers": "规则规格：占 all-gather 耗时的比例",
-    "rules specification: same kernel and shape on one rank": "规则规格：某个 Rank 上同样的 Kernel 与 Shape",
-    "rules specification: share of the step idle right after them": "规则规格：紧随其后的空闲占单步的比例",
-    "rules specification: suspected pauses recur": "规则规格：疑似停顿反复出现",
-    "rules specification: the queue is not empty": "规则规格：队列不空",
+    "rules specification: of compute": "规则规范：占计算的比例",
+    "rules specification: of the step": "规则规范：占单步的比例",
+    "rules specification: of the time of all-gathers": "规则规范：占 all-gather 耗时的比例",
+    "rules specification: same kernel and shape on one rank": "规则规范：某个 Rank 上同样的 Kernel 与 Shape",
+    "rules specification: share of the step idle right after them": "规则规范：紧随其后的空闲占单步的比例",
+    "rules specification: suspected pauses recur": "规则规范：疑似停顿反复出现",
+    "rules specification: the queue is not empty": "规则规范：队列不空",
     "the same of foreach": "同上，foreach 时",
 }

@@ -115,7 +115,7 @@ DOCS = {
 如何测量
     这些调用造成的设备空闲时间（definitions §7）。
 怎么办
-    取消 `TORCH_NCCL_BLOCKING_WAIT` 或 `TORCH_HCCL_BLOCKING_WAIT`；删除
+    取消设置 `TORCH_NCCL_BLOCKING_WAIT` 或 `TORCH_HCCL_BLOCKING_WAIT`；删除
     barrier。
 
 参考

@@ -72,7 +72,7 @@ SENTENCES = {
 
 ADVICE = {
     "overlap_communication": (
-        "先比较各 Rank：等待慢 Rank 与掩盖无关。再调整 DDP（bucket_cap_mb、static_graph=True、"
+        "先比较各 Rank：等待慢 Rank 的时间无法靠掩盖消除。再调整 DDP（bucket_cap_mb、static_graph=True、"
         "gradient_as_bucket_view=True）或 FSDP 的预取，或增大 batch。"
     ),
     "no_sync": "除最后一个 micro-step 外都放在 with ddp.no_sync(): 中；FSDP2 用 set_requires_gradient_sync(False)。",

@@ -61,8 +61,8 @@ ADVICE = {
     "freeze_gc": "初始化完成后调用一次 gc.freeze()，并调高阈值：gc.set_threshold(100_000, 50, 100)。",
     "collect_together": "或者 gc.disable()，每 N 步在所有 Rank 的同一步中调用 gc.collect()。",
     "no_debugging": "正式训练时请关闭调试工具。",
-    "unset_launch_blocking.cuda": "取消 CUDA_LAUNCH_BLOCKING。",
-    "unset_launch_blocking.ascend": "取消 ASCEND_LAUNCH_BLOCKING；它还会关闭任务队列。",
+    "unset_launch_blocking.cuda": "取消设置环境变量 CUDA_LAUNCH_BLOCKING。",
+    "unset_launch_blocking.ascend": "取消设置环境变量 ASCEND_LAUNCH_BLOCKING；它还会关闭任务队列。",
     "move_python": "把这些工作移到 DataLoader 的 worker 或其他线程中，或每 N 步才做一次。",
     "record_stacks": "用 with_stack=True 采集一次，查看具体是哪些代码行。",
     "bind_cores.cuda": (

@@ -80,8 +80,8 @@ ADVICE = {
     "hccl_buffers.ascend": "每个通信域占用 2 × HCCL_BUFFSIZE（200 MB）：减少通信域或调小缓冲区。",
     "record_streams.cuda": "torch 2.8 之前：设置 TORCH_NCCL_AVOID_RECORD_STREAMS=1。",
     "record_streams.ascend": "设置 MULTI_STREAM_MEMORY_REUSE=1，并在 wait() 之前保持对张量的引用。",
-    "enable_cache.cuda": "取消 PYTORCH_NO_CUDA_MEMORY_CACHING。",
-    "enable_cache.ascend": "取消 PYTORCH_NO_NPU_MEMORY_CACHING。",
+    "enable_cache.cuda": "取消设置环境变量 PYTORCH_NO_CUDA_MEMORY_CACHING。",
+    "enable_cache.ascend": "取消设置环境变量 PYTORCH_NO_NPU_MEMORY_CACHING。",
     "pinned_pool.ascend": "复用锁页缓冲区，不要每步重新申请。",
     "pinned_pool": (
         "复用锁页缓冲区，或在分配器配置中设置 pinned_use_cuda_host_register:True、pinned_num_register_threads:8。"

@@ -48,8 +48,8 @@ ADVICE = {
     "bf16_no_scaler": "bfloat16 不需要梯度缩放器。",
     "fused_scaler": "融合优化器（fused=True）可直接在设备上使用缩放器的标志。",
     "fused_scaler.ascend": "torch_npu.optim.NpuFused* 优化器可直接在设备上使用缩放器的标志。",
-    "unset_blocking_wait.cuda": "取消 TORCH_NCCL_BLOCKING_WAIT；删除只用于计时的 barrier。",
-    "unset_blocking_wait.ascend": "取消 TORCH_HCCL_BLOCKING_WAIT；删除只用于计时的 barrier。",
+    "unset_blocking_wait.cuda": "取消设置环境变量 TORCH_NCCL_BLOCKING_WAIT；删除只用于计时的 barrier。",
+    "unset_blocking_wait.ascend": "取消设置环境变量 TORCH_HCCL_BLOCKING_WAIT；删除只用于计时的 barrier。",
 }
 
 EVIDENCE = {

@@ -28,6 +28,7 @@ _RANKS = (
     Column("waited_for", Kind.COUNT, minor=True),
     Column("point_to_point_ns", Kind.DURATION, minor=True),
 )
+_TOLD = "recorded_wait_ns"
 _COLLECTIVES = (
     Column("group", Kind.NAME),
     Column("role", Kind.TERM, minor=True),
@@ -67,7 +68,9 @@ def waits_table(cluster: Cluster) -> Table:
         )
 
     notes = tuple(_notes(cluster)) if any(one.bound for one in cluster.waits) else ()
-    table = Table("rank_waits", _RANKS, tuple(map(row, cluster.waits)), worst="wait_ns", bar="share", notes=notes)
+    # Where waits are but lower bounds, what the tasks of the collectives tell is the better answer.
+    columns = tuple(replace(one, minor=one.minor and not (notes and one.key == _TOLD)) for one in _RANKS)
+    table = Table("rank_waits", columns, tuple(map(row, cluster.waits)), worst="wait_ns", bar="share", notes=notes)
     return _without(table, _unused(cluster))
 
 

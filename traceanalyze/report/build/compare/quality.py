@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 def caveats(comparison: Comparison) -> tuple[Message, ...]:
     """What makes sections less comparable."""
     return tuple(
-        Message(caveat.key, tuple(typed(name, value) for name, value in caveat.values)) for caveat in comparison.caveats
+        Message(caveat.key, tuple(_caveat_value(name, value) for name, value in caveat.values))
+        for caveat in comparison.caveats
     )
+
+
+def _caveat_value(name: str, value: float | str) -> tuple[str, Kind, Value]:
+    """As of a check; which side is meant is a word of the language."""
+    return (name, Kind.TERM, value) if name == "side" else typed(name, value)
 
 
 def quality(comparison: Comparison) -> tuple[Message, ...]:
