@@ -25,7 +25,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.ladder.rungs import FAULTS, HOST, MEMORY, SPEED, Rung, switches  # noqa: E402
-from tests.make_samples.record_cpu import without_paths  # noqa: E402
+from tests.make_samples.machine_names import without_paths  # noqa: E402
 
 SCRIPT = HERE / "train.py"
 LARGEST = 2_000_000

@@ -6,8 +6,6 @@ A recording differs from run to run, so the truth beside it is what this script 
 from __future__ import annotations
 
 import gzip
-import json
-import re
 import statistics
 import sys
 import time
@@ -20,6 +18,10 @@ from torch.profiler import ProfilerActivity, profile, schedule
 from torch.utils.data import DataLoader, Dataset
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.make_samples.machine_names import without_paths  # noqa: E402
+
 COMMAND = "python tests/make_samples/record_cpu.py"
 WAIT, WARMUP, ACTIVE = 1, 1, 3
 BATCH = 8
@@ -94,15 +96,6 @@ def record(home: Path, title: str, seconds_per_picture: float, *, detailed: bool
         f"data_loading_at_least = {round(ACTIVE * BATCH * seconds_per_picture * 1e9)}",
     ]
     (home / "case.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def without_paths(text: str) -> str:
-    """The text without the directories and the name of this machine."""
-    for folder in (str(ROOT) + "/", sys.prefix + "/", sys.base_prefix + "/"):
-        text = text.replace(json.dumps(folder)[1:-1], "")
-    text = re.sub(r"lib/python3\.\d+/(site-packages/)?", "", text)
-    text = re.sub(r'"host_name": "[^"]*"', '"host_name": "host"', text)
-    return re.sub(r'"traceName": "[^"]*"', '"traceName": "trace.json"', text)
 
 
 def main() -> None:
