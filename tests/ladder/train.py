@@ -11,6 +11,8 @@ import contextlib
 import json
 import statistics
 import time
+from itertools import pairwise
+from typing import Any
 
 import torch
 from data import Texts
@@ -65,8 +67,7 @@ def train(chosen: argparse.Namespace) -> list[float]:
     loader = DataLoader(texts, batch_size=chosen.batch, num_workers=chosen.workers, pin_memory=chosen.pin and on_cuda)
     low = chosen.precision == "bf16"
     precision = torch.autocast(device.type, torch.bfloat16) if low else contextlib.nullcontext()
-    kept, total, times = [], 0.0, []
-    begin = time.perf_counter()
+    kept, total, marks = [], 0.0, [now(on_cuda=on_cuda)]
     for number, batch in enumerate(loader, 1):
         tokens = batch.to(device, non_blocking=chosen.pin)
         if chosen.vary_length:
@@ -86,9 +87,25 @@ def train(chosen: argparse.Namespace) -> list[float]:
             torch.cuda.empty_cache()
         if on_cuda and chosen.device_sync:
             torch.cuda.synchronize()
-        times.append(time.perf_counter() - begin)
-        begin = time.perf_counter()
-    return times
+        marks.append(now(on_cuda=on_cuda))
+    return seconds_between(marks)
+
+
+def now(*, on_cuda: bool) -> float | torch.cuda.Event:
+    """An instant: on a device that at which it gets there, as the host of a good rung is many steps ahead of it."""
+    if not on_cuda:
+        return time.perf_counter()
+    mark = torch.cuda.Event(enable_timing=True)
+    mark.record()
+    return mark
+
+
+def seconds_between(marks: list[Any]) -> list[float]:
+    """From each instant to the next."""
+    if isinstance(marks[0], float):
+        return [end - begin for begin, end in pairwise(marks)]
+    torch.cuda.synchronize()
+    return [begin.elapsed_time(end) / 1e3 for begin, end in pairwise(marks)]
 
 
 def main() -> None:
