@@ -12,9 +12,9 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from traceanalyze.api.perfetto import annotate, annotated
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
+from traceanalyze.pipeline.perfetto import annotate, annotated
 from traceanalyze.report.json import render
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"

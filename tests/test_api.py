@@ -46,7 +46,7 @@ def test_paths_give_the_same_report_as_a_run(folder):
 
 
 def test_a_report_of_paths_keeps_nothing_of_the_memory_of_the_traces(folder, monkeypatch):
-    ranks = import_module("traceanalyze.api.ranks")
+    ranks = import_module("traceanalyze.pipeline.recordings")
     scanners, reader = [], ranks.read_trace
 
     def watched(source, *arguments):
@@ -168,25 +168,25 @@ def test_compare_needs_one_run_a_side(folder, tmp_path):
 
 
 def test_compare_leaves_the_function_in_its_place():
-    import traceanalyze.compare.results
+    import traceanalyze.comparison.results
 
     assert callable(traceanalyze.compare)
-    from traceanalyze.compare import results
+    from traceanalyze.comparison import results
 
     assert results.Comparison.__name__ == "Comparison"
 
 
 def test_record_is_the_function_and_the_package():
-    import traceanalyze.record.options
+    import traceanalyze.recording.options
 
     assert callable(traceanalyze.record)
-    from traceanalyze.record import options
+    from traceanalyze.recording import options
 
     assert options.RecordOptions().steps == 13
 
 
 def test_compare_reads_each_recording_once(folder, monkeypatch):
-    gathering = import_module("traceanalyze.api.gather")
+    gathering = import_module("traceanalyze.pipeline.gather")
     read = []
     reader = gathering.read_trace
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze import calltree, intervals
-from traceanalyze.calltree import Spans
+from traceanalyze.model import calltree, intervals
+from traceanalyze.model.calltree import Spans
 
 
 def spans(rows, tick=1):

@@ -8,8 +8,8 @@ import pytest
 import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.api.device_peaks import read_peaks
 from traceanalyze.model.device_peaks import PEAKS, peaks_of
+from traceanalyze.pipeline.choices import read_peaks
 
 GOOD = 'pattern = "my (chip|card)"\nname = "My chip"\nbandwidth_gbs = 500\ntflops = { fp32 = 2, bf16 = 4.5 }'
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses import idle
-from traceanalyze.analyses.nesting import DEEPER, MOST_LEVELS
+from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS
+from traceanalyze.analyses.idle import idle
 
 MANY = 2000
 

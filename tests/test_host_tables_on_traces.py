@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import traceanalyze
-from traceanalyze import intervals
+from traceanalyze.analyses.analyze import host_tables
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.host_tables import host_tables
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.errors import TraceAnalyzeError
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Mode, Phase
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "traces"

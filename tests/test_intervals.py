@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze import intervals
-from traceanalyze.intervals import Intervals
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import Intervals
 
 LINE = 40
 pairs = st.lists(st.tuples(st.integers(0, LINE), st.integers(0, LINE)), max_size=12)

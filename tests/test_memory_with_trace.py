@@ -20,12 +20,12 @@ from tests.simulate.allocator.programs import Loop, train
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import MS, US, Device, Host, Model, Ranks, Script, Workload
 from tests.simulate.writers.kineto import write
-from traceanalyze.api import Choices, reports
-from traceanalyze.api.memory import memory_reports
-from traceanalyze.api.memory_files import allocators_of, allocators_of_traces, expected_ranks, memory_files
-from traceanalyze.api.ranks import judged_files
 from traceanalyze.errors import InputError
 from traceanalyze.locales import texts
+from traceanalyze.pipeline import Choices, reports
+from traceanalyze.pipeline.memory import memory_reports
+from traceanalyze.pipeline.memory_files import allocators_of, allocators_of_traces, expected_ranks, memory_files
+from traceanalyze.pipeline.recordings import judged_files
 from traceanalyze.report import console
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import Detail, View
@@ -131,7 +131,7 @@ def test_each_rank_is_judged_with_its_own_snapshot(
     two_ranks: Path, workers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if workers:
-        monkeypatch.setattr("traceanalyze.api.ranks.workers_for", lambda _: 2)
+        monkeypatch.setattr("traceanalyze.pipeline.recordings.workers_for", lambda _: 2)
     paths = [str(two_ranks)]
     files, notes = memory_files(paths, expected_ranks(paths))
     assert [(one.rank, one.rank_source, one.kind) for one in files] == [

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from tests.builder import TraceBuilder
 from tests.plugin_site import EXAMPLE, example, installed
 from traceanalyze import plugins
-from traceanalyze.api import Choices, analyze, ranks, reports
 from traceanalyze.cli.app import app
+from traceanalyze.pipeline import Choices, analyze, reports
+from traceanalyze.pipeline import recordings as ranks
 
 LOG = """\
 acme kernel log, rank {rank} of 2

@@ -11,13 +11,13 @@ from typer.main import get_command
 import traceanalyze
 from tests.report.make import analysis
 from traceanalyze.cli.app import app
-from traceanalyze.gate.budget import read_budget
-from traceanalyze.gate.definitions import METRICS
 from traceanalyze.locales import texts
-from traceanalyze.report.build import build_report
+from traceanalyze.regression.budget import read_budget
+from traceanalyze.regression.definitions import METRICS
+from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.console.compare import render as render_compare
-from traceanalyze.report.gate.console import render as render_gate
+from traceanalyze.report.regression.console import render as render_gate
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.console.compare import render as render_compare
-from traceanalyze.report.gate.console import render as render_gate
+from traceanalyze.report.regression.console import render as render_gate
 
 ROOT = Path(__file__).parents[1]
 ENGLISH = (ROOT / "README.md").read_text(encoding="utf-8")

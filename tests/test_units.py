@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze import units
+from traceanalyze.model import units
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import NotMeasured, RankAnalysis
-    from traceanalyze.api import analyze, load, load_runs
-    from traceanalyze.api.compare import compare
-    from traceanalyze.api.gate import gate
-    from traceanalyze.api.memory import memory
-    from traceanalyze.api.perfetto import annotate
-    from traceanalyze.api.postmortem import postmortem
     from traceanalyze.errors import InputError, TraceAnalyzeError, UsageError
-    from traceanalyze.model.run import Run
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.record.context import record
+    from traceanalyze.model.trace import Run, Trace
+    from traceanalyze.pipeline import analyze, load, load_runs
+    from traceanalyze.pipeline.compare import compare
+    from traceanalyze.pipeline.gate import gate
+    from traceanalyze.pipeline.memory import memory
+    from traceanalyze.pipeline.perfetto import annotate
+    from traceanalyze.pipeline.postmortem import postmortem
+    from traceanalyze.recording.context import record
     from traceanalyze.report.model import CompareReport, Report
 
 __version__ = "0.1.0"
@@ -36,19 +35,19 @@ _HOME = {
     "NotMeasured": "analyses.results",
     "RankAnalysis": "analyses.results",
     "Report": "report.model",
-    "Run": "model.run",
+    "Run": "model.trace",
     "Trace": "model.trace",
     "TraceAnalyzeError": "errors",
     "UsageError": "errors",
-    "analyze": "api",
-    "annotate": "api.perfetto",
-    "compare": "api.compare",
-    "gate": "api.gate",
-    "load": "api",
-    "load_runs": "api",
-    "memory": "api.memory",
-    "postmortem": "api.postmortem",
-    "record": "record.context",
+    "analyze": "pipeline",
+    "annotate": "pipeline.perfetto",
+    "compare": "pipeline.compare",
+    "gate": "pipeline.gate",
+    "load": "pipeline",
+    "load_runs": "pipeline",
+    "memory": "pipeline.memory",
+    "postmortem": "pipeline.postmortem",
+    "record": "recording.context",
 }
 
 __all__ = [

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.collectives import ranks_label
+from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.analyses.results import NotMeasured
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"

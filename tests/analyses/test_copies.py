@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.copies import copy_direction, copy_memory
+from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
 from traceanalyze.analyses.results import NotMeasured
 
 

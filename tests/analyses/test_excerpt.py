@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt import MAX_LANES, Launch, boxes_of, excerpt
-from traceanalyze.analyses.excerpt_boxes import MAX_BOXES, Box, Spans, boxes
-from traceanalyze.analyses.excerpt_lane import LaneKind
-from traceanalyze.analyses.excerpt_window import place
+from traceanalyze.analyses.excerpt.boxes import MAX_BOXES, Box, LaneKind, Spans, boxes
+from traceanalyze.analyses.excerpt.excerpt import MAX_LANES, Launch, boxes_of, excerpt
+from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.options import Options
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

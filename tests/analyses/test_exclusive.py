@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
-from traceanalyze import intervals
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.device_events import DeviceEvents
-from traceanalyze.analyses.exclusive import exclusive_time
+from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.partition import class_sets, partition
+from traceanalyze.analyses.steps.partition import class_sets, exclusive_time, partition
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import DeviceClass
 
 events = st.lists(

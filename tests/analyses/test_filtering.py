@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def analysed(path: Path, **chosen: str) -> Report:
-    from traceanalyze.api import Choices, reports
+    from traceanalyze.pipeline import Choices, reports
 
     return reports([str(path)], Choices(**chosen))[0]
 

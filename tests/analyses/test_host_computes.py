@@ -11,10 +11,10 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.host_computes import host_computes
+from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.options import Options
-from traceanalyze.api import load
 from traceanalyze.model.vocabulary import Mode
+from traceanalyze.pipeline import load
 from traceanalyze.readers.kineto import read_text
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"

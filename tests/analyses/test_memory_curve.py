@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.memory_curve import POINTS, memory_curve
+from traceanalyze.analyses.memory.recorded import POINTS, memory_curve
 
 
 def curve_of(b):

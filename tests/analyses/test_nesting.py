@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.analyses import nesting
-from traceanalyze.analyses.nesting import MOST_LEVELS, innermost, innermost_at, levels, nest
+from traceanalyze.analyses.host import nesting
+from traceanalyze.analyses.host.nesting import MOST_LEVELS, innermost, innermost_at, levels, nest
 
 spans = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 15)), min_size=1, max_size=30)
 

@@ -1,7 +1,7 @@
 """Operators step by step on hand-made traces (definitions §9)."""
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.operator_steps import MOST
+from traceanalyze.analyses.host.operators import MOST
 from traceanalyze.analyses.results import NotMeasured
 
 

@@ -5,7 +5,7 @@ from statistics import median
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.analyses.steady import longest_steady
+from traceanalyze.analyses.steps.inference import longest_steady
 
 
 def brute(values):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses import step_launches
+from traceanalyze.analyses.idle import launches as step_launches
 from traceanalyze.analyses.results import NotMeasured
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.ascend_builder import AscendBuilder
+from traceanalyze.analyses.communication.parts import NETWORK, ON_DEVICE, went_over
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.task_links import NETWORK, ON_DEVICE, went_over
 
 PART = (0, "Memcpy", 10.0, 5.0, 1)
 

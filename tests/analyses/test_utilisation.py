@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses import utilisation
+from traceanalyze.analyses.kernels import use as utilisation
 
 
 def use(b):

@@ -17,12 +17,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from traceanalyze.gate.definitions import METRICS
-from traceanalyze.gate.evaluate import evaluate
-from traceanalyze.gate.explain import Explain
-from traceanalyze.gate.results import Verdict
-from traceanalyze.gate.rules import Settings, default
-from traceanalyze.gate.samples import RunSample, Sample
+from traceanalyze.regression.budget import Settings, default
+from traceanalyze.regression.definitions import METRICS
+from traceanalyze.regression.evaluate import evaluate
+from traceanalyze.regression.explain import Explain
+from traceanalyze.regression.results import Verdict
+from traceanalyze.regression.samples import RunSample, Sample
 
 STEPS = 10
 RHO = 0.3

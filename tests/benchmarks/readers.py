@@ -48,7 +48,7 @@ def inflate(path: str) -> Callable[[], int]:
 
 def scanner(path: str) -> Callable[[], int]:
     """The native scanner fed by the product's own stream."""
-    from traceanalyze.readers.fields import EVENT_FIELDS, INSTANT_FIELDS
+    from traceanalyze.readers.header import EVENT_FIELDS, INSTANT_FIELDS
     from traceanalyze.readers.scan import native, scan
     from traceanalyze.readers.source import Source
     from traceanalyze.readers.streams import open_stream

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from traceanalyze.readers.fields import EVENT_FIELDS
+from traceanalyze.readers.header import EVENT_FIELDS
 from traceanalyze.readers.scan.result import Kind
 
 Number = int | float | str | None

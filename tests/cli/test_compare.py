@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 
 from tests.cli.conftest import training_loop
-from traceanalyze.cli.compare_output import sides
+from traceanalyze.cli.compare import sides
 from traceanalyze.errors import UsageError
 
 WORKBOOK = re.compile(r"performance_comparison_result_\d{14}\.xlsx")
@@ -264,7 +264,7 @@ def test_an_internal_error_is_one_line_unless_debugged(run, pair, monkeypatch):
         raise RuntimeError("broken")
 
     monkeypatch.setenv("TRACEANALYZE_DEBUG", "")
-    monkeypatch.setattr("traceanalyze.api.compare.compare_sides", broken)
+    monkeypatch.setattr("traceanalyze.pipeline.compare.compare_sides", broken)
     result = run("compare", *pair)
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "Traceback" in run("compare", *pair, "--debug").err

@@ -47,5 +47,5 @@ def test_help_needs_nothing_heavy(run_process):
     code += "from traceanalyze.cli.main import main; main()"
     for command in ("convert", "open"):
         loaded = run_process(command, "--help", code=code).stderr.split()
-        assert "traceanalyze.cli.viewer" in loaded
+        assert "traceanalyze.cli.viewing" in loaded
         assert {"numpy", "http.server", "webbrowser"} & set(loaded) == set()

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.gate.test_measure import training
-from traceanalyze.api import gate_runs
+from traceanalyze.pipeline import gate_runs
 
 ROOT = gate_runs.Path(__file__).parents[2]
 
@@ -168,7 +168,7 @@ def test_an_uncaught_exception_exits_2(run, same, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(import_module("traceanalyze.gate.verdict"), "evaluate", broken)
+    monkeypatch.setattr(import_module("traceanalyze.regression.verdict"), "evaluate", broken)
     result = gate(run, *same)
     assert result.code == 2
     assert result.err.startswith("traceanalyze gate: internal error: ZeroDivisionError: oops")

@@ -122,7 +122,7 @@ def test_an_unexpected_error_is_one_line_and_code_2(run, sample, monkeypatch):
     def broken(*_args, **_options):
         raise RuntimeError("first\nsecond")
 
-    monkeypatch.setattr("traceanalyze.api.ranks.analyze_context", broken)
+    monkeypatch.setattr("traceanalyze.pipeline.recordings.analyze_context", broken)
     result = run(sample)
     assert result.code == 2
     assert result.err == ("internal error: RuntimeError: first second (set TRACEANALYZE_DEBUG=1 for the traceback)\n")
@@ -134,7 +134,7 @@ def test_an_interrupt_is_code_130(run, sample, monkeypatch):
     def interrupted(*_args, **_options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("traceanalyze.api.ranks.analyze_context", interrupted)
+    monkeypatch.setattr("traceanalyze.pipeline.recordings.analyze_context", interrupted)
     assert run(sample).code == 130
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from traceanalyze.cli import viewer
+from traceanalyze.cli import viewing as viewer
 from traceanalyze.cli.serve import FileServer
 from traceanalyze.errors import UsageError
 

@@ -7,8 +7,8 @@ import zipfile
 
 import pytest
 
-from traceanalyze.cli import files
-from traceanalyze.cli.files import write_whole
+from traceanalyze.cli import output as files
+from traceanalyze.cli.output import write_whole
 from traceanalyze.errors import UsageError
 
 

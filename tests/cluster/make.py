@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from traceanalyze.cluster.results import Group, RankCollectives, RankSummary
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.ranks.results import Group, RankCollectives, RankSummary
 
 WORLD = (0, 1)
 

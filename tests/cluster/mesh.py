@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tests.cluster.make import ints, rank
-from traceanalyze.cluster.results import Group
+from traceanalyze.ranks.results import Group
 
 MS = 1_000_000
 

@@ -12,12 +12,12 @@ from tests.simulate.writers.kineto import write
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
-from traceanalyze.cluster.summary import summarize
+from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.kineto import read_text
 
 if TYPE_CHECKING:
-    from traceanalyze.cluster.results import RankSummary
     from traceanalyze.model.trace import Trace
+    from traceanalyze.ranks.results import RankSummary
 
 SMALL = Model(layers=1, hidden=256, heads=4, sequence=128, batch=4, vocabulary=1024)
 

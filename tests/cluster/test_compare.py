@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.make import rank
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.cluster.compare import compare_ranks
-from traceanalyze.cluster.results import Group, LinkTraffic
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import Group, LinkTraffic
 
 STEPS = ("ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#3")
 

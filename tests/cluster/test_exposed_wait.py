@@ -8,9 +8,9 @@ import pytest
 
 from tests.cluster.make import ints, rank
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.cluster.compare import compare_ranks
-from traceanalyze.cluster.results import Group
-from traceanalyze.report.build.cluster.waits import waits_table
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import Group
+from traceanalyze.report.assembly.cluster.waits import waits_table
 
 PAIR, OF_FOUR = Group("0-1", (0, 1), 2), Group("0-3", (0, 1, 2, 3), 4)
 

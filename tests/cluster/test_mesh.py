@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster.mesh import MS, Mesh, gained, run
-from traceanalyze.cluster.compare import compare_ranks
+from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.rules.evaluate import Outcome, plan
 from traceanalyze.rules.finding import Finding, Severity
-from traceanalyze.rules.of_run import evaluate_run
-from traceanalyze.rules.waiting import without_waiting
+from traceanalyze.rules.of_run import evaluate_run, without_waiting
 
 LATE = {
     "in its tensor group": (Mesh(layer_extra={3: MS // 2}), 3),

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from traceanalyze.cluster.run import LARGE, map_ranks, workers_for
+from traceanalyze.ranks.run import LARGE, map_ranks, workers_for
 
 
 def squared(number):

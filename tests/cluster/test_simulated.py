@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.cluster.simulated import summaries, true_waits, workload
 from tests.simulate.workload import Fault
-from traceanalyze.cluster.compare import compare_ranks
+from traceanalyze.ranks.compare import compare_ranks
 
 RUNS = {
     "healthy": workload(),

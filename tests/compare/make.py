@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.builder import TraceBuilder
-from traceanalyze.compare.side import side
+from traceanalyze.comparison.side import side
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.options import Options

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.compare import align as module
-from traceanalyze.compare.align import align
+from traceanalyze.comparison import align as module
+from traceanalyze.comparison.align import align
 
 tokens = st.lists(st.integers(0, 3), max_size=40)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.apis import DATA_LOADER, api_pairs
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.operators import DATA_LOADER, api_pairs
+from traceanalyze.comparison.side import CompareOptions
 
 
 def told(base, candidate, **options):

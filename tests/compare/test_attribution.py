@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builder import TraceBuilder
 from tests.compare.make import parts_of, side_from, training
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.attribution import headline, parts
+from traceanalyze.comparison.attribution import headline, parts
 
 
 def test_parts_of_both_sides_sum_to_the_step():

@@ -11,9 +11,9 @@ import pytest
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from, training
 from traceanalyze.analyses.options import Options
-from traceanalyze.compare import caveats as caveats_module
-from traceanalyze.compare.caveats import caveats, recorded
-from traceanalyze.compare.side import median_step, side
+from traceanalyze.comparison import caveats as caveats_module
+from traceanalyze.comparison.caveats import caveats, recorded
+from traceanalyze.comparison.side import median_step, side
 from traceanalyze.locales import texts
 
 

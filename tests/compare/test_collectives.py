@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.collectives import collective_pairs
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.collectives import collective_pairs
+from traceanalyze.comparison.side import CompareOptions
 
 NCCL, RCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.compare.make import side_from, training
-from traceanalyze.compare.compare import compare_sides
-from traceanalyze.compare.options import SECTIONS, CompareOptions
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import SECTIONS, CompareOptions
 
 OF_SECTION = {
     "profiling": {"overall"},

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from, training
-from traceanalyze.compare.attribution import parts
-from traceanalyze.compare.contributions import contributions
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.attribution import parts
+from traceanalyze.comparison.reasons import contributions
+from traceanalyze.comparison.side import CompareOptions
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.compare.calls import Program, told
-from traceanalyze.compare.operators import operator_pairs, operator_totals
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.operators import operator_pairs, operator_totals
+from traceanalyze.comparison.side import CompareOptions
 
 OPTIONS = CompareOptions()
 

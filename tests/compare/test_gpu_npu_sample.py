@@ -12,7 +12,7 @@ import pytest
 import traceanalyze
 
 if TYPE_CHECKING:
-    from traceanalyze.compare.results import Comparison
+    from traceanalyze.comparison.results import Comparison
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
 FACTS = tomllib.loads((SAMPLE / "case.toml").read_text(encoding="utf-8"))

@@ -7,8 +7,8 @@ import pytest
 from tests.compare.calls import Program
 from tests.compare.make import side_from
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.kernels import kernel_pairs, kernel_type_pairs
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.kernels import kernel_pairs, kernel_type_pairs
+from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.kernel_classes import KernelGroup
 
 

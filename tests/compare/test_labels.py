@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.compare.labels import common_labels, plain_api, plain_collective, plain_kernel, untemplated
+from traceanalyze.comparison.collectives import (
+    common_labels,
+    plain_api,
+    plain_collective,
+    plain_kernel,
+    untemplated,
+)
 
 
 @pytest.mark.parametrize(

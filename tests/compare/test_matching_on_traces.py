@@ -7,11 +7,10 @@ from functools import cache
 
 import pytest
 
-from traceanalyze.api import load
-from traceanalyze.compare.compare import compare_sides
-from traceanalyze.compare.options import CompareOptions
-from traceanalyze.compare.side import side_of
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import CompareOptions, side_of
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.pipeline import load
 
 BERT, QWEN = "gaunernst_bert-small-uncased__1016001.json.gz", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
 LADDER = "torchrec_ladder/resnet18/ip-172-31-16-248.us-east-2.compute.internal_8586"

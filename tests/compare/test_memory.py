@@ -5,9 +5,8 @@ from __future__ import annotations
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.memory import memory_pairs
-from traceanalyze.compare.memory_calls import OTHER_CALLS, memory_call_pairs
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.memory import OTHER_CALLS, memory_call_pairs, memory_pairs
+from traceanalyze.comparison.side import CompareOptions
 
 OPTIONS = CompareOptions()
 

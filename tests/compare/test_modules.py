@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.modules import OUTSIDE_MODULES, module_pairs
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.modules import OUTSIDE_MODULES, module_pairs
+from traceanalyze.comparison.side import CompareOptions
 
 OPTIONS = CompareOptions()
 

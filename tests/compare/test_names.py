@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.compare.names import canonical, is_wrapper, names_backward
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.names import canonical, is_wrapper, names_backward
+from traceanalyze.comparison.side import CompareOptions
 
 NODE = "autograd::engine::evaluate_function: "
 

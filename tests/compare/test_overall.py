@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from, training
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.attribution import parts
-from traceanalyze.compare.overall import overall
-from traceanalyze.compare.side import side
+from traceanalyze.comparison.attribution import parts
+from traceanalyze.comparison.overall import overall
+from traceanalyze.comparison.side import side
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import ModuleMemory
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from traceanalyze.api import load
-from traceanalyze.compare.attribution import headline
-from traceanalyze.compare.compare import compare_sides
-from traceanalyze.compare.side import side, side_of
+from traceanalyze.comparison.attribution import headline
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import side, side_of
+from traceanalyze.pipeline import load
 
 PAIRS = {
     "resnet50": ("worker0.1623143089861.pt.trace.json.gz", "worker0.1623212756351.pt.trace.json.gz"),

@@ -9,7 +9,7 @@ import numpy as np
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from, training
 from traceanalyze.analyses.options import Options
-from traceanalyze.compare.side import decide, mean_step, median_step, side_of
+from traceanalyze.comparison.side import decide, mean_step, median_step, side_of
 
 
 def steps_of(*lengths):

@@ -11,8 +11,8 @@ from tests.simulate.test_faults import CASES
 from tests.simulate.workload import Fault
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
-from traceanalyze.compare.compare import compare_sides
-from traceanalyze.compare.side import side
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import side
 from traceanalyze.readers.kineto import read_text
 
 

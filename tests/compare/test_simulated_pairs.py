@@ -18,9 +18,9 @@ from tests.simulate.truth.summary import truth
 from tests.simulate.workload import Fault
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
-from traceanalyze.compare.attribution import GROUPS, headline
-from traceanalyze.compare.compare import compare_sides
-from traceanalyze.compare.side import side
+from traceanalyze.comparison.attribution import GROUPS, headline
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import side
 from traceanalyze.readers.kineto import read_text
 
 _BUSY = {"compute": "compute", "comm_exposed": "communication", "mem_exposed": "memory_ops"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.builder import TraceBuilder
 from tests.compare.calls import Program
 from tests.compare.make import side_from
-from traceanalyze.compare.compare import compare_sides
-from traceanalyze.compare.options import CompareOptions
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import CompareOptions
 
 
 def told(base, candidate, **options):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from traceanalyze.gate.explain import Amounts, Explain
-from traceanalyze.gate.samples import RunSample, Sample
+from traceanalyze.regression.explain import Amounts, Explain
+from traceanalyze.regression.samples import RunSample, Sample
 
 MS = 1_000_000
 

@@ -13,11 +13,19 @@ from hypothesis import strategies as st
 
 from tests.gate.make import run, runs
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.gate.baseline import Baseline, added, dump, is_baseline, load
-from traceanalyze.gate.baseline_file import changed, read_baseline, write_baseline
-from traceanalyze.gate.definitions import METRICS, Kind
-from traceanalyze.gate.explain import Amounts, Explain
-from traceanalyze.gate.samples import Sample
+from traceanalyze.regression.baseline import (
+    Baseline,
+    added,
+    changed,
+    dump,
+    is_baseline,
+    load,
+    read_baseline,
+    write_baseline,
+)
+from traceanalyze.regression.definitions import METRICS, Kind
+from traceanalyze.regression.explain import Amounts, Explain
+from traceanalyze.regression.samples import Sample
 
 
 def big(number):

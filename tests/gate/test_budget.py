@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from traceanalyze.errors import UsageError
-from traceanalyze.gate.budget import check_keys, read_budget
-from traceanalyze.gate.definitions import METRICS, Level, metric_of, selector_of
-from traceanalyze.gate.quantities import Amount, amount
-from traceanalyze.gate.rules import Budget
+from traceanalyze.regression.budget import Budget, check_keys, read_budget
+from traceanalyze.regression.definitions import METRICS, Level, metric_of, selector_of
+from traceanalyze.regression.quantities import Amount, amount
 
 SPECIFIED = b"""
 [gate]

@@ -8,10 +8,9 @@ from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.errors import InputError
-from traceanalyze.gate.findings import count_findings
-from traceanalyze.gate.rank_sample import rank_sample
-from traceanalyze.gate.rules import Settings
-from traceanalyze.gate.samples import combined
+from traceanalyze.regression.budget import Settings
+from traceanalyze.regression.rank_sample import rank_sample
+from traceanalyze.regression.samples import combined, count_findings
 
 COPY = {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)"}
 

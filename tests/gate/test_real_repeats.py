@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import traceanalyze
-from traceanalyze.gate.baseline import Baseline, dump
-from traceanalyze.gate.results import Overall, Verdict
+from traceanalyze.regression.baseline import Baseline, dump
+from traceanalyze.regression.results import Overall, Verdict
 
 SAMPLES = "kineto/kineto_tb/samples/resnet50_num_workers_"
 

@@ -12,8 +12,8 @@ from tests.simulate.healthy import SHARDED
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import Fault, Model
 from tests.simulate.writers.kineto import write
-from traceanalyze.api import analyze
-from traceanalyze.api.gate_runs import Reading, read_runs
+from traceanalyze.pipeline import analyze
+from traceanalyze.pipeline.gate_runs import Reading, read_runs
 
 STRAGGLER = replace(workload(Fault("straggler", 2.0), ranks=2), model=Model())
 HEALTHY = workload(ranks=2)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.gate.statistics import (
+from traceanalyze.regression.statistics import (
     Prior,
     drifts,
     estimate,
@@ -16,10 +16,11 @@ from traceanalyze.gate.statistics import (
     learned_floor,
     mann_whitney,
     outliers,
+    quantile,
     runs_needed,
+    survival,
     two_populations,
 )
-from traceanalyze.gate.student import quantile, survival
 
 times = st.lists(st.floats(90, 110), min_size=1, max_size=6)
 

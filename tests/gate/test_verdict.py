@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from tests.gate.make import run, runs
 from traceanalyze.errors import UsageError
-from traceanalyze.gate.budget import read_budget
-from traceanalyze.gate.results import Overall, SideSummary, Verdict
-from traceanalyze.gate.rules import Budget
-from traceanalyze.gate.samples import Sample
-from traceanalyze.gate.verdict import Strictness, gate
 from traceanalyze.locales import texts
-from traceanalyze.report.gate.json import render
+from traceanalyze.regression.budget import Budget, read_budget
+from traceanalyze.regression.results import Overall, SideSummary, Verdict
+from traceanalyze.regression.samples import Sample
+from traceanalyze.regression.verdict import Strictness, gate
+from traceanalyze.report.regression.json import render
 
 
 def judge(old, new, budget="", *, stored=False, **how):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.model.ascend_kernels import cube_use, group_of_type, type_of_name
+from traceanalyze.analyses.kernels.ascend import cube_use, group_of_type, type_of_name
 from traceanalyze.model.classify import api_class
-from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.tensor_cores import TensorCore
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.vocabulary import ApiClass, SyncKind
 
 

@@ -11,8 +11,8 @@ from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
-from traceanalyze.compare.side import side
-from traceanalyze.compare.work_classes import work_classes
+from traceanalyze.comparison.attribution import work_classes
+from traceanalyze.comparison.side import side
 from traceanalyze.model.classifier import Classifier, names_of
 from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.model.kernel_classes import KernelGroup

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.model.collector import is_gc_annotation, is_gc_category, is_gc_frame
+from traceanalyze.analyses.idle.gc_pauses import is_gc_annotation, is_gc_category, is_gc_frame
 
 
 @pytest.mark.parametrize("name", ["gc.py(12): run", "tools/gc.py(3): f", "<built-in function collect>", "gc.collect"])

@@ -2,8 +2,7 @@
 
 import pytest
 
-from traceanalyze.model.kernel_classes import KernelGroup, group_of_kernel, group_of_op
-from traceanalyze.model.tensor_cores import TensorCore, tensor_core_use
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, group_of_op, tensor_core_use
 
 M, A, C, N = KernelGroup.MATMUL, KernelGroup.ATTENTION, KernelGroup.CONVOLUTION, KernelGroup.NORMALIZATION
 E, R = KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.api import load
 from traceanalyze.model.columns import Sparse
-from traceanalyze.model.soundness import require_sound
-from traceanalyze.readers.fields import DTYPES
+from traceanalyze.pipeline import load
+from traceanalyze.readers.header import DTYPES
+from traceanalyze.readers.plugin import require_sound
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.builder import TraceBuilder
-from traceanalyze.postmortem.parts import RankPart, RecordingPart, Trouble
+from traceanalyze.causes.parts import RankPart, RecordingPart, Trouble
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.postmortem.make import MS, ints
-from traceanalyze.postmortem.host import host_loading
+from traceanalyze.causes.causes import host_loading
 from traceanalyze.rules.finding import Severity
 
 

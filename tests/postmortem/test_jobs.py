@@ -7,9 +7,9 @@ import shutil
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.api.choices import Choices
-from traceanalyze.api.postmortem import postmortem_reports
 from traceanalyze.locales import texts
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.postmortem import postmortem_reports
 from traceanalyze.report.format import Formatter
 
 HOUR = 3600 * 10**9

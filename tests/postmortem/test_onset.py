@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.postmortem.make import MS, STEP
-from traceanalyze.postmortem.onset import Spell, onset
+from traceanalyze.causes.causes import Spell, onset
 
 
 def spell(*costs_ms, recording=0, first=0, known=True):

@@ -16,10 +16,10 @@ from tests.simulate.simulate import simulate
 from tests.simulate.truth.summary import step_time, without_faults
 from tests.simulate.workload import Fault, Model, Ranks, Workload
 from tests.simulate.writers.kineto import write
-from traceanalyze.api.choices import Choices
-from traceanalyze.api.postmortem import postmortem_reports
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.postmortem import postmortem_reports
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import Detail, View

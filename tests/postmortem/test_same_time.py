@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.postmortem.make import MS, finding, rank, recording
-from traceanalyze.postmortem.synthesize import synthesize
-from traceanalyze.postmortem.waiting import DRAWS, WAITING
+from traceanalyze.causes.synthesize import synthesize
+from traceanalyze.causes.waiting import DRAWS, WAITING
 
 
 def late(phase, excess, saving):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.postmortem.make import MS, finding, ints, rank, recording, trouble
-from traceanalyze.postmortem.labels import in_order, spans
-from traceanalyze.postmortem.synthesize import synthesize
+from traceanalyze.causes.parts import in_order, spans
+from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.rules.finding import Severity
 
 

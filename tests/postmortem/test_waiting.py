@@ -9,9 +9,9 @@ import pytest
 from tests.cluster.make import ints, rank
 from tests.postmortem.make import finding
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.cluster.compare import compare_ranks
-from traceanalyze.cluster.results import Group
-from traceanalyze.postmortem.waiting import DRAWS, cost_of, waiting
+from traceanalyze.causes.waiting import DRAWS, cost_of, waiting
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import Group
 
 MS = 1_000_000
 STEPS = ("ProfilerStep#1", "ProfilerStep#2")

@@ -14,9 +14,8 @@ import pytest
 from tests.readers.text import document, kernel
 from traceanalyze.errors import InputError
 from traceanalyze.model.trace import Device, Trace
-from traceanalyze.readers.filenames import explicit_rank, host_and_pid, numbered_ranks, run_folder
 from traceanalyze.readers.kineto import read_text, read_trace
-from traceanalyze.readers.runs import group_runs
+from traceanalyze.readers.runs import explicit_rank, group_runs, host_and_pid, numbered_ranks, run_folder
 from traceanalyze.readers.sources import expand
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from traceanalyze.readers.memory_ranks import memory_ranks, trace_ranks
-from traceanalyze.readers.memory_stats import statistics_beside
+from traceanalyze.readers.memory_sources import memory_ranks, trace_ranks
+from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.source import Source
 
 if TYPE_CHECKING:

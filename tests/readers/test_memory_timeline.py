@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from traceanalyze.api.memory import memory_reports
 from traceanalyze.errors import InputError
+from traceanalyze.pipeline.memory import memory_reports
 from traceanalyze.readers.memory_timeline import read_memory_timeline
 from traceanalyze.readers.source import Source
 

@@ -9,8 +9,8 @@ import pytest
 from tests.builder import TraceBuilder
 from tests.plugin_site import installed
 from traceanalyze import plugins
-from traceanalyze.api import analyze
 from traceanalyze.errors import InputError
+from traceanalyze.pipeline import analyze
 
 READER = """
 from pathlib import Path
@@ -59,7 +59,7 @@ def kineto(folder):
 
 
 def origin(path):
-    from traceanalyze.api import load
+    from traceanalyze.pipeline import load
 
     return load(path).traces[0].origin
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from traceanalyze.errors import InputError
-from traceanalyze.readers.run_list import read_run_list
+from traceanalyze.readers.runs import read_run_list
 
 
 def written(folder, content):

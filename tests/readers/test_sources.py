@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from traceanalyze.errors import InputError
-from traceanalyze.readers import background
-from traceanalyze.readers.background import Background
+from traceanalyze.readers import streams as background
 from traceanalyze.readers.inflate import Inflation, inflate
 from traceanalyze.readers.sources import Source, expand, survey
-from traceanalyze.readers.streams import open_stream
+from traceanalyze.readers.streams import Background, open_stream
 
 TRACE = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "pid": 1}]}'
 

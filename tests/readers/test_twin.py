@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.readers.text import document, kernel, names, reasons, scan_text
 from traceanalyze.readers.scan import backend, grammar, native, scan
-from traceanalyze.readers.scan.numbers import canonical_integer, integer, nanoseconds, real
+from traceanalyze.readers.scan.grammar import canonical_integer, integer, nanoseconds, real
 
 if TYPE_CHECKING:
     from pathlib import Path

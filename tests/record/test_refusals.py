@@ -7,10 +7,11 @@ import sys
 import pytest
 
 from traceanalyze.errors import UsageError
-from traceanalyze.record import requirements, tensorboard
-from traceanalyze.record.context import record
-from traceanalyze.record.options import RecordOptions
-from traceanalyze.record.python_command import BOOTSTRAP, recorded
+from traceanalyze.recording import options as requirements
+from traceanalyze.recording import tensorboard
+from traceanalyze.recording.context import record
+from traceanalyze.recording.launch import BOOTSTRAP, recorded
+from traceanalyze.recording.options import RecordOptions
 
 HEAVY = {"numpy", "torch", "pandas", "typer"}
 
@@ -120,7 +121,7 @@ def test_tensorboard_opens_the_folder_or_says_what_is_missing(monkeypatch, tmp_p
 def test_the_launcher_imports_nothing_heavy():
     import subprocess
 
-    code = "import sys, traceanalyze.record.launch, traceanalyze.record.context; print(*sys.modules)"
+    code = "import sys, traceanalyze.recording.launch, traceanalyze.recording.context; print(*sys.modules)"
     from tests.record.conftest import ROOT
 
     environment = {"PYTHONPATH": str(ROOT)}

@@ -6,8 +6,9 @@ import gc
 
 import pytest
 
-from traceanalyze.record import context, steps
-from traceanalyze.record.options import RecordOptions
+from traceanalyze.recording import bootstrap as steps
+from traceanalyze.recording import context
+from traceanalyze.recording.options import RecordOptions
 
 pytestmark = pytest.mark.usefixtures("needs_torch")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.results import (
+from traceanalyze.comparison.results import (
     ApiPair,
     ApiSide,
     Caveat,

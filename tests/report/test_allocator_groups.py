@@ -12,8 +12,8 @@ from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, TRAIN, Loop, train
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.api.memory import memory
 from traceanalyze.locales import texts
+from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import console
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.csv import render as as_csv

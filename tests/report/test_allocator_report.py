@@ -13,9 +13,9 @@ import pytest
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, Loop, train
-from traceanalyze.api.memory import memory, memory_difference, parse_capacity
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
+from traceanalyze.pipeline.memory import memory, memory_difference, parse_capacity
 from traceanalyze.report import console, folder, xlsx
 from traceanalyze.report import json as json_report
 from traceanalyze.report.console.style import Style

@@ -11,10 +11,10 @@ from traceanalyze.analyses.results import NotMeasured, SyncSite
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import SyncKind
-from traceanalyze.report.build import Scope, build_report
-from traceanalyze.report.build.selection import parse_numbers, step_chooser
-from traceanalyze.report.build.split import overlap_notes
-from traceanalyze.report.build.window import step_labels, window_of
+from traceanalyze.report.assembly import Scope, build_report
+from traceanalyze.report.assembly.selection import parse_numbers, step_chooser
+from traceanalyze.report.assembly.split import overlap_notes
+from traceanalyze.report.assembly.window import step_labels, window_of
 from traceanalyze.report.format import Formatter
 
 

@@ -12,7 +12,7 @@ import traceanalyze
 from tests.report.make import analysis
 from tests.report.test_console import CASES
 from traceanalyze.locales import texts
-from traceanalyze.report.build import build_report
+from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.console.compare import render as render_compare
 from traceanalyze.report.format import Formatter

@@ -15,11 +15,11 @@ from tests.builder import TraceBuilder
 from tests.cluster.simulated import summaries, workload
 from tests.cluster.test_compare import late
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.api import Choices, reports
-from traceanalyze.cluster.compare import compare_ranks
-from traceanalyze.cluster.results import Group
 from traceanalyze.locales import texts
-from traceanalyze.report.build.cluster import cluster_tables, straggler_sentences
+from traceanalyze.pipeline import Choices, reports
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import Group
+from traceanalyze.report.assembly.cluster import cluster_tables, straggler_sentences
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.json import render as as_json
 from traceanalyze.report.model import Kind
@@ -114,7 +114,7 @@ def test_one_rank_has_no_such_tables():
 
 
 def test_processes_of_their_own_change_nothing(report, monkeypatch):
-    monkeypatch.setattr("traceanalyze.cluster.run.LARGE", 1)
+    monkeypatch.setattr("traceanalyze.ranks.run.LARGE", 1)
     (other,) = reports([str(SAMPLE)], Choices(), parallel=True)
     assert as_json((other,), texts()) == as_json((report,), texts())
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.report.make_compare import MS, comparison, contribution, itself, swapped
-from traceanalyze.compare.results import Part
+from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
-from traceanalyze.report.build.compare import build_compare
+from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.format import Formatter
 
 

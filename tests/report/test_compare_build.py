@@ -6,11 +6,11 @@ import pytest
 
 from tests.report.make_compare import MS, comparison, itself, side, swapped
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.results import Contribution, Part
+from traceanalyze.comparison.results import Contribution, Part
 from traceanalyze.locales import texts
-from traceanalyze.report.build.compare import build_compare
-from traceanalyze.report.build.compare.causes import effects
-from traceanalyze.report.build.compare.per_step import PerStep
+from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.assembly.compare.causes import effects
+from traceanalyze.report.assembly.compare.per_step import PerStep
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import Kind
 

@@ -7,7 +7,7 @@ import pytest
 from tests.report.make_compare import comparison, contribution, itself
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
-from traceanalyze.report.build.compare import build_compare
+from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.console import Style
 from traceanalyze.report.console.compare import render
 from traceanalyze.report.view import Detail, View

@@ -14,9 +14,9 @@ from tests.report.make_compare import MS, comparison, contribution, itself, swap
 from tests.report.test_compare_on_traces import PAIRS
 from tests.report.test_html import HOSTILE, Page, in_browser, table_of
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.compare.results import Part
+from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
-from traceanalyze.report.build.compare import build_compare
+from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.html import render_compare
 from traceanalyze.report.html.compare import MAX_CAUSES, MAX_TEXT
 from traceanalyze.report.json import render_compare as render_json

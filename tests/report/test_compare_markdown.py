@@ -12,7 +12,7 @@ from tests.report.test_compare_on_traces import PAIRS
 from tests.report.test_markdown import tables_of
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
-from traceanalyze.report.build.compare import build_compare
+from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.compare_markdown import render
 
 LIMIT = 65_536

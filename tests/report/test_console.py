@@ -13,9 +13,9 @@ from tests.report.make import MS, analysis, empty, host_only, whole_trace
 from traceanalyze.analyses.results import Gap, NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.report.build import Scope, build_report
+from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.console import Style, render, render_all, style_for
-from traceanalyze.report.console.fit import Field, fit
+from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.view import Detail, View
 
 WORLD = [analysis(rank=rank, times=(100.0 + 5 * rank,), comm=0.2, hidden=0.1) for rank in range(3)]

@@ -5,9 +5,8 @@ import pytest
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
-from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.tensor_cores import TensorCore
-from traceanalyze.report.build import build_report
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.model import Kind
 

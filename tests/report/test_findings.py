@@ -13,7 +13,7 @@ from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.report import json as json_report
 from traceanalyze.report import xlsx
-from traceanalyze.report.build.findings import proof, sentence_of
+from traceanalyze.report.assembly.findings import proof, sentence_of
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import Word

@@ -14,7 +14,7 @@ from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.report import csv as tables_csv
 from traceanalyze.report import parquet
-from traceanalyze.report.build import build_report
+from traceanalyze.report.assembly import build_report
 from traceanalyze.report.folder import files, is_index
 from traceanalyze.report.model import Column, Kind, Table
 

@@ -10,14 +10,14 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.gate.make import run, runs
-from traceanalyze.gate.budget import read_budget
-from traceanalyze.gate.findings import Place
-from traceanalyze.gate.results import SideSummary
-from traceanalyze.gate.verdict import Strictness, gate
 from traceanalyze.locales import texts
+from traceanalyze.regression.budget import read_budget
+from traceanalyze.regression.results import SideSummary
+from traceanalyze.regression.samples import Place
+from traceanalyze.regression.verdict import Strictness, gate
 from traceanalyze.report.console import Style
-from traceanalyze.report.gate import console, github, junit, markdown, sarif
-from traceanalyze.report.gate import json as gate_json
+from traceanalyze.report.regression import console, github, junit, markdown, sarif
+from traceanalyze.report.regression import json as gate_json
 
 EXACT = ("kernel.count", "launch.count", "sync.count", "collective.count", "alloc.device_malloc.count")
 
@@ -201,7 +201,7 @@ def test_missing_and_improved_metrics_are_told():
 
 def test_every_reason_note_and_verdict_has_a_text():
     words = texts().messages
-    from traceanalyze.gate.results import Verdict
+    from traceanalyze.regression.results import Verdict
 
     assert all(f"gate_verdict_{verdict}" in words for verdict in Verdict)
     limited = gate(

@@ -7,7 +7,7 @@ from tests.analyses.test_gc_pauses import loop
 from tests.analyses.test_inference_window import Server, serving
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
-from traceanalyze.report.build import build_report
+from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.model import Kind
 from traceanalyze.report.view import Detail, View

@@ -7,7 +7,7 @@ import pytest
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
-from traceanalyze.report.build import build_report
+from traceanalyze.report.assembly import build_report
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import Kind
 

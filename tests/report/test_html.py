@@ -16,14 +16,14 @@ from tests.report.make import MS, analysis, empty, host_only, whole_trace
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import Loop, frame, train
-from traceanalyze import units
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.api.memory import memory
 from traceanalyze.locales import texts
-from traceanalyze.model.timeline import CATEGORIES, MemoryTimeline
+from traceanalyze.model import units
+from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
+from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import json as json_report
-from traceanalyze.report.build import Scope, build_report
-from traceanalyze.report.build.allocator.timeline import build_timeline_report
+from traceanalyze.report.assembly import Scope, build_report
+from traceanalyze.report.assembly.allocator.timeline import build_timeline_report
 from traceanalyze.report.html import MAX_RANKS, MAX_ROWS, render
 from traceanalyze.report.model import Column, Kind, Table
 

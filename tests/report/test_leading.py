@@ -6,8 +6,8 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from traceanalyze.cluster.leading import leading
 from traceanalyze.locales import texts
+from traceanalyze.ranks.compare import leading
 from traceanalyze.report.format import Formatter
 
 MS = 1_000

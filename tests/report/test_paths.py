@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.report.paths import common_folder, told_apart
+from traceanalyze.report.view import common_folder, told_apart
 
 
 @pytest.mark.parametrize(

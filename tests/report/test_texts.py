@@ -13,7 +13,7 @@ from tests.report.make import analysis, host_only
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Cause, Level, SyncKind
-from traceanalyze.report.build import build_report
+from traceanalyze.report.assembly import build_report
 from traceanalyze.report.model import Kind
 
 PACKAGE = Path(traceanalyze.__file__).parent

@@ -15,21 +15,19 @@ from tests.builder import TraceBuilder
 from tests.report.browser import BROWSER, dump_dom, evaluated
 from tests.report.test_html import HOSTILE, Page
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt import MAX_LANES
-from traceanalyze.analyses.excerpt_boxes import Box
-from traceanalyze.analyses.excerpt_lane import Lane, LaneKind
-from traceanalyze.analyses.excerpt_window import place
+from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
+from traceanalyze.analyses.excerpt.excerpt import MAX_LANES
+from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.api.excerpts import MAX_PLACES, places_of
 from traceanalyze.locales import texts
+from traceanalyze.pipeline.recordings import MAX_PLACES, places_of
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import render
-from traceanalyze.report.html.axis import ticks
-from traceanalyze.report.html.boxes import fitted, label, short_name
+from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.heatmap import MAX_CELLS, heat_map, shade
 from traceanalyze.report.html.ranks import MAX_RANKS, rank_chart
-from traceanalyze.report.html.timeline import timeline_html
+from traceanalyze.report.html.timeline import fitted, label, short_name, timeline_html
 from traceanalyze.report.model import Column, FindingExcerpt, Kind, Message, Table
 from traceanalyze.rules.evaluate import Outcome
 from traceanalyze.rules.finding import Evidence, Finding, intervals_of

@@ -2,7 +2,7 @@
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.build import build_report
+from traceanalyze.report.assembly import build_report
 
 
 def tables(b):

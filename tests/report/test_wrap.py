@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from traceanalyze.report.console.style import Style
-from traceanalyze.report.console.wrap import filled, joined, padded
+from traceanalyze.report.console.style import Style, filled, joined, padded
 
 CHINESE = (
     "设备每步等待 Host 准备并下发任务 1.234 ms（占单步 58 %），主要在 aten::_local_scalar_dense 附近；其余 6 步正常。"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.report.make import MS, analysis, empty, host_only, whole_trace
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
-from traceanalyze.report.build import Scope, build_report
+from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.model import Column, Kind, Layout, Table
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render
 from traceanalyze.report.xlsx.names import SheetNames

@@ -13,7 +13,7 @@ from tests.simulate.judge import judge
 from tests.simulate.schedule import MAIN
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import MS
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

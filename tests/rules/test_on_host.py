@@ -10,8 +10,8 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from tests.rules.make import STEP, finding, judged
 from tests.rules.on_host import Op, Range, steps
-from traceanalyze.api import load
 from traceanalyze.locales import texts
+from traceanalyze.pipeline import load
 from traceanalyze.report.console import Style, render
 from traceanalyze.rules.finding import Severity
 from traceanalyze.rules.ranking import total_saving

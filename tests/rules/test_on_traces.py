@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.rules.make import judged
-from traceanalyze.api import analyze, load
+from traceanalyze.pipeline import analyze, load
 from traceanalyze.rules.finding import Severity
 
 _RESNET = "kineto/kineto_tb/samples/resnet50_num_workers_"

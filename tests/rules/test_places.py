@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.rules.make import STEP, crowded, finding, kernel, program
 from tests.rules.sequences import Run, steps
+from traceanalyze.rules.evaluate import located
 from traceanalyze.rules.finding import Evidence, Finding, Scope, intervals_of
-from traceanalyze.rules.places import located
 
 US = 1000
 """ns; programs are written in µs."""

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from tests.plugin_site import installed as installed_with
 from tests.rules.make import STEP, kernel, program
 from traceanalyze import plugins
-from traceanalyze.api import analyze
 from traceanalyze.cli.app import app
+from traceanalyze.pipeline import analyze
 from traceanalyze.rules.registry import every_rule
 
 MODULE = '''

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.rules.make import busy, facts_of, half, program
-from traceanalyze.api import load
+from traceanalyze.pipeline import load
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.finding import Confidence, Finding, NotApplicable, Severity

@@ -14,14 +14,13 @@ from tests.simulate.writers.layouts import LAYOUTS, TODAY
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
-from traceanalyze.cluster.compare import compare_ranks
-from traceanalyze.cluster.summary import summarize
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.kineto import read_text
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Severity
-from traceanalyze.rules.of_run import evaluate_run, of_one_rank
-from traceanalyze.rules.waiting import without_waiting
+from traceanalyze.rules.of_run import evaluate_run, of_one_rank, without_waiting
 
 if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule

@@ -6,31 +6,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses import idle
-from traceanalyze.analyses.classification import classification
-from traceanalyze.analyses.critical_path import critical_path
-from traceanalyze.analyses.device_memory import memory
-from traceanalyze.analyses.device_tables import device_tables
+from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.filtering import context_of
-from traceanalyze.analyses.gap_table import gap_table
-from traceanalyze.analyses.host_more import host_more
-from traceanalyze.analyses.host_only import host_split
-from traceanalyze.analyses.host_tables import host_tables
-from traceanalyze.analyses.launches import launches
+from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
+from traceanalyze.analyses.host.call_paths import call_paths
+from traceanalyze.analyses.host.modules import modules
+from traceanalyze.analyses.host.op_kernels import op_kernels
+from traceanalyze.analyses.host.operators import operator_steps, operator_sums, operators, operators_by_shape
+from traceanalyze.analyses.host.source_lines import source_lines
+from traceanalyze.analyses.host.split import host_split
+from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.gap_table import gap_table
+from traceanalyze.analyses.idle.gc_pauses import gc_pauses
+from traceanalyze.analyses.idle.launches import launches, step_launches
+from traceanalyze.analyses.idle.syncs import idle_caused, suspected_syncs, sync_sites
+from traceanalyze.analyses.kernels.copies import copies
+from traceanalyze.analyses.kernels.events import classification
+from traceanalyze.analyses.kernels.kernels import configurations, durations, kernel_groups, kernel_types, kernels
+from traceanalyze.analyses.kernels.op_work import op_work
+from traceanalyze.analyses.kernels.sequences import kernel_sequences
+from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisation
+from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.partition import device_span, partition
-from traceanalyze.analyses.quality import quality
-from traceanalyze.analyses.results import (
-    Gap,
-    HostSplit,
-    IdleCauses,
-    Launches,
-    NotMeasured,
-    RankAnalysis,
-    SyncSite,
-)
-from traceanalyze.analyses.suspected_syncs import suspected_syncs
-from traceanalyze.analyses.syncs import idle_caused, sync_sites
+from traceanalyze.analyses.quality.quality import quality
+from traceanalyze.analyses.results import Gap, HostSplit, IdleCauses, Launches, NotMeasured, RankAnalysis, SyncSite
+from traceanalyze.analyses.results_device import DeviceWork
+from traceanalyze.analyses.results_host import HostWork
+from traceanalyze.analyses.results_host_more import HostMore
+from traceanalyze.analyses.steps.critical_path import critical_path
+from traceanalyze.analyses.steps.inference import inference
+from traceanalyze.analyses.steps.partition import device_span, partition
+from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.model.vocabulary import Cause, Mode, SyncKind
 
 if TYPE_CHECKING:
@@ -38,6 +44,51 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
     from traceanalyze.model.trace import Trace
+
+
+def device_tables(context: Context) -> DeviceWork:
+    """Device work inside the analysed windows from every side."""
+    combined = overlaps(context)
+    return DeviceWork(
+        kernels=kernels(context),
+        groups=kernel_groups(context),
+        types=kernel_types(context),
+        configurations=configurations(context),
+        durations=durations(context),
+        overlaps=combined,
+        summary=device_summary(context, combined),
+        copies=copies(context),
+        collectives=collectives(context),
+        step_launches=step_launches(context),
+        ops=op_work(context),
+        annotations=device_annotations(context),
+        utilisation=utilisation(context),
+        sequences=kernel_sequences(context),
+    )
+
+
+def host_tables(context: Context) -> HostWork | NotMeasured:
+    """Host work inside the analysed windows from every side."""
+    if context.step_track < 0:
+        return NotMeasured("no_host_events")
+    sums = operator_sums(context)
+    return HostWork(
+        operators=operators(context, sums),
+        shapes=operators_by_shape(context, sums),
+        phases=phases(context, context.event_phases),
+        modules=modules(context, context.event_phases),
+        lines=source_lines(context),
+        op_kernels=op_kernels(context),
+        op_steps=operator_steps(context, sums),
+        annotations=host_annotations(context),
+        device_time=int(context.work.time.sum()) if len(context.device) else None,
+        broken=context.op_nest.broken,
+    )
+
+
+def host_more(context: Context) -> HostMore:
+    """All of these, each measured or not."""
+    return HostMore(gc=gc_pauses(context), inference=inference(context), paths=call_paths(context))
 
 
 _NEED_HOST = (Cause.DATA_LOADING, Cause.PEER_WAIT, Cause.HOST_OP)

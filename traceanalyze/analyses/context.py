@@ -7,27 +7,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.analyses import idle as idle_analysis
-from traceanalyze.analyses.collective_parts import CollectiveParts, collective_parts
-from traceanalyze.analyses.collective_ranges import describing, named_ranges
-from traceanalyze.analyses.device_events import DeviceEvents, device_events
-from traceanalyze.analyses.frames import Frames, user_frame_of_stack
-from traceanalyze.analyses.host_computes import host_computes
-from traceanalyze.analyses.host_events import ApiCalls, ByTrack, api_calls, by_track, is_sync_call
-from traceanalyze.analyses.host_state import API_CAUSE, States, layered
-from traceanalyze.analyses.launches import Queue, launch_queue
-from traceanalyze.analyses.links import launch_links, unskewed
-from traceanalyze.analyses.nesting import Nest, innermost, innermost_at, nest_rows
-from traceanalyze.analyses.op_links import launching_ops
-from traceanalyze.analyses.ownership import ownership
-from traceanalyze.analyses.partition import ClassSets, class_sets, device_order
-from traceanalyze.analyses.phase_ranges import PhaseRanges
-from traceanalyze.analyses.phases import event_phases
-from traceanalyze.analyses.steps import Markers, find_markers, step_windows, whole_window
-from traceanalyze.analyses.syncs import blocking_copies
-from traceanalyze.analyses.task_queue import enqueuing_calls, only_queue
-from traceanalyze.analyses.work import Work, device_work
+from traceanalyze.analyses.communication.parts import CollectiveParts, collective_parts
+from traceanalyze.analyses.communication.ranges import describing, named_ranges
+from traceanalyze.analyses.host.computes import host_computes
+from traceanalyze.analyses.host.events import ApiCalls, ByTrack, api_calls, by_track, is_sync_call
+from traceanalyze.analyses.host.frames import Frames, user_frame_of_stack
+from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue, unskewed
+from traceanalyze.analyses.host.nesting import Nest, innermost, innermost_at, nest_rows
+from traceanalyze.analyses.idle import idle as idle_analysis
+from traceanalyze.analyses.idle.host_state import API_CAUSE, States, layered
+from traceanalyze.analyses.idle.launches import Queue, launch_queue
+from traceanalyze.analyses.idle.syncs import blocking_copies
+from traceanalyze.analyses.kernels.events import DeviceEvents, device_events
+from traceanalyze.analyses.kernels.work import Work, device_work
+from traceanalyze.analyses.steps.partition import ClassSets, class_sets, device_order
+from traceanalyze.analyses.steps.phases import PhaseRanges, event_phases
+from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
+from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op, is_data_loading, is_peer_wait
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode

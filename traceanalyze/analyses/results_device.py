@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.results_use import KernelSequence, MemoryCurve, Utilisation
-    from traceanalyze.model.kernel_classes import KernelGroup
-    from traceanalyze.model.tensor_cores import TensorCore
+    from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
     from traceanalyze.model.vocabulary import Phase
 
 Count = int | NotMeasured

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from traceanalyze.errors import InputError
 
 if TYPE_CHECKING:
-    from traceanalyze.api import Choices
     from traceanalyze.cli.progress import Progress
+    from traceanalyze.pipeline import Choices
     from traceanalyze.report.model import Report
 
 TOP = 5
@@ -33,11 +33,11 @@ def report_on(
 ) -> None:
     """Analyse the recordings under the paths and write the report."""
     # Imported here, so that usage errors answer at once.
-    from traceanalyze.api import Choices
-    from traceanalyze.cli.notices import tell_slow_scanner
+    from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.cli.output import Target, write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
+    from traceanalyze.pipeline import Choices
     from traceanalyze.report.view import Detail, View
 
     target = Target.of(output, format_, inputs=paths)
@@ -52,12 +52,12 @@ def report_on(
 
 def _traces_or_memory(paths: list[str], choices: Choices, progress: Progress) -> tuple[Report, ...]:
     """Reports on the traces under the paths; where there is none but there are files on memory, on these."""
-    from traceanalyze.api import reports
+    from traceanalyze.pipeline import reports
 
     try:
         return reports(paths, choices, progress=progress, parallel=True)
     except InputError:
-        from traceanalyze.api.memory import hold_memory_files, memory_reports
+        from traceanalyze.pipeline.memory import hold_memory_files, memory_reports
 
         if not hold_memory_files(paths):
             raise

@@ -94,7 +94,7 @@ def analyze(
 ) -> None:
     """Say where every step's time went."""
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.api import Choices
+    from traceanalyze.pipeline import Choices
 
     choices = Choices(
         steps=steps,

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from traceanalyze import __version__
 from traceanalyze.cli import baseline
 from traceanalyze.cli.analyze import analyze
 from traceanalyze.cli.compare import compare
-from traceanalyze.cli.convert import convert
 from traceanalyze.cli.gate import gate
 from traceanalyze.cli.guard import guarded
 from traceanalyze.cli.memory import memory
-from traceanalyze.cli.one_line import OneLine
-from traceanalyze.cli.open_ import open_
 from traceanalyze.cli.postmortem import postmortem
 from traceanalyze.cli.record import record
 from traceanalyze.cli.rule import rule
-from traceanalyze.cli.tensorboard import tensorboard
+from traceanalyze.cli.viewing import convert, open_, tensorboard
+
+USAGE_ERROR = 2
+
+
+class OneLine(TyperCommand):
+    """A command that tells wrong usage in one line with its name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # Errors of usage are those with a message for people; where their class lives depends on typer's version.
+            told = getattr(error, "format_message", None)
+            if told is None:
+                raise
+            typer.echo(f"{ctx.command_path}: {' '.join(str(told()).split())}", err=True)
+            raise typer.Exit(USAGE_ERROR) from error
+
 
 app = typer.Typer(
     name="traceanalyze",

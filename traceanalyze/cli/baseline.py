@@ -37,10 +37,10 @@ def update(
     ranks: Annotated[str | None, typer.Option(metavar="LIST", help="Ranks to use: 0,3-7.")] = None,
 ) -> None:
     """Add runs; those that are in it already are left out, and regressions are refused."""
-    from traceanalyze.api.choices import Choices
-    from traceanalyze.api.gate import UpdateChoices
-    from traceanalyze.api.gate import update as add_runs
     from traceanalyze.cli.progress import Progress
+    from traceanalyze.pipeline.choices import Choices
+    from traceanalyze.pipeline.gate import UpdateChoices
+    from traceanalyze.pipeline.gate import update as add_runs
 
     choices = UpdateChoices(path, tuple(runs), keep, label, budget, accept, warmup, Choices(steps=steps, ranks=ranks))
     with Progress(wanted=True) as progress:
@@ -55,10 +55,10 @@ def show(path: Annotated[str, _PATH]) -> None:
     """Print the runs and the noise floor of every metric."""
     import sys
 
-    from traceanalyze.gate.baseline_file import read_baseline
     from traceanalyze.locales import texts
+    from traceanalyze.regression.baseline import read_baseline
     from traceanalyze.report.console import style_for
-    from traceanalyze.report.gate.baseline import render
+    from traceanalyze.report.regression.baseline import render
 
     sys.stdout.write(render(read_baseline(path), texts(), style_for(sys.stdout)))
     sys.stdout.flush()
@@ -76,7 +76,7 @@ def prune(
     ] = None,
 ) -> None:
     """Remove the runs that fit every option given."""
-    from traceanalyze.api.gate import prune as remove
+    from traceanalyze.pipeline.gate import prune as remove
 
     removed = remove(path, older_than=older_than, label=label, environment=environment or ())
     typer.echo(f"Wrote {path}: {removed} runs removed", err=True)

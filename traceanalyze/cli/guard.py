@@ -68,3 +68,13 @@ def _failed(message: str, code: int) -> SystemExit:
     line = " ".join(message.split())
     sys.stderr.write("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) + "\n")
     return SystemExit(code)
+
+
+def tell_slow_scanner() -> None:
+    """Say so when the native scanner is missing, as reading then takes far longer."""
+    from traceanalyze.readers.scan import backend
+
+    if backend() == "python":
+        sys.stderr.write(
+            "note: the native scanner was not built (no C++ compiler at installation?); reading is far slower\n"
+        )

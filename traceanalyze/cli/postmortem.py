@@ -70,12 +70,12 @@ def postmortem(
     Exits with 0 (fine), 1 (--fail-on was broken) or 2 (nothing can be read, or wrong usage).
     """
     # Imported here, so that --help and usage errors answer at once.
-    from traceanalyze.api.choices import Choices
-    from traceanalyze.api.postmortem import postmortem_reports
-    from traceanalyze.cli.notices import tell_slow_scanner
+    from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.cli.output import Target, write
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
+    from traceanalyze.pipeline.choices import Choices
+    from traceanalyze.pipeline.postmortem import postmortem_reports
     from traceanalyze.report.view import Detail, View
 
     choices = Choices(steps=steps, ranks=ranks, step_marker=step_marker, select=listed(select), ignore=listed(ignore))

@@ -34,8 +34,8 @@ def record(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
 ) -> None:
     """Run a script under PyTorch's profiler without editing it; a step is what its optimizer ends."""
-    from traceanalyze.record.launch import launch
-    from traceanalyze.record.options import RecordOptions
+    from traceanalyze.recording.launch import launch
+    from traceanalyze.recording.options import RecordOptions
 
     options = RecordOptions(wait, warmup, active, shapes, stacks, memory, snapshot, light)
     folder = output or f"run_{datetime.now():%Y%m%d_%H%M%S}"  # noqa: DTZ005, RUF100 - a name for people, in their time

@@ -55,7 +55,7 @@ def _title(each: Rule, words: Texts) -> str:
 
 
 def _explained(each: Rule, words: Texts, style: Style) -> str:
-    from traceanalyze.report.console.wrap import display_width
+    from traceanalyze.report.console.style import display_width
 
     title = f"{each.id} {each.slug}: {_title(each, words)}"
     lines = [title, "─" * min(display_width(title), style.width), *_wrapped(_document(each, words), style)]
@@ -96,7 +96,7 @@ def _document(each: Rule, words: Texts) -> str:
 
 def _wrapped(doc: str, style: Style) -> Iterator[str]:
     """Paragraphs, which are lines of one indent, broken at the width."""
-    from traceanalyze.report.console.wrap import joined
+    from traceanalyze.report.console.style import joined
 
     for indent, lines in groupby(_SOURCE.sub("", doc).splitlines(), key=_indent):
         text = joined(line.strip() for line in lines)

@@ -6,7 +6,7 @@ import shutil
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from traceanalyze.cli.viewer import ADDRESS, VIEWER
+from traceanalyze.cli.viewing import ADDRESS, VIEWER
 from traceanalyze.errors import UsageError
 
 if TYPE_CHECKING:

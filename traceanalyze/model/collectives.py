@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from traceanalyze.frozen import frozen
+
 _PATTERNS = (
     ("all_to_all", re.compile(r"alltoall|a2a|::dispatch|::combine|::ep::")),
     ("reduce_scatter", re.compile(r"reducescatter")),
@@ -69,3 +71,49 @@ def bus_factor(kind: str, ranks: int) -> float | None:
     if kind in _SHARED:
         return (ranks - 1) / ranks
     return 1.0 if kind in _ONE_WAY else None
+
+
+@frozen
+class VendorCollective:
+    """One collective of `communication.json` or CommAnalyzerTime; ns, None where it does not say.
+
+    `wait` and `transit` are those of one plane of links only, so that waiting on the others is in `idle`, which is
+    the rest of `elapsed` and no idle time.
+    """
+
+    name: str
+    group: str
+    """What reports call the group: its name in the program or `group` with three digits."""
+    step: int | None
+    elapsed: int | None
+    transit: int | None
+    wait: int | None
+    idle: int | None
+    links: tuple[tuple[str, int, int], ...] = ()
+    """Kind of link (HCCS, PCIE, RDMA, SIO), bytes moved, ns summed over transfers that ran at the same time."""
+
+
+@frozen
+class VendorLink:
+    """What moved between two ranks in all collectives of one type and group, of `communication_matrix.json`."""
+
+    collective: str
+    """Canonical type (`model/collectives.py`), or as written."""
+    group: str
+    source: int
+    """Rank inside the group."""
+    target: int
+    link: str
+    bytes: int
+    time: int
+    """ns, summed over transfers."""
+
+
+@frozen
+class VendorCollectives:
+    """Both tables, each with the file it is from; a missing one is empty."""
+
+    source: str = ""
+    collectives: tuple[VendorCollective, ...] = ()
+    links_source: str = ""
+    links: tuple[VendorLink, ...] = ()

@@ -15,13 +15,183 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.attention_costs import attention
-from traceanalyze.model.conv_costs import convolution
 from traceanalyze.model.kernel_classes import KernelGroup, group_of_op
 from traceanalyze.model.op_calls import Call, Shape, outer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from traceanalyze.model.op_calls import Call, Shape
+
+Amounts = tuple[int | None, int | None]
+
+
+class _Variant(NamedTuple):
+    """Where an operator has its arguments."""
+
+    query: int
+    """Position of the query; key and value follow."""
+    causal: int
+    """Position of the causal flag or, for memory-efficient attention, of the mask type (0 none, 1 and 2 causal)."""
+    heads_last: bool
+    """Layout [b, length, h, d] instead of [b, h, length, d]."""
+
+
+_VARIANTS = {
+    "_scaled_dot_product_flash_attention": _Variant(0, 4, heads_last=False),
+    "_scaled_dot_product_flash_attention_for_cpu": _Variant(0, 4, heads_last=False),
+    "_scaled_dot_product_efficient_attention": _Variant(0, 6, heads_last=False),
+    "_scaled_dot_product_cudnn_attention": _Variant(0, 6, heads_last=False),
+    "_flash_attention_forward": _Variant(0, 8, heads_last=True),
+    "_efficient_attention_forward": _Variant(0, 9, heads_last=True),
+    "_cudnn_attention_forward": _Variant(0, 10, heads_last=False),
+    "_scaled_dot_product_flash_attention_backward": _Variant(1, 11, heads_last=False),
+    "_scaled_dot_product_efficient_attention_backward": _Variant(1, 11, heads_last=False),
+    "_scaled_dot_product_cudnn_attention_backward": _Variant(1, 14, heads_last=False),
+    "_flash_attention_backward": _Variant(1, 11, heads_last=True),
+    "_efficient_attention_backward": _Variant(1, 14, heads_last=True),
+    "_cudnn_attention_backward": _Variant(1, 14, heads_last=False),
+}
+_BACKWARD = 5
+"""Products of a backward call, as against two of a forward one."""
+
+
+def attention(call: Call) -> Amounts | None:
+    """FLOP and bytes of an attention call, None if the call is none."""
+    variant = _VARIANTS.get(call.op)
+    if variant is None:
+        return None
+    query, key, value = (_sizes(call.shape(variant.query + i), variant) for i in range(3))
+    if query is None or key is None or value is None:
+        return None, None
+    scores = _scores(query[2], key[2], _causal(call, variant))
+    backward = variant.query == 1
+    flop = None
+    if scores is not None:
+        forward = 2 * query[0] * query[1] * scores * (query[3] + value[3])
+        flop = forward * _BACKWARD // 2 if backward else forward
+    return flop, _bytes(call, variant, value[3], backward=backward)
+
+
+def _sizes(shape: Shape, variant: _Variant) -> Shape | None:
+    """Batch, heads, length, head size."""
+    if len(shape) != 4:
+        return None
+    batch, a, b, size = shape
+    return (batch, b, a, size) if variant.heads_last else (batch, a, b, size)
+
+
+def _causal(call: Call, variant: _Variant) -> bool | None:
+    text = call.value(variant.causal)
+    return {"True": True, "1": True, "2": True, "False": False, "0": False}.get(text or "")
+
+
+def _scores(queries: int, keys: int, causal: bool | None) -> int | None:
+    """Pairs of query and key that attend to each other."""
+    if causal is None or (causal and queries != keys):
+        return None
+    return queries * (queries + 1) // 2 if causal else queries * keys
+
+
+def _bytes(call: Call, variant: _Variant, value_size: int, *, backward: bool) -> int | None:
+    """Query, key and value read, the output written; backward reads output and gradient too and writes three."""
+    first = variant.query
+    each = call.element(first)
+    if each is None:
+        return None
+    query, key, value = (prod(call.shape(first + i)) for i in range(3))
+    output = query // call.shape(first)[-1] * value_size if call.shape(first)[-1] else 0
+    given = query + key + value
+    return each * (2 * given + 2 * output if backward else given + output)
+
+
+class _Places(NamedTuple):
+    """Positions of the arguments of a forward convolution."""
+
+    stride: int
+    padding: int
+    dilation: int | None
+
+
+_FORWARD = {
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution", "_convolution"), _Places(3, 4, 5)),
+    **dict.fromkeys(("cudnn_convolution_relu", "miopen_convolution_relu"), _Places(3, 4, 5)),
+    "cudnn_convolution": _Places(stride=3, padding=2, dilation=4),
+    "cudnn_convolution_add_relu": _Places(5, 6, 7),
+    **dict.fromkeys(("miopen_convolution", "miopen_depthwise_convolution"), _Places(stride=4, padding=3, dilation=5)),
+    "_conv_depthwise2d": _Places(4, 5, 6),
+    "_slow_conv2d_forward": _Places(4, 5, None),
+}
+_TRANSPOSED = frozenset({"cudnn_convolution_transpose", "miopen_convolution_transpose"})
+_TRANSPOSED_FLAG = {"convolution": 6, "_convolution": 6}
+_OUTPUT_MASK = 10
+
+
+def convolution(call: Call) -> Amounts | None:
+    """FLOP and bytes of a convolution, None if the call is none."""
+    if call.op == "convolution_backward":
+        return _backward(call)
+    if call.op == "cudnn_convolution_backward_input":
+        return _gradient(call, grad=call.shape(1), weight=call.shape(2))
+    if call.op in _TRANSPOSED or (call.op in _TRANSPOSED_FLAG and call.flag(_TRANSPOSED_FLAG[call.op])):
+        return _flop(call.shape(0), call.shape(1)), None
+    return _forward(call, _FORWARD[call.op]) if call.op in _FORWARD else None
+
+
+def _flop(outputs: Shape, weight: Shape) -> int | None:
+    return 2 * prod(outputs) * prod(weight[1:]) if len(weight) > 2 and outputs else None
+
+
+def _forward(call: Call, places: _Places) -> Amounts:
+    data, weight = call.shape(0), call.shape(1)
+    output = _output(call, data, weight, places)
+    given, each = call.input_bytes(), call.element()
+    if output is None:
+        return None, None
+    return _flop(output, weight), None if given is None or each is None else given + prod(output) * each
+
+
+def _output(call: Call, data: Shape, weight: Shape, places: _Places) -> Shape | None:
+    """Shape of the result: per dimension (n + 2·padding - dilation·(kernel - 1) - 1) // stride + 1."""
+    count = len(weight) - 2
+    stride, padding = call.integers(places.stride), call.integers(places.padding)
+    dilation = (1,) if places.dilation is None else call.integers(places.dilation)
+    if count < 1 or len(data) != len(weight) or not stride or not padding or not dilation or min(stride) < 1:
+        return None
+    sizes = [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, s, p, d in zip(
+            data[2:], weight[2:], *(_each(values, count) for values in (stride, padding, dilation)), strict=True
+        )
+    ]
+    return (data[0], weight[0], *sizes) if min(sizes) > 0 else None
+
+
+def _each(values: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """One value stands for all dimensions."""
+    return values * count if len(values) == 1 else (*values, *(1,) * count)[:count]
+
+
+def _backward(call: Call) -> Amounts:
+    """As many products as gradients are wanted; the output mask tells which."""
+    grad, data, weight = (call.shape(position) for position in range(3))
+    mask = call.value(_OUTPUT_MASK)
+    if mask is None:
+        return None, None
+    wanted = [word.strip() in {"True", "true", "1"} for word in mask.strip("[]").split(",")][:2]
+    flop = _flop(data if call.flag(7) else grad, weight)
+    given, each = call.input_bytes(), call.element()
+    written = sum(prod(shape) for shape, want in zip((data, weight), wanted, strict=False) if want)
+    return (
+        None if flop is None else flop * sum(wanted),
+        None if given is None or each is None else given + written * each,
+    )
+
+
+def _gradient(call: Call, *, grad: Shape, weight: Shape) -> Amounts:
+    """Gradient of the input alone; the input's own shape is not recorded, hence no bytes."""
+    del call
+    return _flop(grad, weight), None
 
 
 @frozen

@@ -188,3 +188,30 @@ class Snapshot:
     overflowed: bool | None = None
     """Whether the ring buffer forgot events; None before torch 2.12."""
     notes: tuple[str, ...] = ()
+
+
+CATEGORIES = (
+    "parameter",
+    "optimizer_state",
+    "input",
+    "temporary",
+    "activation",
+    "gradient",
+    "autograd_detail",
+    "unknown",
+)
+"""In the order of the file, which is torch's own."""
+
+
+@frozen
+class MemoryTimeline:
+    """One exported timeline. Tensor bytes: not what the allocator calls allocated, and no device is named."""
+
+    path: str
+    time: NDArray[np.int64]
+    """ns, ascending; what existed before has the first time."""
+    bytes: NDArray[np.int64]
+    """(times, categories) after each change."""
+    size_bytes: int
+    rows: int
+    """Rows of the file."""

@@ -13,9 +13,24 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from traceanalyze.model.collectives import VendorCollectives
     from traceanalyze.model.columns import Sparse, Strings
-    from traceanalyze.model.other_export import OtherExport
-    from traceanalyze.model.vendor_collectives import VendorCollectives
+
+
+@frozen
+class OtherExport:
+    """What is cheap to know of it; None where it does not tell."""
+
+    source: str
+    """Its files."""
+    steps: tuple[VendorStep, ...] = ()
+    """The profile's own step times as this form gives them."""
+    windows: tuple[int, ...] | None = None
+    """Durations of the steps on the host, ns."""
+    kernels: int | None = None
+    """Compute kernels of the whole recording."""
+    kernel_time: int | None = None
+    """Sum of their durations, ns."""
 
 
 @frozen
@@ -202,3 +217,17 @@ class Trace:
         """Process id and thread id of a track, as written in the file."""
         pid, tid = self.tracks[track]
         return self.strings.text(int(pid)), self.strings.text(int(tid))
+
+
+@frozen
+class Run:
+    """Traces that belong together, ordered by rank; `notes` says what is missing, repeated or was left out."""
+
+    name: str
+    traces: tuple[Trace, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> tuple[int | None, ...]:
+        """Rank of each trace, None where the profile does not tell."""
+        return tuple(trace.origin.rank for trace in self.traces)

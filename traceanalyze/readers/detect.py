@@ -6,7 +6,7 @@ import re
 from enum import Enum
 
 from traceanalyze.errors import InputError
-from traceanalyze.readers.ascend.strays import stray
+from traceanalyze.readers.ascend.folder import stray
 
 HEAD_BYTES = 1 << 16
 """How much of the beginning (after unpacking) is looked at."""

@@ -17,14 +17,18 @@ from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.trace import Origin, ReadReport, Trace
-from traceanalyze.readers.ascend.folder import Profile, profile_at, profile_of
-from traceanalyze.readers.ascend.recognised import is_ascend, looks_ascend
+from traceanalyze.readers.ascend.folder import Profile, is_ascend, looks_ascend, profile_at, profile_of, stray
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
-from traceanalyze.readers.fields import ASCEND_FIELDS, EVENT_FIELDS, INSTANT_FIELDS
-from traceanalyze.readers.filenames import explicit_rank, host_and_pid
-from traceanalyze.readers.header import parse_header, process_names, thread_names
-from traceanalyze.readers.nothing import no_events
-from traceanalyze.readers.scan import scan
+from traceanalyze.readers.header import (
+    ASCEND_FIELDS,
+    EVENT_FIELDS,
+    INSTANT_FIELDS,
+    parse_header,
+    process_names,
+    thread_names,
+)
+from traceanalyze.readers.runs import explicit_rank, host_and_pid
+from traceanalyze.readers.scan import REASONS, scan
 from traceanalyze.readers.source import STDIN
 from traceanalyze.readers.streams import open_stream
 
@@ -34,6 +38,52 @@ if TYPE_CHECKING:
     from traceanalyze.readers.header import Header
     from traceanalyze.readers.scan import Scan, Sparse
     from traceanalyze.readers.source import Source
+
+_DROPPED = ("no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
+_MEMBERS_SHOWN = 4
+_WANTED = "give the file export_chrome_trace wrote"
+_ACTIVE = "was the profiler stopped, or its schedule not yet active, while the program worked?"
+
+
+def no_events(found: Scan, kind: Kind, name: str) -> InputError:
+    """The error for a text without any event that can be used.
+
+    Args:
+        found: What the scanner returned.
+        kind: What the first bytes looked like.
+        name: What the user calls the text.
+    """
+    if found.root == "none":
+        return explain(kind if kind is Kind.BLANK else Kind.TEXT, name)
+    reasons = (
+        (_dropped(found), f"no event could be used: {_dropped(found)}; record the trace again"),
+        (found.counts["malformed"] or (found.truncated and not found.phases), _broken(found)),
+        (found.counts["not_object"], f"a list of {found.counts['not_object']:,} values that are no events; {_WANTED}"),
+        (found.phases, f"nothing was recorded, only metadata or counters ({_phases(found)}); {_ACTIVE}"),
+        (kind is Kind.JSON and stray(name), str(stray(name))),
+        (kind is Kind.JSON, f'JSON without "traceEvents", not a trace (its members: {_members(found)}); {_WANTED}'),
+        (True, f"the trace has no events; {_ACTIVE}"),
+    )
+    return InputError(f"{name}: " + next(text for applies, text in reasons if applies))
+
+
+def _dropped(found: Scan) -> str:
+    return "; ".join(f"{found.counts[key]:,} {REASONS[key]}" for key in _DROPPED if found.counts[key])
+
+
+def _broken(found: Scan) -> str:
+    place = "at its end" if found.fault is None else f"at byte {found.fault:,}"
+    return f"broken {place}, and no event can be read; copy the file again, or record the trace again"
+
+
+def _phases(found: Scan) -> str:
+    return ", ".join(f'{count:,} of phase "{phase}"' for phase, count in found.phases.items())
+
+
+def _members(found: Scan) -> str:
+    names = [key.decode("utf-8", "replace") for key in found.header]
+    return (", ".join(names[:_MEMBERS_SHOWN]) + (", …" if len(names) > _MEMBERS_SHOWN else "")) or "none"
+
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _FIELDS = (EVENT_FIELDS, ASCEND_FIELDS)

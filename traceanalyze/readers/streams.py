@@ -2,18 +2,201 @@
 
 from __future__ import annotations
 
+import queue
+import sys
+import threading
+import zlib
+from contextlib import ExitStack
 from itertools import chain
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
-from traceanalyze.readers.background import Background
+import zstandard
+
+from traceanalyze.errors import InputError
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
 from traceanalyze.readers.inflate import Inflation, inflate
-from traceanalyze.readers.stored import StoredBytes
+from traceanalyze.readers.source import no_permission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from traceanalyze.readers.source import Source
+
+
+_BATCH_BYTES = 1 << 20
+_BATCHES_AHEAD = 4
+
+
+class Background:
+    """Iterates over the blocks of another iterator, which runs in a thread a few batches ahead.
+
+    An exception of the other iterator is raised here, after the blocks before it. The thread ends with `close`.
+    """
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._ready: queue.Queue[list[bytes] | BaseException | None] = queue.Queue(_BATCHES_AHEAD)
+        self._closed = threading.Event()
+        self._batch: Iterator[bytes] = iter(())
+        self._thread = threading.Thread(target=self._work, name="traceanalyze-inflate", daemon=True)
+        self._thread.start()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        while (block := next(self._batch, None)) is None:
+            if self._closed.is_set():
+                raise StopIteration
+            batch = self._ready.get()
+            if batch is None or isinstance(batch, BaseException):
+                self._closed.set()
+                if batch is not None:
+                    raise batch
+                raise StopIteration
+            self._batch = iter(batch)
+        return block
+
+    def close(self) -> None:
+        """Stop the thread and wait for it; blocks not taken yet are dropped."""
+        self._closed.set()
+        while self._thread.is_alive():
+            # A full queue may hold the thread up: make room until it has seen the flag.
+            while not self._ready.empty():
+                self._ready.get_nowait()
+            self._thread.join(0.01)
+
+    def _work(self) -> None:
+        try:
+            batch, size = [], 0
+            for block in self._blocks:
+                if self._closed.is_set():
+                    return
+                batch.append(block)
+                size += len(block)
+                if size >= _BATCH_BYTES:
+                    self._ready.put(batch)
+                    batch, size = [], 0
+            self._ready.put(batch)
+            self._ready.put(None)
+        except BaseException as error:  # it belongs to whoever reads the blocks
+            self._ready.put(error)
+
+
+_BLOCK = 1 << 18
+
+
+class _Readable(Protocol):
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+
+class StoredBytes:
+    """Reads a source and counts what was read; an archive that is damaged ends early and says so in `fault`."""
+
+    def __init__(self, source: Source) -> None:
+        self.consumed = 0
+        self.fault: str | None = None
+        self._name = source.name
+        self._resources = ExitStack()
+        self._file = self._open(source)
+        self._buffer = memoryview(bytearray(_BLOCK))
+
+    def read(self) -> bytes:
+        """Some bytes, none at the end."""
+        return bytes(self._buffer[: self.readinto(self._buffer)])
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill the beginning of `buffer`; the number of bytes, 0 at the end."""
+        try:
+            count = self._file.readinto(buffer) or 0
+        except OSError as error:
+            raise InputError(f"{self._name}: cannot be read: {error.strerror or error}") from error
+        except Exception as error:
+            if not _damaged(error):
+                raise
+            self.fault = f"the archive member is damaged after {self.consumed:,} bytes ({error or 'it ends early'})"
+            return 0
+        self.consumed += count
+        return count
+
+    def close(self) -> None:
+        """Release the file; may be called twice."""
+        self._resources.close()
+
+    def _open(self, source: Source) -> _Readable:
+        if source.path == "-":
+            return cast("_Readable", sys.stdin.buffer)
+        if source.member:
+            return self._member(source)
+        try:
+            return self._resources.enter_context(open(source.path, "rb", buffering=0))  # noqa: PTH123  any openable name
+        except PermissionError as error:
+            raise no_permission(self._name) from error
+        except OSError as error:
+            raise self._closed_after(error) from error
+
+    def _member(self, source: Source) -> _Readable:
+        # Imported here, as below: most sources are no archives, and with zipfile come shutil, bz2 and lzma.
+        import zipfile
+
+        try:
+            archive = self._resources.enter_context(zipfile.ZipFile(source.path))
+            return cast("_Readable", self._resources.enter_context(archive.open(source.member)))
+        except PermissionError as error:
+            raise no_permission(self._name) from error
+        except (OSError, RuntimeError, zipfile.BadZipFile) as error:
+            raise self._closed_after(error) from error
+
+    def _closed_after(self, error: Exception) -> InputError:
+        self.close()
+        return InputError(f"{self._name}: cannot be opened: {error}")
+
+
+def _damaged(error: Exception) -> bool:
+    """Whether a member of an archive could not be unpacked."""
+    import zipfile
+
+    return isinstance(error, zipfile.BadZipFile | EOFError | zlib.error)
+
+
+_WINDOW = 1 << 31
+"""Largest window accepted, `zstd --long=31`; a stream may not ask for more memory."""
+
+
+class _Stored:
+    """The compressed bytes as the decompressor asks for them."""
+
+    def __init__(self, read: Callable[[], bytes]) -> None:
+        self._read = read
+        self._left = memoryview(b"")
+
+    def read(self, size: int) -> bytes:
+        """Some bytes, `size` at most; none at the end only."""
+        if not self._left:
+            self._left = memoryview(self._read())
+        piece, self._left = self._left[:size], self._left[size:]
+        return bytes(piece)
+
+
+def unzstd(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
+    """Text of all frames of a file, in blocks of bounded size however much a frame expands.
+
+    Args:
+        read: Gives the next compressed bytes, none at the end.
+        report: Filled while reading. A stream that ends early is told by the text it cuts.
+    """
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    stream = decompressor.stream_reader(_Stored(read), read_size=_BLOCK, read_across_frames=True)  # type: ignore[arg-type]
+    while True:
+        try:
+            block = stream.read(_BLOCK)
+        except zstandard.ZstdError as error:
+            report.fault = f"the zstd stream is damaged after {report.text_bytes:,} bytes of text ({error})"
+            return
+        if not block:
+            return
+        report.text_bytes += len(block)
+        yield block
 
 
 class Stream:
@@ -86,8 +269,6 @@ class Stream:
             stored = blocks
             blocks = inflate(lambda: next(stored, b""), self._inflation)
         elif first.startswith(ZSTD_MAGIC):
-            from traceanalyze.readers.unzstd import unzstd
-
             packed = blocks
             blocks = unzstd(lambda: next(packed, b""), self._inflation)
         if ahead:

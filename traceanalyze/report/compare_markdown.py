@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.markdown import listed, plain, table_blocks
-from traceanalyze.report.paths import told_apart
-from traceanalyze.report.shortened import halves, shallow, with_columns
+from traceanalyze.report.view import halves, shallow, told_apart, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import CompareReport, Table
-    from traceanalyze.report.shortened import Half
+    from traceanalyze.report.view import Half
 
 MARK = "###"
 """Level of headings: they stand within a comment."""

@@ -75,9 +75,9 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
 
 def boxes(table: Table) -> tuple[str, tuple[Box, ...]]:
     """Boxes of the call paths in drawing order, and whether their time is that of the `device` or the `host`."""
-    device = [0 if isinstance(value, NotMeasured) else cast(int, value) for value in table.column("device_self_ns")]
+    device = [0 if isinstance(value, NotMeasured) else cast("int", value) for value in table.column("device_self_ns")]
     what = "device" if any(device) else "host"
-    own = device if what == "device" else [cast(int, value) for value in table.column("host_self_ns")]
+    own = device if what == "device" else [cast("int", value) for value in table.column("host_self_ns")]
     total: dict[tuple[str, ...], int] = {}
     for path, time in zip(table.column("call_path"), own, strict=True):
         names = tuple(str(path).split(";"))

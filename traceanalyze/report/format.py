@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from traceanalyze import units
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
 from traceanalyze.locales.noted import noted
+from traceanalyze.model import units
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.model import TIMES, Kind, Word
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traceanalyze.locales import Texts
+    from traceanalyze.model.units import Unit
     from traceanalyze.report.model import Report, Row, Table, Value
-    from traceanalyze.units import Unit
 
 MAX_ROWS = 20
 """Rows of a table: a page is read, not searched; the other formats have all of them."""

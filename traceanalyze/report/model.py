@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from traceanalyze.analyses.excerpt_window import Place
-    from traceanalyze.compare.results import Comparison
+    from traceanalyze.analyses.excerpt.window import Place
+    from traceanalyze.comparison.results import Comparison
     from traceanalyze.model.vocabulary import Level, Mode
     from traceanalyze.rules import finding as rule_findings
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import IntEnum
+from itertools import groupby, takewhile
+from pathlib import PurePath
+from typing import TYPE_CHECKING, cast
 
+from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.report.model import Column, Row, Table
 
 
 class Detail(IntEnum):
@@ -22,3 +33,101 @@ class View:
     detail: Detail = Detail.NORMAL
     top: int = 5
     """Rows of ranked tables."""
+
+
+OF_WEIGHT = 0.001
+"""Share of all changes from which a cause is shown without being asked for."""
+_ALWAYS = ("comm_wait", "comm_transfer")
+
+
+@frozen
+class Half:
+    """The causes of one direction."""
+
+    key: str
+    """`slower` or `faster`."""
+    table: Table
+    """All of them, largest first."""
+    weighty: int
+    """How many of them matter."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return 0 if isinstance(self.table.rows, NotMeasured) else len(self.table.rows)
+
+    def first(self, top: int) -> int:
+        """How many to show of at most `top`: those that matter; all of them where more are asked for than usual."""
+        return min(top, self.count if top > View().top else self.weighty)
+
+
+def halves(causes: Table, *, least: float = OF_WEIGHT) -> Iterator[Half]:
+    """Slower and faster apart; nothing where nothing differs.
+
+    Args:
+        causes: Table `causes`.
+        least: Share of all changes from which a cause matters.
+    """
+    rows = () if isinstance(causes.rows, NotMeasured) else causes.rows
+    if not rows:
+        return
+    diffs = cast("tuple[int, ...]", causes.column("diff_ns"))
+    limit = least * sum(map(abs, diffs))
+    for key, sign in (("slower", 1), ("faster", -1)):
+        picked = tuple(row for row, diff in zip(rows, diffs, strict=True) if diff * sign > 0)
+        weighty = sum(diff * sign > 0 and abs(diff) >= limit for diff in diffs)
+        yield Half(key, replace(causes, key=key, rows=picked, total=None), weighty)
+
+
+def shallow(table: Table) -> Table:
+    """Without rows more than one level in, but for what every comparison of several ranks turns on."""
+    if table.level is None or isinstance(table.rows, NotMeasured):
+        return table
+    at = [column.key for column in table.columns].index(table.level)
+    return replace(table, rows=tuple(row for row in table.rows if row[at] in {0, 1} or row[0] in _ALWAYS))
+
+
+def with_columns(table: Table, kept: Sequence[int]) -> Table:
+    """Only these columns, in this order."""
+
+    def picked(row: Row) -> Row:
+        return tuple(row[index] for index in kept)
+
+    return replace(
+        table,
+        columns=tuple(table.columns[index] for index in kept),
+        rows=table.rows if isinstance(table.rows, NotMeasured) else tuple(map(picked, table.rows)),
+        total=None if table.total is None else picked(table.total),
+    )
+
+
+def side_runs(columns: Sequence[Column]) -> list[tuple[str | None, int]]:
+    """Sides of neighbouring columns and how many there are of each, left to right; None: of no side."""
+    return [(side, len(list(run))) for side, run in groupby(columns, key=lambda column: column.side)]
+
+
+def below_side(column: Column, texts: Texts) -> str:
+    """Heading of a column without its side; empty where it is nothing else."""
+    heading = texts.columns[column.key]
+    return heading if column.side is None else heading.removeprefix(texts.messages[column.side]).strip()
+
+
+def common_folder(paths: Sequence[str]) -> str:
+    """The folder, with the mark at its end, that several paths all lie in; empty where there is none, or one path."""
+    if len(paths) < 2:
+        return ""
+    parents = (PurePath(path).parts[:-1] for path in paths)
+    shared = list(takewhile(lambda parts: len(set(parts)) == 1, zip(*parents, strict=False)))
+    folder = str(PurePath(*(parts[0] for parts in shared))) if shared else ""
+    return folder if not folder or folder.endswith("/") else f"{folder}/"
+
+
+def told_apart(first: str, second: str) -> tuple[str, str]:
+    """Names of two files; with as many of their folders as it takes to differ, where that is possible."""
+    parts = PurePath(first).parts, PurePath(second).parts
+    if parts[0] == parts[1]:
+        return PurePath(first).name or first, PurePath(second).name or second
+    count = 1
+    while parts[0][-count:] == parts[1][-count:]:
+        count += 1
+    return str(PurePath(*parts[0][-count:])), str(PurePath(*parts[1][-count:]))

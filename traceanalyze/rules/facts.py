@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.analyses import idle
+from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.results import HostSplit, IdleCauses, NotMeasured
-from traceanalyze.analyses.window import Window, window_of
+from traceanalyze.analyses.steps.window import Window, window_of
+from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Mode
 from traceanalyze.rules.finding import intervals_of
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.allocator.results import AllocatorAnalysis
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.idle import Pieces
+    from traceanalyze.analyses.idle.idle import Pieces
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis
     from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.intervals import Intervals
+    from traceanalyze.model.intervals import Intervals
     from traceanalyze.model.vocabulary import EventKind
 
 Made = TypeVar("Made")

@@ -12,16 +12,61 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.rules.common.concurrent import shared_compute
-from traceanalyze.rules.common.late_host import with_late_host
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import Intervals, merge
+from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.rules.common.launching import launching
+from traceanalyze.rules.common.without import without
 from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from numpy.typing import NDArray
+
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.rule import Rule
+
+SHARE, LATE = 0.10, 0.20
+"""As HST101: where the host is this late, it decides how long a step takes."""
+
+
+def with_late_host(facts: Facts, spans: NDArray[np.int64], saving: int) -> int:
+    """What is left of a saving of compute time, ns a step, once the launches are replayed.
+
+    Args:
+        facts: Of the rank.
+        spans: (n, 2) time of the kernels that would be shorter, all by the same part.
+        saving: By how much they would be shorter, ns a step.
+    """
+    if not facts.once(launching).bound(SHARE, LATE):
+        return saving
+    device = facts.context.device
+    mine = (device.device == facts.context.devices[0]) & (device.klass == DeviceClass.COMPUTE)
+    event = np.flatnonzero(mine & (device.end > device.start))
+    inside = intervals.coverage(facts.clip(spans), device.start[event], device.end[event])
+    event, inside = event[inside > 0], inside[inside > 0]
+    order = np.argsort(device.start[event], kind="stable")
+    part = min(1.0, saving * facts.window.count / max(int(inside.sum()), 1))
+    shorter = np.round(inside[order] * part).astype(np.int64)
+    return min(saving, without(facts, intervals.EMPTY, (event[order], shorter)).saving)
+
+
+def shared_compute(facts: Facts) -> Intervals:
+    """Time in which two compute kernels or more run on the headline device; use with `Facts.once`."""
+    device = facts.context.device
+    if not facts.context.devices:
+        return merge(device.start[:0], device.end[:0])
+    mine = (device.device == facts.context.devices[0]) & (device.klass == DeviceClass.COMPUTE)
+    mine &= device.end > device.start
+    time = np.concatenate((device.start[mine], device.end[mine]))
+    change = np.concatenate((np.ones(int(mine.sum()), np.int64), np.full(int(mine.sum()), -1, np.int64)))
+    # At one instant ends come first: kernels that follow each other share nothing.
+    order = np.lexsort((change, time))
+    running = np.cumsum(change[order])
+    at = np.flatnonzero(running[:-1] >= 2) if len(order) else np.zeros(0, np.int64)
+    return merge(time[order][at], time[order][at + 1])
+
 
 LEAST_SHARE = 0.01
 """Of the step: below it a finding is not worth a row (rules specification, common rules)."""

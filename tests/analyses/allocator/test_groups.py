@@ -12,13 +12,13 @@ import pytest
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, TRAIN, Loop, train, user
-from traceanalyze.analyses.allocator import groups as module
-from traceanalyze.analyses.allocator.analyze import analyze_snapshot
-from traceanalyze.analyses.allocator.composition import CATEGORIES, categories
-from traceanalyze.analyses.allocator.layout import follow
-from traceanalyze.analyses.allocator.lifetimes import lifetimes
-from traceanalyze.analyses.allocator.rounding import rules
-from traceanalyze.analyses.allocator.sites import sites
+from traceanalyze.analyses.memory import patterns as module
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.composition import CATEGORIES, categories
+from traceanalyze.analyses.memory.layout import follow
+from traceanalyze.analyses.memory.lifetimes import lifetimes
+from traceanalyze.analyses.memory.rounding import rules
+from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pytest
 
-from traceanalyze.analyses.allocator.analyze import analyze_snapshot
-from traceanalyze.analyses.allocator.curves import active_curve, reserved_curve
-from traceanalyze.analyses.allocator.layout import Layout, follow
-from traceanalyze.analyses.allocator.lifetimes import BEFORE, Lifetimes, lifetimes
-from traceanalyze.analyses.allocator.rounding import rules
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.composition import active_curve, reserved_curve
+from traceanalyze.analyses.memory.layout import Layout, follow
+from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes, lifetimes
+from traceanalyze.analyses.memory.rounding import rules
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 from traceanalyze.readers.snapshot import read_snapshot

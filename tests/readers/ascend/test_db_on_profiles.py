@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.ascend_db_builder import read_profile
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 
 if TYPE_CHECKING:
     from pathlib import Path

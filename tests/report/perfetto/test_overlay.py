@@ -18,8 +18,16 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Cause, DeviceClass
-from traceanalyze.report.perfetto.events import FIRST_PID, Clock, Process, free_pid, microseconds, overlay_events
-from traceanalyze.report.perfetto.model import Overlay, Slices
+from traceanalyze.report.perfetto.events import (
+    FIRST_PID,
+    Clock,
+    Overlay,
+    Process,
+    Slices,
+    free_pid,
+    microseconds,
+    overlay_events,
+)
 from traceanalyze.report.perfetto.overlay import overlay
 from traceanalyze.rules.finding import Evidence, Finding
 

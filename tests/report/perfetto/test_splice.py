@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from traceanalyze.report.perfetto.splice import NoEventListError, appended
+from traceanalyze.report.perfetto.merge import NoEventListError, appended
 
 ADDED = '{"ph":"X","name":"added"}'
 EVENT = '{"ph": "X", "name": "a", "ts": 1, "dur": 2, "args": {"dims": [[1, 2], []]}}'

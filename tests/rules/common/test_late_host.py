@@ -8,7 +8,7 @@ import pytest
 from tests.rules.make import STEP, facts_of, kernel, program
 from tests.rules.sequences import Run, mm, steps
 from traceanalyze.rules.common.computing import computing
-from traceanalyze.rules.common.late_host import with_late_host
+from traceanalyze.rules.ranking import with_late_host
 
 US = 1000
 

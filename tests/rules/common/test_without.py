@@ -14,7 +14,7 @@ from tests.simulate.truth.summary import step_time
 from tests.simulate.workload import MS, US, Host, Loader, Model, Script, Workload
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
-from traceanalyze.intervals import EMPTY, Intervals
+from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.readers.kineto import read_text
 from traceanalyze.rules.common.without import without
 

@@ -11,9 +11,9 @@ from tests.rules.make import WithSnapshot, busy, kernel, program
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import Allocator
 from tests.simulate.allocator.programs import Loop, train
-from traceanalyze.analyses.allocator.analyze import analyze_snapshot
-from traceanalyze.analyses.allocator.results import HeldGradients, Spike
-from traceanalyze.analyses.allocator.results_patterns import OversizedBlocks, SmallBlocks
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.results import HeldGradients, Spike
+from traceanalyze.analyses.memory.results_patterns import OversizedBlocks, SmallBlocks
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 

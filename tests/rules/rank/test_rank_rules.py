@@ -14,13 +14,12 @@ from tests.simulate.simulate import simulate
 from tests.simulate.truth.summary import without_faults
 from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Fault, Model, Ranks
-from traceanalyze.cluster.compare import compare_ranks
-from traceanalyze.cluster.results import Group, LinkTraffic
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import Group, LinkTraffic
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import Outcome, plan
 from traceanalyze.rules.finding import Finding, Severity
-from traceanalyze.rules.of_run import evaluate_run
-from traceanalyze.rules.waiting import without_waiting
+from traceanalyze.rules.of_run import evaluate_run, without_waiting
 
 MS = 1_000_000
 

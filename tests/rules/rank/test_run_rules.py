@@ -10,7 +10,7 @@ from tests.cluster.make import rank
 from tests.cluster.simulated import summaries, workload
 from tests.rules.rank.test_rank_rules import said
 from tests.simulate.workload import Fault, Model, Ranks
-from traceanalyze.cluster.results import Group, KernelTime
+from traceanalyze.ranks.results import Group, KernelTime
 from traceanalyze.rules.finding import Severity
 
 MS, MB = 1_000_000, 1 << 20

@@ -18,7 +18,7 @@ from tests.simulate.allocator.programs import (
     train,
     user,
 )
-from traceanalyze.analyses.allocator.analyze import analyze_snapshot
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -26,7 +26,7 @@ from traceanalyze.readers.source import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from traceanalyze.analyses.allocator.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis
 
 
 def analysed(allocator: Allocator, folder: Path, *, capacity: int | None = None, **how: Any) -> AllocatorAnalysis:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import KIB, MIB, Allocator, OutOfMemoryError
-from traceanalyze.analyses.allocator.analyze import analyze_snapshot
-from traceanalyze.analyses.allocator.holes import Domain
-from traceanalyze.analyses.allocator.layout import follow
-from traceanalyze.analyses.allocator.lifetimes import lifetimes
-from traceanalyze.analyses.allocator.rounding import rules
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.holes import Domain
+from traceanalyze.analyses.memory.layout import follow
+from traceanalyze.analyses.memory.lifetimes import lifetimes
+from traceanalyze.analyses.memory.rounding import rules
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 

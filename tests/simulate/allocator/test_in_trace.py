@@ -14,9 +14,9 @@ from tests.simulate.simulate import simulate
 from tests.simulate.truth.summary import truth
 from tests.simulate.workload import MS, US, Device, Host, Model, Script, Workload
 from tests.simulate.writers.kineto import BASE, write
-from traceanalyze.analyses.allocator.analyze import analyze_snapshot
-from traceanalyze.analyses.allocator.in_trace import in_trace
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.in_trace import in_trace
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.readers.kineto import read_trace
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.simulate.schedule import Memory, OpCall, Schedule
-    from traceanalyze.analyses.allocator.results_trace import InTrace, Spot
+    from traceanalyze.analyses.memory.results_trace import InTrace, Spot
 
 _SMALL = Model(layers=1, hidden=512, sequence=256, batch=8, vocabulary=2048)
 _FEW = settings(

@@ -10,8 +10,8 @@ import pytest
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import KIB, MIB, Allocator
 from tests.simulate.allocator.programs import Loop, train, user
-from traceanalyze.analyses.allocator.analyze import analyze_snapshot
-from traceanalyze.analyses.allocator.results_patterns import OversizedBlocks, Truncation
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.results_patterns import OversizedBlocks, Truncation
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.simulate.allocator.pool import Frames
-    from traceanalyze.analyses.allocator.results import AllocatorAnalysis
-    from traceanalyze.analyses.allocator.results_patterns import GrowingSizes, SmallBlocks
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.results_patterns import GrowingSizes, SmallBlocks
 
 
 def analysed(content: dict[str, Any], folder: Path) -> AllocatorAnalysis:

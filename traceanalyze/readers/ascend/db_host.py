@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.db_rows import block, chosen, index_of, known, taken, timed
-from traceanalyze.readers.ascend.db_stacks import stack_codes
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
     CANN,
@@ -18,17 +18,59 @@ from traceanalyze.readers.ascend.shared import (
     OP,
     PYTHON,
     QUEUE,
+    Allocations,
     Block,
     dtypes_as_json,
     shapes_as_json,
 )
+from traceanalyze.readers.ascend.tables import POOL, joined_allocations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.readers.ascend.db_file import Columns
-    from traceanalyze.readers.ascend.db_rows import Reading
-    from traceanalyze.readers.ascend.db_strings import StringIds
+    from traceanalyze.readers.ascend.db_rows import Reading, StringIds
+
+
+def stack_codes(reading: Reading, chain: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Code of the stack of each row by its `callchainId`; `NO_TEXT` for none."""
+    table = db_file.integers(reading.database, "PYTORCH_CALLCHAINS", ["id", "stack", "stackDepth"])
+    frame = reading.strings.of(table["stack"])
+    order = np.lexsort((table["stackDepth"], table["id"]))
+    order = order[(frame[order] >= 0) & (table["id"][order] != ABSENT)]
+    owner, frame = table["id"][order], frame[order]
+    first = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1]))) if len(owner) else owner
+    stacks, of = _distinct(frame, first)
+    text = reading.strings.table.text
+    codes = reading.strings.texts.codes(";\r\n".join(map(text, frames)) for frames in stacks)
+    return taken(codes[of], index_of(owner[first], chain), NO_TEXT)
+
+
+def _distinct(frame: NDArray[np.int32], first: NDArray[np.int64]) -> tuple[list[list[int]], NDArray[np.int64]]:
+    """Distinct stacks, and which one each chain is; `first` holds the places where chains begin.
+
+    Told apart by a hash, which is then verified frame by frame; should two stacks share one, another is tried.
+    """
+    if len(first) == 0:
+        return [], first
+    length = np.diff(np.append(first, len(frame)))
+    level = np.arange(len(frame)) - np.repeat(first, length)
+    for seed in itertools.count():
+        mixed = _mixed(frame.astype(np.uint64) + (level.astype(np.uint64) << np.uint64(32)) + np.uint64(seed << 56))
+        _, example, of = np.unique(np.add.reduceat(mixed, first), return_index=True, return_inverse=True)
+        like = example[of.reshape(-1)]
+        if (length == length[like]).all() and (frame == frame[np.repeat(first[like], length) + level]).all():
+            break
+    stacks = [frame[first[one] : first[one] + length[one]].tolist() for one in example.tolist()]
+    return stacks, of.reshape(-1)
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scatter numbers over all 64 bits (the finaliser of SplitMix64)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+    return values ^ (values >> np.uint64(31))
+
 
 _API = (
     *("startNs", "endNs", "globalTid", "connectionId", "name", "sequenceNumber", "fwdThreadId"),
@@ -146,3 +188,36 @@ def main_thread(reading: Reading) -> tuple[str, str]:
     processes = list(dict.fromkeys(pid for pid, _ in reading.tracks))
     pid = next((pid for pid in processes if (pid, pid) in reading.tracks), next(iter(processes), "0"))
     return pid, pid
+
+
+_OPERATORS = (
+    *("size", "allocationTime", "releaseTime", "allocationTotalAllocated", "allocationTotalReserved"),
+    *("releaseTotalAllocated", "releaseTotalReserved", "deviceId"),
+)
+
+
+def allocations(reading: Reading) -> Allocations:
+    """OP_MEMORY, and those records of MEMORY_RECORD's pool of PyTorch that are at other times."""
+    table = db_file.integers(reading.database, "OP_MEMORY", _OPERATORS)
+    size = table["size"]
+    parts = [
+        _records(table, "allocationTime", size, "allocationTotalAllocated", "allocationTotalReserved"),
+        _records(
+            table, "releaseTime", np.where(size == ABSENT, size, -size), "releaseTotalAllocated", "releaseTotalReserved"
+        ),
+    ]
+    columns = ("timestamp", "totalAllocated", "totalReserved", "deviceId")
+    pool = ("component", reading.strings.ids_of(POOL))
+    totals = db_file.integers(reading.database, "MEMORY_RECORD", columns, only=pool)
+    other = ~np.isin(totals["timestamp"], np.concatenate([part.ts for part in parts]))
+    change = np.where(other, 0, ABSENT)
+    parts.append(_records(totals, "timestamp", change, "totalAllocated", "totalReserved"))
+    return joined_allocations(parts)
+
+
+def _records(table: Columns, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Allocations:
+    """Rows with a time and a size."""
+    rows = np.flatnonzero((table[at] > 0) & (size != ABSENT))
+    totals = [np.maximum(table[name][rows], -1) for name in (allocated, reserved)]
+    device = np.maximum(table["deviceId"][rows], 0)
+    return Allocations(table[at][rows], size[rows], device, np.ones(len(rows), np.int64), totals[0], totals[1])

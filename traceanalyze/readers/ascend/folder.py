@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
+from traceanalyze.readers.header import process_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
+
+    from traceanalyze.readers.scan import Scan
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"
@@ -194,3 +200,71 @@ def rank_of_name(names: Iterable[str]) -> int | None:
         if number is not None:
             return int(number)
     return None
+
+
+_PROCESSES = frozenset({"Ascend Hardware", "CANN", "Overlap Analysis"})
+_CATEGORIES = frozenset({"async_npu", "async_task_queue", "enqueue", "dequeue"})
+_IN_HEAD = re.compile(
+    rb'"(?:async_npu|async_task_queue|enqueue|dequeue|torch_to_npu|HostToDevice|Task Type|connection_id'
+    rb'|Ascend Hardware|CANN|Overlap Analysis)"|"ts"\s*:\s*"'
+)
+
+
+def looks_ascend(head: bytes) -> bool:
+    """Whether the beginning of a trace looks like that of an Ascend profile; what was scanned decides in the end."""
+    return _IN_HEAD.search(head) is not None
+
+
+def is_ascend(found: Scan) -> bool:
+    """Whether a scanned trace is that of an Ascend profile, by its processes, else by its categories."""
+    if _PROCESSES & {name.partition(" [")[0] for name in process_names(found.metadata).values()}:
+        return True
+    used = np.zeros(len(found.strings), np.bool_)
+    used[found.events.cat] = True
+    used[found.flows.cat] = True
+    return any(found.strings.text(code) in _CATEGORIES for code in np.flatnonzero(used).tolist())
+
+
+_PROFILE = "give the folder of the profile (*_ascend_pt, *_ascend_ms): trace_view.json or the database is needed"
+_INSIGHT = (
+    "this is a summary that MindSpore Insight made of an old profile, which holds no events and is not supported; "
+    "record with mindspore.profiler and give the *_ascend_ms folder"
+)
+_CLUSTER = (
+    "this is the analysis of a cluster (cluster_analysis_output), not a profile; "
+    "give the folder that holds the ranks' profiles (*_ascend_pt)"
+)
+_STRAYS = (
+    (
+        re.compile(
+            r"hccl_raw_\d+\.csv|step_trace_raw_\d+_detail_time\.csv|flops_summary_\d+\.json"
+            r"|ascend_cluster_analyse_[\w-]+\.csv|ascend_marey_timeline_\d+\.json|ascend_timeline_display_\d+\.json"
+        ),
+        _INSIGHT,
+    ),
+    (
+        re.compile(
+            r"cluster_(?:step_trace_time\.csv|communication(?:_matrix)?\.json|analysis\.db)|communication_group\.json"
+        ),
+        _CLUSTER,
+    ),
+    (
+        re.compile(
+            r"(?:kernel_details|operator_details|step_trace_time|operator_memory|memory_record|npu_module_mem|l2_cache"
+            r"|data_preprocess|task_time|static_op_mem)\.csv|communication(?:_matrix)?\.json|profiler_(?:info|metadata)\w*\.json"
+            r"|(?:op_summary|op_statistic|api_statistic|task_time|step_trace)(?:_slice_\d+)?(?:_\d+)?\.csv"
+        ),
+        f"this is one table of an Ascend profile; {_PROFILE}",
+    ),
+)
+
+
+def stray(name: str) -> str | None:
+    """What a file is that an Ascend tool names so, and what to do; None for any other name."""
+    plain = PurePath(name).name
+    return next((said for pattern, said in _STRAYS if pattern.fullmatch(plain)), None)
+
+
+def stray_of(names: Iterable[str]) -> str | None:
+    """The same of the files of a folder: the first of them that an Ascend tool names so, and what it is."""
+    return next((f"{PurePath(name).name}: {said}" for name in names if (said := stray(name)) is not None), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
-from traceanalyze.model.other_export import OtherExport
+from traceanalyze.model.trace import OtherExport
 from traceanalyze.readers.ascend import db_file, db_steps
 from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import read_table, step_times

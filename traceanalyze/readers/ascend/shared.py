@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.model.other_export import OtherExport
-    from traceanalyze.model.vendor_collectives import VendorCollectives
+    from traceanalyze.model.collectives import VendorCollectives
+    from traceanalyze.model.trace import OtherExport
     from traceanalyze.readers.ascend.info import About
 
 ABSENT = -(2**62)

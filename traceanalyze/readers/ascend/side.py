@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from traceanalyze.model.other_export import OtherExport
-    from traceanalyze.model.trace import ModuleMemory, VendorNumbers
-    from traceanalyze.model.vendor_collectives import VendorCollectives
+    from traceanalyze.model.collectives import VendorCollectives
+    from traceanalyze.model.trace import ModuleMemory, OtherExport, VendorNumbers
     from traceanalyze.readers.ascend.folder import Profile
     from traceanalyze.readers.ascend.info import About
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traceanalyze import native
+from traceanalyze.model import native
 from traceanalyze.readers.scan.result import (
     MAX_VALUE_BYTES,
     REASONS,

@@ -11,7 +11,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.snapshot import columns
-from traceanalyze.readers.snapshot.stacks import StackTable
+from traceanalyze.readers.snapshot.columns import StackTable
 from traceanalyze.readers.snapshot.unpickle import load_plain
 from traceanalyze.readers.streams import open_stream
 

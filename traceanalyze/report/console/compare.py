@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
-from traceanalyze.report.console.style import printable
+from traceanalyze.report.console.style import display_width, padded, printable
 from traceanalyze.report.console.tables import WIDE, pick, table_lines
-from traceanalyze.report.console.wrap import display_width, padded
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.paths import told_apart
-from traceanalyze.report.shortened import OF_WEIGHT, halves, shallow, with_columns
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import OF_WEIGHT, Detail, View, halves, shallow, told_apart, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

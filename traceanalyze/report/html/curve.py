@@ -5,12 +5,14 @@ The picture is drawn in units of its own and stretched to the room there is; zoo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model import units
+from traceanalyze.report.html.frame import data, element, safe
 from traceanalyze.report.html.tables import rows_of
-from traceanalyze.report.html.text import data, element, safe
 from traceanalyze.report.model import SIZES, TIMES, Kind
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ def _described(groups: Table, index: int, formatter: Formatter) -> tuple[str, tu
 
 
 def _kind(column: Column, value: object) -> tuple[Kind, str]:
-    return column.kind, cast(str, value)
+    return column.kind, cast("str", value)
 
 
 def _area(at: Sequence[int], values: Sequence[int], top: int, *, css: str, number: int | None = None) -> str:
@@ -204,3 +206,22 @@ def _plain(value: object) -> int | float | None:
 
 def _of(kind: Kind) -> str:
     return "time" if kind in TIMES else "memory" if kind in {Kind.MEMORY, Kind.MEMORY_CHANGE} else "count"
+
+
+def ticks(length: int, most: int, start: int = 0) -> list[tuple[int, str]]:
+    """Multiples of a round time from `start` over `length` ns, at most `most` beside the first, each with its label."""
+    step = next(step for step in _round_times() if length / step <= most)
+    # Seconds from two of them on: labels stay short.
+    unit = replace(units.column_unit(5 * (start + length)), digits=3)
+    return [(at, _label(at, unit)) for at in range(-(-start // step) * step, start + length + 1, step)]
+
+
+def _label(ns: int, unit: units.Unit) -> str:
+    if ns == 0:
+        return "0"
+    number = units.in_unit(ns, unit)
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit.name}"
+
+
+def _round_times() -> list[int]:
+    return [digit * 10**power for power in range(18) for digit in (1, 2, 5)]

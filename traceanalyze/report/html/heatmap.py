@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from traceanalyze.report.html.boxes import fitted
+from traceanalyze.report.html.frame import element, safe
 from traceanalyze.report.html.tables import rows_of
-from traceanalyze.report.html.text import element, safe
+from traceanalyze.report.html.timeline import fitted
 from traceanalyze.report.model import Kind
 
 if TYPE_CHECKING:

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING
 from traceanalyze.frozen import frozen
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.html.curve import curve_html
-from traceanalyze.report.html.frame import document
+from traceanalyze.report.html.frame import document, element, safe, sentence
 from traceanalyze.report.html.heatmap import heat_map
 from traceanalyze.report.html.ranks import rank_chart
 from traceanalyze.report.html.sections import listed, missing, short_title, table_section
-from traceanalyze.report.html.seen import by_table, links, of_rank, pictures
 from traceanalyze.report.html.steps import step_chart
 from traceanalyze.report.html.tables import rows_of
-from traceanalyze.report.html.text import element, safe, sentence
+from traceanalyze.report.html.timeline import by_table, links, of_rank, pictures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
     from traceanalyze.report.html.frame import Place
-    from traceanalyze.report.html.seen import Seen
+    from traceanalyze.report.html.timeline import Seen
     from traceanalyze.report.model import Finding, Message, RankReport, Report, Table
 
 MAX_RANKS = 8

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.html.tables import rows_of, table_html
-from traceanalyze.report.html.text import element, safe, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.report.html.axis import ticks
+from traceanalyze.report.html.curve import ticks
+from traceanalyze.report.html.frame import element, safe
 from traceanalyze.report.html.tables import rows_of
-from traceanalyze.report.html.text import element, safe
 from traceanalyze.report.model import Kind
 
 if TYPE_CHECKING:

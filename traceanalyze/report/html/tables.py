@@ -6,17 +6,38 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.report.format import column_units
-from traceanalyze.report.html.sided import sides_above
-from traceanalyze.report.html.text import element, safe, sentence
+from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.model import SIZES, TIMES, Kind, Layout
-from traceanalyze.report.side_headings import below_side
+from traceanalyze.report.view import below_side, side_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from traceanalyze.locales import Texts
+    from traceanalyze.model.units import Unit
     from traceanalyze.report.format import Formatter
     from traceanalyze.report.model import Column, Row, Table, Value
-    from traceanalyze.units import Unit
+
+
+def sides_above(columns: Sequence[Column], texts: Texts, *, more: int = 0) -> str:
+    """A line of headings over those of the columns; empty where no side has several columns beside each other.
+
+    Args:
+        columns: Those shown, left to right.
+        texts: Words of the language.
+        more: Columns after these that no side has.
+    """
+    runs = side_runs(columns)
+    if not any(side is not None and count > 1 for side, count in runs):
+        return ""
+    cells = [
+        element("td", "", colspan=str(count))
+        if side is None
+        else element("th", safe(texts.messages[side]), scope="colgroup", colspan=str(count), class_=f"side {side}")
+        for side, count in [*runs, *([(None, more)] if more else [])]
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
 
 MAX_ROWS = 500
 """Rows of a table in a page: more are slow to open, and nobody reads them."""

@@ -2,22 +2,165 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
 
-from traceanalyze.analyses.excerpt_lane import LaneKind
-from traceanalyze.report.html.axis import ticks
-from traceanalyze.report.html.boxes import HIGH, LANE, LEFT, WIDE, Scale, drawn, fitted
-from traceanalyze.report.html.text import element, safe, sentence
+from traceanalyze.analyses.excerpt.boxes import LaneKind
+from traceanalyze.frozen import frozen
+from traceanalyze.report.html.curve import ticks
+from traceanalyze.report.html.frame import element, safe, sentence
+from traceanalyze.report.html.tables import rows_of
 from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from traceanalyze.analyses.excerpt import Excerpt, Launch
-    from traceanalyze.analyses.excerpt_lane import Lane
-    from traceanalyze.analyses.excerpt_window import Place
+    from traceanalyze.analyses.excerpt.boxes import Box, Lane
+    from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
+    from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import FindingExcerpt
+    from traceanalyze.report.model import FindingExcerpt, RankReport, Table
+
+WIDE, LEFT, RIGHT = 1056, 150, 6
+LANE, HIGH = 20, 17
+"""From lane to lane, and the height of a box."""
+_LETTER = 6.9
+"""Width of most letters in wide fonts."""
+_WIDER, _NARROWER = frozenset("mwMW@%"), frozenset("ijlftI.,:;|!()[]")
+_LEAST = 0.8
+"""Width of a box that is shorter than a pixel."""
+_LONGEST_NAME = 160
+_FEW = 3
+"""Letters of a name below which it says nothing."""
+_BUDGET = 33_000
+"""Bytes of boxes after which more of them, narrow ones first, have nothing for the pointer."""
+_SOLID = 0.9
+"""Share of its time from which on several events are as good as one."""
+_EVALUATES = "autograd::engine::evaluate_function: "
+_PLAIN = re.compile(r"^(?:void\s+)?(?P<path>(?:\(anonymous namespace\)::|[\w~]+::)*)(?P<name>\w+)\s*[<(]")
+
+
+@frozen
+class Scale:
+    """From time to place."""
+
+    length: int
+
+    def x(self, at: int) -> float:
+        """Place of a time since the beginning, ns."""
+        return LEFT + (WIDE - LEFT - RIGHT) * at / max(self.length, 1)
+
+
+class _Drawn(NamedTuple):
+    """One box: where it is, and how it is written with and without what the pointer is told."""
+
+    lane: int
+    kind: str
+    wide: float
+    whole: str
+    bare: str
+
+
+def drawn(lanes: Sequence[Lane], tops: Sequence[int], scale: Scale, formatter: Formatter) -> Iterator[str]:
+    """All boxes, lane by lane; the widest can be pointed at, the others too as long as there is room in the page."""
+    every = [_box(index, lane, box, scale, formatter) for index, lane in enumerate(lanes) for box in lane.boxes]
+    told, used = set[int](), sum(len(one.bare) for one in every)
+    for at in sorted(range(len(every)), key=lambda at: -every[at].wide):
+        used += len(every[at].whole.encode()) - len(every[at].bare)
+        if used > _BUDGET:
+            break
+        told.add(at)
+    for index, top in enumerate(tops):
+        mine = [(at, one) for at, one in enumerate(every) if one.lane == index]
+        kinds = dict.fromkeys(one.kind for _, one in mine)
+        groups = []
+        for kind in kinds:
+            shapes = "".join(one.whole if at in told else one.bare for at, one in mine if one.kind == kind)
+            groups.append(f'<g class="k {kind}">{shapes}</g>')
+        yield f'<g class="{lanes[index].kind}" transform="translate(0 {top})">{"".join(groups)}</g>'
+
+
+def _box(index: int, lane: Lane, box: Box, scale: Scale, formatter: Formatter) -> _Drawn:
+    left = scale.x(box.start)
+    wide = max(scale.x(box.end) - left, _LEAST)
+    title = f"<title>{safe(_told(lane, box, formatter))}</title>"
+    span = max(box.end - box.start, 1)
+    place = f'x="{left:.1f}" width="{wide:.1f}"'
+    if box.count > 1 and box.busy < _SOLID * span:
+        high = max(HIGH * box.busy / span, 1.5)
+        fill = f'<rect {place} y="{HIGH - high:.1f}" height="{high:.1f}"/>'
+        whole = f'{fill}<rect class="of" {place} height="{HIGH}">{title}</rect>'
+        bare = fill
+    else:
+        whole = f'<rect {place} height="{HIGH}">{title}</rect>'
+        bare = f'<rect {place} height="{HIGH}"/>'
+    name = label(lane, box, wide - 6, formatter)
+    text = f'<text x="{left + 3:.1f}" y="{HIGH - 5}">{safe(name)}</text>' if name else ""
+    return _Drawn(index, box.kind, wide, whole + text, bare)
+
+
+def _told(lane: Lane, box: Box, formatter: Formatter) -> str:
+    """What the pointer is told."""
+    words = formatter.texts.messages
+    kind = formatter.texts.terms.get(box.kind, box.kind)
+    name = middle_cut(box.name or kind, _LONGEST_NAME)
+    if box.count > 1:
+        busy = formatter.value(Kind.DURATION, box.busy)
+        template = words["excerpt_several" if box.name else "excerpt_several_unnamed"]
+        name = template.format(count=f"{box.count:,}", busy=busy, name=name)
+    time = formatter.value(Kind.DURATION, box.end - box.start)
+    begins = formatter.value(Kind.DURATION, box.start)
+    what = "" if lane.kind == LaneKind.STEPS or not box.name else f" · {kind}"
+    return f"{name} · {time} (+{begins}){what}"
+
+
+def label(lane: Lane, box: Box, room: float, formatter: Formatter) -> str:
+    """The name as far as there is room; of several events their number, of idle time nothing else."""
+    name = formatter.texts.terms[box.kind] if lane.kind == LaneKind.IDLE else short_name(box.name)
+    if box.count == 1:
+        return fitted(name, room)
+    number = f"{box.count:,} ×"
+    if fitted(number, room) != number:
+        return ""
+    whole = f"{number} {name}"
+    both = fitted(whole, room)
+    says_more = both == whole or len(both) > len(number) + 1 + _FEW
+    return both if says_more and lane.kind != LaneKind.IDLE else number
+
+
+def short_name(name: str) -> str:
+    """What tells a name from others: the function of a kernel's signature, the node of an autograd evaluation."""
+    name = name.removeprefix(_EVALUATES)
+    found = _PLAIN.match(name)
+    return found["name"] if found and (found["path"] or name.startswith("void")) else name
+
+
+def fitted(name: str, room: float) -> str:
+    """As much of a name as there is room for, with a sign that there is more; nothing where that is too little."""
+    widths = [_width(char) for char in name]
+    if sum(widths) <= room:
+        return name
+    used, kept = _width("m"), 0
+    for width in widths:
+        if used + width > room:
+            break
+        used += width
+        kept += 1
+    return f"{name[:kept].rstrip()}…" if kept >= _FEW else ""
+
+
+def _width(char: str) -> float:
+    if unicodedata.east_asian_width(char) in "WF":
+        return 1.7 * _LETTER
+    return _LETTER * (1.5 if char in _WIDER else 0.6 if char in _NARROWER else 1)
+
+
+def middle_cut(name: str, most: int) -> str:
+    """A long name without its middle."""
+    half = (most - 1) // 2
+    return name if len(name) <= most else f"{name[:half]}…{name[-half:]}"
+
 
 _TOP, _BOTTOM, _BETWEEN = 22, 20, 8
 """Room for the label of the instance, for the axis, and between the lanes of threads, streams and idle time."""
@@ -157,3 +300,54 @@ def _notes(place: Place) -> Iterator[Message]:
         yield Message("excerpt_hidden_threads", (("count", Kind.COUNT, found.hidden_threads),))
     if found.hidden_streams:
         yield Message("excerpt_hidden_streams", (("count", Kind.COUNT, found.hidden_streams),))
+
+
+class Seen(NamedTuple):
+    """One picture of a page."""
+
+    excerpt: FindingExcerpt
+    at: str
+    """Where links lead."""
+    rank: int | None
+
+
+def of_rank(rank: RankReport, at: str) -> tuple[list[Seen], list[Seen]]:
+    """Pictures of a rank that stand among its own tables, and those whose rule none of these names."""
+    named = {rule for table in rank.tables for rule in rules_of(table)}
+    every = [Seen(one, f"{at}-at-{index}", rank.rank) for index, one in enumerate(rank.excerpts)]
+    return [one for one in every if one.excerpt.rule in named], [one for one in every if one.excerpt.rule not in named]
+
+
+def rules_of(table: Table) -> frozenset[object]:
+    """Ids of the rules that a table names."""
+    named = bool(rows_of(table)) and any(column.key == "rule_id" for column in table.columns)
+    return frozenset(table.column("rule_id")) if named else frozenset()
+
+
+def by_table(tables: Sequence[Table], seen: Sequence[Seen]) -> Mapping[str, Sequence[Seen]]:
+    """Pictures by the first table that names their rule."""
+    found: dict[str, list[Seen]] = {}
+    for one in seen:
+        first = next((table.key for table in tables if one.excerpt.rule in rules_of(table)), None)
+        if first is not None:
+            found.setdefault(first, []).append(one)
+    return found
+
+
+def pictures(seen: Sequence[Seen], formatter: Formatter) -> Iterator[str]:
+    """The pictures themselves."""
+    return (timeline_html(one.excerpt, formatter, one.at) for one in seen)
+
+
+def links(led: Sequence[Seen], formatter: Formatter) -> str:
+    """A line that leads to pictures elsewhere in the page; nothing without any."""
+    if not led:
+        return ""
+    words = formatter.texts.messages
+    named = [f"{one.excerpt.rule} {formatter.value(Kind.TERM, one.excerpt.finding)}{_rank(one, words)}" for one in led]
+    found = [f'<a href="#{one.at}">{safe(name)}</a>' for one, name in zip(led, named, strict=True)]
+    return element("p", f"{safe(words['excerpt_links'])} {safe(words['group_mark']).join(found)}")
+
+
+def _rank(one: Seen, words: Mapping[str, str]) -> str:
+    return "" if one.rank is None else words["rank"].format(rank=one.rank)

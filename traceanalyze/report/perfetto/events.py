@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
+import heapq
 import json
+from dataclasses import field
 from itertools import islice
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from traceanalyze.report.perfetto.model import Counter, Overlay, Slices, Value
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.results import NotMeasured
+
+
+Value = str | int | float | None
+"""What a slice says of itself; None is left out."""
+
+
+MIB = 1 << 20
+
+
+@frozen
+class Slices:
+    """One track: slices that do not overlap, in time order."""
+
+    title: str
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    name: Sequence[str]
+    """Of each slice."""
+    args: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    """Argument → its value for each slice."""
+
+
+@frozen
+class Counter:
+    """Values that hold from their instant to the next one."""
+
+    title: str
+    t: NDArray[np.int64]
+    values: Mapping[str, NDArray[np.int64] | NDArray[np.float64]]
+    """Name of a series → its value at each instant."""
+
+
+@frozen
+class Overlay:
+    """All tracks of one rank, top to bottom."""
+
+    slices: tuple[Slices, ...]
+    counters: tuple[Counter, ...]
+    missing: tuple[tuple[str, NotMeasured], ...] = ()
+    """Titles of tracks that the profile cannot give, and why."""
+    unplaced: int = 0
+    """Findings that name no place in time."""
+
+
+def milliseconds(ns: int) -> float:
+    """For people; exact times are those of the slices."""
+    return ns / 1_000_000
+
 
 PROCESS = "traceanalyze"
 """Name of the process that is added; the reader of Ascend profiles knows it by that (`readers/ascend/processes.py`)."""
@@ -172,3 +226,23 @@ def free_pid(taken: Mapping[str, object] | Iterable[str]) -> int:
     while str(pid) in known:
         pid += 1
     return pid
+
+
+def lanes(start: NDArray[np.int64], end: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Positions of intervals, any order, by lane: those of a lane are in time order and do not overlap."""
+    order = np.argsort(start, kind="stable")
+    if len(order) == 0:
+        return []
+    if (start[order][1:] >= np.maximum.accumulate(end[order])[:-1]).all():
+        return [order]
+    free: list[tuple[int, int]] = []
+    members: list[list[int]] = []
+    for position, begin, until in zip(order.tolist(), start[order].tolist(), end[order].tolist(), strict=True):
+        if free and free[0][0] <= begin:
+            lane = heapq.heappop(free)[1]
+        else:
+            lane = len(members)
+            members.append([])
+        members[lane].append(position)
+        heapq.heappush(free, (until, lane))
+    return [np.array(lane, np.int64) for lane in members]

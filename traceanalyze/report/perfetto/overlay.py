@@ -5,19 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from traceanalyze.analyses.memory.composition import active_curve, reserved_curve
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.perfetto.counters import memory_counters, queue_counter, utilisation_counter
-from traceanalyze.report.perfetto.findings import finding_tracks
-from traceanalyze.report.perfetto.model import Counter, Overlay, Slices
+from traceanalyze.report.perfetto.events import MIB, Counter, Overlay, Slices
 from traceanalyze.report.perfetto.tracks import (
     collective_tracks,
+    finding_tracks,
     gap_track,
+    memory_counters,
     path_track,
     phase_tracks,
+    queue_counter,
     steps_track,
     sync_tracks,
+    utilisation_counter,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +33,9 @@ if TYPE_CHECKING:
 
     Track = Slices | Counter
     Made = tuple[str, Track | tuple[Track, ...] | NotMeasured]
+    from collections.abc import Mapping
+
+    from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 
 
 def overlay(context: Context, analysis: RankAnalysis, findings: tuple[Finding, ...], texts: Texts) -> Overlay:
@@ -83,3 +91,28 @@ def _made(context: Context, analysis: RankAnalysis, texts: Texts) -> list[Made]:
             ("overlay_utilisation", utilisation_counter(context, terms)),
         ]
     return [*made, ("overlay_memory", memory_counters(analysis, terms))]
+
+
+def snapshot_overlay(snapshot: Snapshot, terms: Mapping[str, str]) -> tuple[Overlay, int]:
+    """Requested and reserved memory of every device after each event, and the time of the first event, ns since 1970.
+
+    Times of the overlay count from that one.
+    """
+    dated = [device for device in snapshot.devices if device.history.time is not None and len(device.history)]
+    if not dated:
+        return Overlay((), (), ((terms["overlay_memory"], NotMeasured("no_event_times")),)), 0
+    zero = min(int(device.history.time.min()) for device in dated if device.history.time is not None)
+    return Overlay((), tuple(_counter(device, zero, terms) for device in dated)), zero
+
+
+def _counter(device: SnapshotDevice, zero: int, terms: Mapping[str, str]) -> Counter:
+    """Where several events have one time, the value after the last of them; threads may write them out of order."""
+    history = device.history
+    t = (np.zeros(len(history), np.int64) if history.time is None else history.time) - zero
+    t = np.maximum.accumulate(t)
+    last = np.flatnonzero(np.concatenate((t[1:] > t[:-1], [True])))
+    values = {
+        terms["overlay_requested"]: active_curve(device).after[last] / MIB,
+        terms["overlay_reserved"]: reserved_curve(device).after[last] / MIB,
+    }
+    return Counter(f"{terms['overlay_memory']} · {terms['overlay_device']} {device.id}", t[last], values)

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.analyses import idle
-from traceanalyze.analyses.gap_table import gap_places
+from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.gap_table import gap_places
+from traceanalyze.analyses.idle.launches import clocks_agree
+from traceanalyze.analyses.idle.syncs import idle_caused
+from traceanalyze.analyses.kernels.use import utilisation
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.analyses.syncs import idle_caused
+from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
-from traceanalyze.report.build.critical_path import PATH_TERMS
-from traceanalyze.report.perfetto.lanes import lanes
-from traceanalyze.report.perfetto.model import Slices, milliseconds
+from traceanalyze.report.assembly.critical_path import PATH_TERMS
+from traceanalyze.report.assembly.findings import sentence_of
+from traceanalyze.report.perfetto.events import MIB, Counter, Slices, lanes, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results_path import CriticalPath
 
     Terms = Mapping[str, str]
+    from collections.abc import Mapping, Sequence
+
+    from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.report.format import Formatter
+    from traceanalyze.rules.finding import Finding
 
 _PHASE_TERMS = {Phase.RECOMPUTE: "overlay_recompute", Phase.ZERO_GRAD: "overlay_zero_grad"}
 """Phases that the tables show as a part of another one; on a thread each instant has one phase."""
@@ -196,3 +203,103 @@ def thread_title(context: Context, track: int, terms: Terms) -> str:
     """A thread by its name, else by its number."""
     pid, tid = context.trace.track_text(track)
     return context.trace.thread_names.get((pid, tid)) or f"{terms['overlay_thread']} {tid}"
+
+
+def queue_counter(context: Context, terms: Mapping[str, str]) -> Counter | NotMeasured:
+    """Events launched and not begun on the headline device, over all its streams (definitions §6).
+
+    Events of one launch (a graph) on one stream wait as one, until the first of them starts.
+    """
+    device, link = context.device, context.link
+    if len(context.calls) == 0:
+        return NotMeasured("no_api")
+    linked = link >= 0
+    wrong = linked & (device.start < context.launch_start)
+    if not clocks_agree(wrong, linked):
+        return NotMeasured("clocks_disagree")
+    mine = np.flatnonzero(linked & ~wrong & (device.device == context.devices[0]))
+    # Device events are sorted by start, so the first of equal keys is the one that starts first.
+    _, first = np.unique(link[mine] * (1 << 32) + device.stream[mine], return_index=True)
+    mine = mine[first]
+    t, change = _joined(context.launch_start[mine], device.start[mine])
+    title = f"{terms['overlay_queue']} · {terms['overlay_device']} {context.devices[0]}"
+    return Counter(title, t, {terms["overlay_events"]: np.cumsum(change)})
+
+
+def _joined(up: NDArray[np.int64], down: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct instants, and how much the count changes at each."""
+    t, place = np.unique(np.concatenate((up, down)), return_inverse=True)
+    change = np.zeros(len(t), np.int64)
+    np.add.at(change, place.reshape(-1), np.concatenate((np.ones(len(up), np.int64), np.full(len(down), -1))))
+    return t, change
+
+
+def utilisation_counter(context: Context, terms: Mapping[str, str]) -> Counter:
+    """Share of time with anything running on the headline device: chunks of the steps, and the time around steps."""
+    device = context.device
+    mine = device.device == context.devices[0]
+    busy = intervals.merge(device.start[mine], device.end[mine])
+    chunks = utilisation(context).chunks
+    edges = [chunks.start, chunks.end, busy.start[:1], busy.end[-1:]]
+    t = np.unique(np.concatenate(edges))
+    share = 100 * intervals.coverage(busy, t[:-1], t[1:]) / (t[1:] - t[:-1])
+    title = f"{terms['overlay_utilisation']} · {terms['overlay_device']} {context.devices[0]}"
+    return Counter(title, t, {"%": np.concatenate((share, [0.0]))})
+
+
+def memory_counters(analysis: RankAnalysis, terms: Mapping[str, str]) -> tuple[Counter, ...] | NotMeasured:
+    """Memory in use of every device that has records; every peak of the records is in it."""
+    if isinstance(analysis.memory, NotMeasured):
+        return analysis.memory
+    if isinstance(analysis.memory.devices, NotMeasured):
+        return analysis.memory.devices
+    found = []
+    for one in analysis.memory.devices:
+        values = {terms["overlay_allocated"]: one.curve.allocated / MIB}
+        if one.curve.reserved is not None:
+            values[terms["overlay_reserved"]] = one.curve.reserved / MIB
+        place = one.kind if one.kind == "host" else f"{terms['overlay_device']} {one.device}"
+        found.append(Counter(f"{terms['overlay_memory']} · {place}", one.curve.t, values))
+    return tuple(found)
+
+
+def finding_tracks(found: Sequence[Finding], platform: str, formatter: Formatter) -> tuple[tuple[Slices, ...], int]:
+    """A track for each finding, the costliest first; and how many findings name no place in time."""
+    tracks: list[Slices] = []
+    unplaced = 0
+    for one in found:
+        windows = _windows(one)
+        unplaced += not windows
+        tracks += [_track(one, start, end, platform, formatter) for start, end in windows]
+    return tuple(tracks), unplaced
+
+
+def _windows(one: Finding) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The time behind a finding; without any, the places that its evidence names."""
+    if one.intervals is not None and len(one.intervals):
+        found = intervals.merge(one.intervals[:, 0], one.intervals[:, 1])
+        return [(found.start, found.end)] if len(found.start) else []
+    places = [(each.start, each.end) for each in one.evidence if each.start is not None and each.end is not None]
+    some = np.array([place for place in places if place[1] > place[0]], np.int64).reshape(-1, 2)
+    return [(some[lane, 0], some[lane, 1]) for lane in lanes(some[:, 0], some[:, 1])]
+
+
+def _track(
+    one: Finding, start: NDArray[np.int64], end: NDArray[np.int64], platform: str, formatter: Formatter
+) -> Slices:
+    terms, messages, count = formatter.texts.terms, formatter.texts.messages, len(start)
+    name = one.slug if one.text else terms.get(f"rule_{one.rule}", one.slug)
+    told = {
+        terms["overlay_arg_sentence"]: formatter.message(sentence_of(one)),
+        terms["overlay_arg_saving"]: None if one.saving is None else milliseconds(one.saving),
+        terms["overlay_arg_bound"]: None if one.bound is None else milliseconds(one.bound),
+    }
+    advice = [messages[key] for key in (f"advice_{each}.{platform}" for each in one.advice) if key in messages]
+    told[terms["overlay_arg_advice"]] = " ".join(advice) or None
+    return Slices(
+        f"{terms['overlay_finding']} {one.rule}: {name}",
+        start,
+        end,
+        [name] * count,
+        {key: [value] * count for key, value in told.items()},
+    )

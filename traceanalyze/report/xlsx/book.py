@@ -9,21 +9,140 @@ from typing import TYPE_CHECKING
 
 from xlsxwriter import Workbook
 
-from traceanalyze.report.xlsx.capture import write_capture
-from traceanalyze.report.xlsx.dictionary import write_dictionary
-from traceanalyze.report.xlsx.formats import Formats
-from traceanalyze.report.xlsx.page import Book
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.report.xlsx.formats import INSET, Formats, fields_of
+from traceanalyze.report.xlsx.names import link
+from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, Page, put
 from traceanalyze.report.xlsx.plan import plan
-from traceanalyze.report.xlsx.record import write_record
-from traceanalyze.report.xlsx.rows import write_rows
-from traceanalyze.report.xlsx.summary import write_summary
-from traceanalyze.report.xlsx.text import clean
+from traceanalyze.report.xlsx.rows import HEADER, fields_down, finish, write_header, write_record, write_rows
+from traceanalyze.report.xlsx.summary import write_check, write_summary
+from traceanalyze.report.xlsx.text import clean, lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
+    from traceanalyze.report.xlsx.formats import Field
+    from traceanalyze.report.xlsx.plan import RankPlan, RunPlan, Sheet
+
+_WIDTHS = (30, 44, 44, 44)
+
+
+def write_capture(book: Book) -> None:
+    """Write the sheet for all runs."""
+    page = Page(book, book.add(book.plan.capture), _WIDTHS)
+    page.title(book.words["capture"])
+    home = book.plan.runs[0].summary
+    page.link(0, home, f"← {home}")
+    page.row += 1
+    for run in book.plan.runs:
+        _run(page, run, named=len(book.plan.runs) > 1)
+
+
+def _run(page: Page, run: RunPlan, *, named: bool) -> None:
+    if named:
+        page.section(run.report.name)
+    for note in run.report.notes:
+        page.sentence(run.ranks[0].formatter.message(note))
+    for sheet in run.recording:
+        page.section(sheet.formatter.title(sheet.table))
+        _record(page, sheet)
+    for rank in run.ranks:
+        _rank(page, rank, f" · {rank.report.path}" if len(run.ranks) > 1 else "")
+
+
+def _record(page: Page, sheet: Sheet) -> None:
+    """Names and values, as many lines high as the longest value needs."""
+    formats = page.book.formats
+    for field, cells in fields_down(sheet):
+        if all(cell is None or cell == "" for cell in cells):
+            continue
+        name = f"{field.heading} ({field.unit})" if field.unit else field.heading
+        high = max((lines(cell, _WIDTHS[1] - 2) for cell in cells if isinstance(cell, str)), default=1)
+        page.sheet.set_row(page.row, LINE_POINTS * high)
+        shown = formats.get(num_format=field.number_format or "General", align="left", text_wrap=True)
+        page.line([name, *cells], [formats.get(), *([shown] * len(cells))])
+
+
+def _rank(page: Page, rank: RankPlan, label: str) -> None:
+    book = page.book
+    if rank.report.checks:
+        page.section(book.words["quality"] + label)
+        for check in rank.report.checks:
+            write_check(page, rank, check)
+    missing = [sheet for sheet in rank.sheets if isinstance(sheet.table.rows, NotMeasured)]
+    if missing:
+        page.section(book.words["not_measured"] + label)
+        for sheet in missing:
+            reason = sheet.table.rows.reason if isinstance(sheet.table.rows, NotMeasured) else ""
+            page.sentence(rank.formatter.said_of([rank.formatter.topic(sheet.table)], book.texts.reasons[reason]))
+    hints = rank.formatter.hints(rank.report)
+    if hints:
+        page.section(book.words["measure_more"] + label)
+        for hint in hints:
+            page.sentence(hint)
+
+
+_DICTIONARY_WIDTHS = (26, 40, 9, 84, 26, 42)
+
+
+def write_dictionary(book: Book) -> None:
+    """Write the sheet; tables of several ranks have their columns listed once, unless their units differ."""
+    found = (
+        (sheet, sheet.name or fallback)
+        for run in book.plan.runs
+        for sheets, fallback in ((run.recording, book.plan.capture), (run.sheets, ""))
+        for sheet in sheets
+        if sheet.rows
+    )
+    write_columns(book, book.plan.columns, book.plan.runs[0].summary, found)
+
+
+def write_columns(book: Book, name: str, home: str, sheets: Iterable[tuple[Sheet, str]]) -> None:
+    """Write the columns of tables, each with the sheet that shows it; what another tool calls them if any has that."""
+    listed = list(_columns(sheets))
+    aliases = any(field.column.alias for _, _, field in listed)
+    page = book.add(name)
+    page.set_row(0, TITLE_POINTS)
+    page.write_string(0, 0, book.words["column_dictionary"], book.formats.title)
+    page.write_url(1, 0, link(home), book.formats.link, f"← {home}")
+    keys = ("table", "column", "unit", "meaning", "data_name", *(("in_msprof",) if aliases else ()))
+    for col, key in enumerate(keys):
+        write_header(book, page, col, book.words[key], right=False)
+        page.set_column(col, col, _DICTIONARY_WIDTHS[col])
+    row = HEADER
+    for row, (sheet, where, field) in enumerate(listed, start=HEADER + 1):
+        page.write_url(row, 0, link(where), book.formats.link, where)
+        page.write_string(row, 1, field.heading, book.formats.get(bold=True, **INSET))
+        put(page, row, 2, field.unit, book.formats.cell(None))
+        page.write_string(
+            row, 3, book.texts.meaning_of(sheet.table.key, field.column.key), book.formats.get(text_wrap=True, **INSET)
+        )
+        page.write_string(row, 4, field.column.key, book.formats.aside)
+        if field.column.alias:
+            page.write_string(row, 5, field.column.alias, book.formats.aside)
+    page.autofilter(HEADER, 0, row, len(keys) - 1)
+    finish(page, HEADER)
+
+
+def _columns(sheets: Iterable[tuple[Sheet, str]]) -> Iterator[tuple[Sheet, str, Field]]:
+    """Columns in the order of the sheets, each table's once."""
+    seen = set()
+    for sheet, where in sheets:
+        for field in _fields(sheet):
+            what = (sheet.table.key, field.column.key, field.unit)
+            if what not in seen:
+                seen.add(what)
+                yield sheet, where, field
+
+
+def _fields(sheet: Sheet) -> Iterator[Field]:
+    if sheet.is_record:
+        yield from (field for field, _ in fields_down(sheet))
+    else:
+        yield from fields_of(sheet.table, sheet.rows, sheet.formatter)
+
 
 OPTIONS = {
     "in_memory": True,

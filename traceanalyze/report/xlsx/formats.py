@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
+from traceanalyze.report.format import column_units
+from traceanalyze.report.model import Kind
+from traceanalyze.report.xlsx.text import clean
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from xlsxwriter import Workbook
     from xlsxwriter.format import Format
+
+    from traceanalyze.model.units import Unit
+    from traceanalyze.report.format import Formatter
+    from traceanalyze.report.model import Column, Row, Table, Value
 
 HEADER_FILL = "#DCE6F1"
 RULE = "#7F7F7F"
@@ -133,3 +146,142 @@ class Formats:
 def aligned(*, right: bool, indent: int = 0) -> dict[str, Any]:
     """Properties of a format: the side, and how far from it."""
     return {"align": "right" if right else "left", **({"indent": indent} if indent else {})}
+
+
+Cell = int | float | str | None
+
+NOT_MEASURED = "n/m"
+EXACT = 10**15
+"""From here on Excel, which keeps 15 digits, would show another number."""
+
+_BYTE_UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+_MEMORY_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+_MOST_DIGITS = 3
+_SHARE_FORMAT = "0.0%"
+_CHANGES = {Kind.CHANGE, Kind.BYTES_CHANGE, Kind.MEMORY_CHANGE}
+
+
+@frozen
+class Field:
+    """A column of a sheet."""
+
+    column: Column
+    index: int
+    """Of the column in the table."""
+    heading: str
+    unit: str = ""
+    number_format: str | None = None
+    """None: text."""
+    scale: int = 1
+    """What values are divided by."""
+    digits: bool = False
+    """Text that is all numbers, to be sorted as such."""
+
+    @property
+    def header(self) -> str:
+        """Heading with the unit; percentages carry theirs in every cell."""
+        return f"{self.heading} ({self.unit})" if self.unit and self.column.kind != Kind.SHARE else self.heading
+
+    def cell(self, value: Value, formatter: Formatter) -> Cell:
+        """A value as its cell has it; None stays empty."""
+        if value is None:
+            return None
+        if isinstance(value, NotMeasured):
+            return NOT_MEASURED
+        if self.number_format is None or isinstance(value, bool | tuple):
+            return clean(formatter.value(self.column.kind, value)) or None
+        if isinstance(value, str):
+            return int(value) if self.digits and _is_number(value) else clean(value) or None
+        if not math.isfinite(value):
+            return None
+        number = value / self.scale if self.scale != 1 else value
+        return number if abs(number) < EXACT else str(value)
+
+
+def fields_of(table: Table, rows: Sequence[Row], formatter: Formatter) -> tuple[Field, ...]:
+    """Columns of a table as a sheet shows them; those for programs only are left to CSV and JSON."""
+    every = rows if table.total is None else (*rows, table.total)
+    units = column_units(table.columns, every, formatter.resolution_ns)
+    alike = _alike(table.columns)
+    return tuple(
+        field_of(column, index, [row[at] for row in rows for at in alike[index]], units, formatter)
+        for index, column in enumerate(table.columns)
+        if not column.machine
+    )
+
+
+def _alike(columns: Sequence[Column]) -> list[list[int]]:
+    """For each column the places of those that hold the same of either side of a comparison: they have one unit."""
+    keys = [(column.key.removeprefix(f"{column.side}_"), column.side is None) for column in columns]
+    return [[at for at, key in enumerate(keys) if key == own] for own in keys]
+
+
+def field_of(
+    column: Column, index: int, values: Sequence[Value], units: dict[str, Unit], formatter: Formatter
+) -> Field:
+    """One column; its unit and decimals are chosen by the values it has."""
+    heading = formatter.texts.columns[column.key]
+    unit, number_format, scale = "", None, 1
+    match column.kind:
+        case Kind.DURATION | Kind.CHANGE:
+            chosen = units[column.scale]
+            unit, scale = chosen.name, chosen.ns
+            number_format = _signed(column.kind, _decimals(_duration_digits(values, chosen, formatter.resolution_ns)))
+        case Kind.SHARE:
+            unit, number_format = "%", _SHARE_FORMAT
+        case Kind.RATIO:
+            number_format = _decimals(2)
+        case Kind.BYTES | Kind.BYTES_CHANGE:
+            unit, scale = _byte_unit(values)
+            number_format = _signed(column.kind, _decimals(2 if scale > 1 else 0))
+        case Kind.MEMORY | Kind.MEMORY_CHANGE:
+            unit, scale = _byte_unit(values, _MEMORY_UNITS)
+            number_format = _signed(column.kind, _decimals(2 if scale > 1 else 0))
+        case Kind.COUNT | Kind.NUMBER:
+            number_format = _decimals(_digits(values))
+        case Kind.TEXT if _all_numbers(values):
+            return Field(column, index, heading, "", "0", digits=True)
+    return Field(column, index, heading, unit, number_format, scale)
+
+
+def _signed(kind: Kind, number_format: str) -> str:
+    """Differences with their sign."""
+    return f"+{number_format};-{number_format};{number_format}" if kind in _CHANGES else number_format
+
+
+def _decimals(digits: int) -> str:
+    return "#,##0" + ("." + "0" * digits if digits else "")
+
+
+def _duration_digits(values: Sequence[Value], unit: Unit, resolution_ns: int) -> int:
+    """Decimals of the unit, and more where short times share it with long ones, as far as the clock goes."""
+    shortest = min((abs(value) for value in values if isinstance(value, int) and value), default=unit.ns)
+    digits = unit.digits
+    while digits < _MOST_DIGITS and shortest * 10**digits < unit.ns and resolution_ns * 10**digits < unit.ns:
+        digits += 1
+    return digits
+
+
+def _digits(values: Sequence[Value]) -> int:
+    """Decimals of plain numbers: none for whole ones, more for small ones."""
+    known = [abs(value) for value in values if isinstance(value, float) and math.isfinite(value)]
+    if all(value == int(value) for value in known):
+        return 0
+    largest = max(known)
+    return 1 if largest >= 100 else 2 if largest >= 1 else 4
+
+
+def _byte_unit(values: Sequence[Value], units: Sequence[tuple[str, int]] = _BYTE_UNITS) -> tuple[str, int]:
+    """Unit of a column of sizes by its largest."""
+    largest = max((abs(value) for value in values if isinstance(value, int | float)), default=0)
+    return next(((name, unit) for name, unit in units if largest >= unit), ("B", 1))
+
+
+def _all_numbers(values: Sequence[Value]) -> bool:
+    """Whether texts are whole numbers only, as steps and ranks often are."""
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, str) and _is_number(value) for value in known)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10 and (text[0] != "0" or text == "0")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.xlsx.fields import Cell
-    from traceanalyze.report.xlsx.formats import Formats
+    from traceanalyze.report.xlsx.formats import Cell, Formats
     from traceanalyze.report.xlsx.plan import Plan
 
 LINE_POINTS = 15

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from xlsxwriter.worksheet import Worksheet
 
-    from traceanalyze.report.xlsx.fields import Field
+    from traceanalyze.report.xlsx.formats import Field
     from traceanalyze.report.xlsx.page import Book
     from traceanalyze.report.xlsx.plan import Sheet
 

@@ -10,7 +10,7 @@ from traceanalyze.rules.rule import rule
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from traceanalyze.cluster.results import Cluster
+    from traceanalyze.ranks.results import Cluster
     from traceanalyze.rules.rule import Options
 
 

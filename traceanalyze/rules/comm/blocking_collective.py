@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import computing, names_of
-from traceanalyze.rules.common.ops import inside_ranges, names_under
+from traceanalyze.rules.common.op_chains import inside_ranges, names_under
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
 

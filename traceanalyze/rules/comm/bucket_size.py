@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope

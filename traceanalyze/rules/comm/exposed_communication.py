@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze import intervals
-from traceanalyze.rules.common.communication import communicating
+from traceanalyze.model import intervals
+from traceanalyze.rules.common.communication import LAST_BUCKET, communicating, gradients, hideable
 from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.common.gradients import LAST_BUCKET, gradients, hideable
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule
 

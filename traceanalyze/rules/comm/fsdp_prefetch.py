@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import names_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-from traceanalyze.rules.common.ops import names_under
+from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.cluster.results import Cluster, MatchedGroup
+    from traceanalyze.ranks.results import Cluster, MatchedGroup
     from traceanalyze.rules.rule import Options
 
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.work import argument
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.common.communication import communicating, transfers
 from traceanalyze.rules.common.computing import computing, names_of, op_text
-from traceanalyze.rules.common.transfers import transfers
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
 from traceanalyze.rules.rule import rule
 

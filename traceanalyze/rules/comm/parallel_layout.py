@@ -10,7 +10,7 @@ from traceanalyze.rules.rule import rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from traceanalyze.cluster.results import Cluster, MatchedGroup
+    from traceanalyze.ranks.results import Cluster, MatchedGroup
     from traceanalyze.rules.rule import Options
 
 

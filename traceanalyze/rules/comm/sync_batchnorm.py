@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.common.ops import names_under
+from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.rules.common.transfers import transfers
+from traceanalyze.rules.common.communication import transfers
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 from traceanalyze.rules.rule import rule
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule

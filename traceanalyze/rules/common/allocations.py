@@ -9,17 +9,21 @@ import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
-from traceanalyze.intervals import merge
+from traceanalyze.model.intervals import merge
 from traceanalyze.model.vocabulary import ApiClass, Cause
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.facts import DISPATCH
-from traceanalyze.rules.finding import Evidence, Finding, intervals_of
+from traceanalyze.rules.finding import Evidence, Finding, Scope, intervals_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis, ReleaseRun
     from traceanalyze.analyses.results_device import DeviceMemory
     from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.finding import Severity
 
 _PINNED = re.compile(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
 _FREES = re.compile(r"Free|Unmap|Release", re.IGNORECASE)
@@ -112,3 +116,23 @@ def device_memory(facts: Facts) -> tuple[DeviceMemory, int] | None:
         if each.kind == "device" and each.device == facts.analysis.device and capacity:
             return each, capacity
     return None
+
+
+def memory_finding(severity: Severity, line: str, count: int, *evidence: Evidence, sentence: str = "") -> Finding:
+    """A finding about memory at a line of the program, empty where none is known."""
+    scope = Scope(ops=(line,) if line else ())
+    return Finding(evidence=evidence, severity=severity, count=count, scope=scope, sentence=sentence)
+
+
+def retries(allocator: AllocatorAnalysis | None) -> Sequence[ReleaseRun]:
+    """Requests that found the device full, whether or not the second try succeeded."""
+    return () if allocator is None else [run for run in allocator.runs if run.kind in {"retry", "failed_retry"}]
+
+
+def reserved_of_capacity(facts: Facts) -> tuple[int, int] | None:
+    """The snapshot's highest reserve, and the device's memory by whoever tells it; None where either is unknown."""
+    if facts.allocator is None:
+        return None
+    told = {device.id: device.memory_bytes for device in facts.context.trace.devices}
+    capacity = facts.allocator.capacity or (None if facts.analysis.device is None else told.get(facts.analysis.device))
+    return (max(moment.reserved for moment in facts.allocator.moments), capacity) if capacity else None

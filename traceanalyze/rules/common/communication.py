@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.analyses.collective_ranges import description_rows, types
-from traceanalyze.analyses.work import argument
+from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, went_over
+from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.frozen import frozen
+from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
-from traceanalyze.model.vocabulary import DeviceClass, Mode
+from traceanalyze.model.vocabulary import DeviceClass, Mode, Phase
+from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.finding import intervals_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.intervals import Intervals
+    from traceanalyze.model.intervals import Intervals
     from traceanalyze.rules.facts import Facts
 
 
@@ -119,3 +121,87 @@ def _size(facts: Facts, kind: NDArray[np.int64], described: NDArray[np.int64]) -
     each = context.trace.strings.lookup(dtype[known].astype(np.int32), lambda text: element_bytes(text) or 0)
     size[known] = np.where(each > 0, elements[known] * each, -1)
     return size
+
+
+BACKWARD = r"^autograd::|Backward\d*$"
+BUCKET = 25 * 2**20
+"""Bytes that DistributedDataParallel reduces at once by default (`bucket_cap_mb`)."""
+LAST_BUCKET = "last_bucket"
+"""Evidence: what stays exposed when all other gradients are reduced during the backward pass."""
+
+
+def gradients(facts: Facts) -> NDArray[np.bool_]:
+    """Which of `Communicating` reduce gradients: reductions of a known size that the backward pass asks for."""
+    work = facts.once(communicating)
+    found: NDArray[np.bool_] = work.of_kind("all_reduce", "reduce_scatter") & (work.size > 0)
+    found[found] = names_under(facts, facts.context.event_op[work.event[found]], BACKWARD)
+    return found
+
+
+def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[int, int]:
+    """Exposed time of reductions of gradients that backward compute could hide, and that of the last bucket, ns a step.
+
+    In buckets of the default size: the last one is ready when nothing is left to compute, so it stays exposed; and the
+    first one is not before its share of the backward pass is over, so that much compute hides nothing.
+    """
+    work = facts.once(communicating)
+    size, time = facts.mean(int(work.size[chosen].sum())), facts.mean(int(work.time[chosen].sum()))
+    exposed = facts.length(work.exposed_spans(chosen))
+    part = min(1.0, BUCKET / max(size, 1))
+    room = round(_backward(facts) * (1 - part)) - (time - exposed)
+    last = min(exposed, round(time * part))
+    return max(0, min(exposed - last, room)), last
+
+
+def _backward(facts: Facts) -> int:
+    """Compute of the backward pass, ns a step."""
+    context = facts.context
+    device = context.device
+    mine = (device.klass == DeviceClass.COMPUTE) & (device.device == context.devices[0])
+    mine &= context.event_phases == Phase.BACKWARD
+    return facts.length(intervals_of(device.start[mine], device.end[mine]))
+
+
+@frozen
+class Transfers:
+    """One row a task; times int64 ns."""
+
+    start: NDArray[np.int64]
+    time: NDArray[np.int64]
+    size: NDArray[np.int64]
+    """Bytes; negative where not recorded."""
+    network: NDArray[np.bool_]
+    """Over a network (RDMA, RoCE)."""
+    inside: NDArray[np.bool_]
+    """On the device itself, not to another one."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def longest(self, chosen: NDArray[np.bool_]) -> tuple[int, int]:
+        """Start and end of the longest of some tasks, of which there must be one."""
+        at = int(np.argmax(np.where(chosen, self.time, -1)))
+        return int(self.start[at]), int(self.start[at] + self.time[at])
+
+    def spans(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(n, 2) intervals of some tasks."""
+        return intervals_of(self.start[chosen], (self.start + self.time)[chosen])
+
+
+def transfers(facts: Facts) -> Transfers | None:
+    """The tasks of a rank, None where none are recorded; use with `Facts.once`."""
+    trace = facts.context.trace
+    column = trace.events.fields.get("part_of")
+    if column is None or not len(column.row):
+        return None
+    row = column.row.astype(np.int64)
+    names = trace.strings.lookup(trace.events.name[row], lambda text: MOVES.match(text) is not None)
+    row = row[names.astype(np.bool_) & facts.inside(trace.events.ts[row])]
+    source, target = (argument(facts.context, name, row) for name in ("src_rank", "dst_rank"))
+    return Transfers(
+        start=trace.events.ts[row],
+        time=trace.events.dur[row],
+        size=argument(facts.context, "bytes", row),
+        network=went_over(facts.context, row, NETWORK),
+        inside=went_over(facts.context, row, ON_DEVICE) | ((source == target) & (source >= 0)),
+    )

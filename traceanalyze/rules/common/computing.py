@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import MISSING, argument
 from traceanalyze.frozen import frozen
-from traceanalyze.intervals import contains
 from traceanalyze.model.device_peaks import Peaks, peaks_of
+from traceanalyze.model.intervals import contains
 from traceanalyze.model.vocabulary import DeviceClass, Mode
 from traceanalyze.rules.finding import intervals_of
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.facts import DISPATCH

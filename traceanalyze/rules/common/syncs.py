@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.copies import DIRECTIONS, directions
-from traceanalyze.analyses.gc_pauses import SUSPECTED_NS
-from traceanalyze.analyses.syncs import blamed
+from traceanalyze.analyses.idle.gc_pauses import SUSPECTED_NS
+from traceanalyze.analyses.idle.syncs import blamed
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.frozen import frozen
-from traceanalyze.intervals import intersect, merge, subtract, union
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.intervals import intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.common.ops import inside_ranges, names_under
+from traceanalyze.rules.common.op_chains import inside_ranges, names_under
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.finding import Evidence, Finding, Scope, intervals_of
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.analyses.idle import LAUNCH_LATENCY_NS
+from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.frozen import frozen
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.loader import WORKERS
 from traceanalyze.rules.finding import intervals_of
@@ -25,7 +25,7 @@ from traceanalyze.rules.finding import intervals_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.intervals import Intervals
+    from traceanalyze.model.intervals import Intervals
     from traceanalyze.rules.facts import Facts
 
 BETWEEN_KERNELS_NS = 1_500

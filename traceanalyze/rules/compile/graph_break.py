@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
-from traceanalyze.rules.common.ops import inside_ranges
+from traceanalyze.rules.common.op_chains import inside_ranges
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.intervals import merge
+from traceanalyze.model.intervals import merge
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.finding import Confidence, Evidence, Finding

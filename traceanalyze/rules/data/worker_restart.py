@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.intervals import merge
+from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.loader import batches, single_process
 from traceanalyze.rules.common.without import Without, without
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of

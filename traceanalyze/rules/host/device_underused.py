@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.common.host_ops import RECORDING_NS, calls_and_work, host_ops, ranges
 from traceanalyze.rules.common.launching import underused

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.intervals import merge
+from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity, intervals_of
 from traceanalyze.rules.rule import rule
@@ -16,7 +16,7 @@ from traceanalyze.rules.rule import rule
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from traceanalyze.intervals import Intervals
+    from traceanalyze.model.intervals import Intervals
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.rule import Options
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind, Phase
 from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
-from traceanalyze.rules.common.ops import names_under
+from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
 from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.rules.evaluate import MOST
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
-from traceanalyze.rules.places import MOST
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.analyses.copies import DIRECTIONS, directions
-from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
 from traceanalyze.rules.rule import rule

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.host_ops import host_ops, matching, ranges
-from traceanalyze.rules.common.ops import inside_ranges
+from traceanalyze.rules.common.op_chains import inside_ranges
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
 from traceanalyze.rules.rule import rule
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import MISSING, argument
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import MISSING, argument
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops

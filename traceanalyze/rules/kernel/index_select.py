@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.rules.common.computing import computing, dtypes_of, fits, op_text, part_of_compute, shapes_of
-from traceanalyze.rules.common.ops import names_under
+from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
 

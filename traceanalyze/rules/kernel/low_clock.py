@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.cluster.results import Cluster
+    from traceanalyze.ranks.results import Cluster
     from traceanalyze.rules.rule import Options
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.work import MISSING, argument
-from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.tensor_cores import TensorCore
+from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import computing, dtypes_of, fits, names_of, part_of_compute, shapes_of
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule

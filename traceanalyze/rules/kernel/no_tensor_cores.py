@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.tensor_cores import TensorCore
-from traceanalyze.rules.common.computing import computing, device_peaks, dtypes_of, names_of, op_text, part_of_compute
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.rules.common.computing import (
+    computing,
+    device_peaks,
+    dtypes_of,
+    names_of,
+    op_text,
+    part_of_compute,
+)
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule
 

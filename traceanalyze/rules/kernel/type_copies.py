@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.analyses.copies import DIRECTIONS, directions
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
-from traceanalyze.rules.common.ops import names_under
+from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
 from traceanalyze.rules.rule import rule
 

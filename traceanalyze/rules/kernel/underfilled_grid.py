@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.work import MISSING, argument, ratio_argument
+from traceanalyze.analyses.kernels.work import MISSING, argument, ratio_argument
 from traceanalyze.rules.common.computing import computing, names_of, part_of_compute
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
 from traceanalyze.rules.rule import rule

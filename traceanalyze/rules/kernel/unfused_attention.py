@@ -8,8 +8,7 @@ import numpy as np
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.rules.common.computing import computing, part_of_compute
-from traceanalyze.rules.common.host_chains import host_chains
-from traceanalyze.rules.common.host_ops import RECORDING_NS
+from traceanalyze.rules.common.host_ops import RECORDING_NS, host_chains
 from traceanalyze.rules.common.op_chains import chains, joined
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
 from traceanalyze.rules.rule import rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.rules.common.snapshots import memory_finding, reserved_of_capacity, retries
+from traceanalyze.rules.common.allocations import memory_finding, reserved_of_capacity, retries
 from traceanalyze.rules.finding import Confidence, Evidence, Severity
 from traceanalyze.rules.rule import rule
 

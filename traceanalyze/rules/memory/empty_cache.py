@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.intervals import Intervals, contains, merge
+from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
 from traceanalyze.rules.finding import Confidence, Scope

@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, device_memory, steady
-from traceanalyze.rules.common.snapshots import memory_finding, retries
+from traceanalyze.rules.common.allocations import (
+    allocator_calls,
+    allocator_finding,
+    device_memory,
+    memory_finding,
+    retries,
+    steady,
+)
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Severity
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from traceanalyze.analyses.allocator.results import ReleaseRun
+    from traceanalyze.analyses.memory.results import ReleaseRun
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.rule import Options
 

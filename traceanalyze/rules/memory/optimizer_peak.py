@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.vocabulary import Phase
-from traceanalyze.rules.common.snapshots import memory_finding
+from traceanalyze.rules.common.allocations import memory_finding
 from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
 from traceanalyze.rules.rule import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from traceanalyze.analyses.allocator.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.finding import Finding
     from traceanalyze.rules.rule import Options

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze import intervals
-from traceanalyze.analyses.copies import copy_direction, copy_memory
-from traceanalyze.analyses.work import MISSING, argument
+from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
+from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
 from traceanalyze.rules.common.without import without

@@ -6,18 +6,7 @@ the evidence; `ADVICE` key, `key.cuda` or `key.ascend` → what to do; `EVIDENCE
 
 from __future__ import annotations
 
-from traceanalyze.locales.en.rules import (
-    capture,
-    comm,
-    compile_,
-    data,
-    host,
-    kernel,
-    memory,
-    npu,
-    rank,
-    sync,
-)
+from traceanalyze.locales.en.rules import capture, comm, compile_, data, host, kernel, memory, npu, rank, sync
 
 _FAMILIES = (data, host, sync, memory, kernel, compile_, comm, rank, npu, capture)
 

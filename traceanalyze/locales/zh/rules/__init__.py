@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from traceanalyze.locales.zh.rules import (
-    capture,
-    comm,
-    compile_,
-    data,
-    host,
-    kernel,
-    memory,
-    npu,
-    rank,
-    sync,
-)
+from traceanalyze.locales.zh.rules import capture, comm, compile_, data, host, kernel, memory, npu, rank, sync
 
 _FAMILIES = (data, host, sync, memory, kernel, compile_, comm, rank, npu, capture)
 

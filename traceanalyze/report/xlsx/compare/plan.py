@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.paths import told_apart
+from traceanalyze.report.view import told_apart
 from traceanalyze.report.xlsx.names import SheetNames
 from traceanalyze.report.xlsx.plan import MAX_ROWS, Sheet
 

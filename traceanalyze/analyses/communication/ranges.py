@@ -1,0 +1,80 @@
+"""The host side of each collective: the record that describes it, and its canonical type."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.nesting import innermost, nest_rows
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.model.collectives import TYPES, collective_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.host.nesting import Nest
+
+_RANGE = re.compile(r"(nccl|rccl|hccl|c10d|_c10d_functional|symm_mem|deep_?ep)::?")
+
+
+def description_rows(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Event row with each collective's arguments: its own, else that of the `record_param_comms` around its launch."""
+    row = context.device.row[event]
+    if len(event) == 0:
+        return row
+    if "collective" not in context.trace.events.fields:
+        return np.where(argument(context, "group", row) >= 0, row, -1)
+    own = (argument(context, "collective", row) >= 0) | (argument(context, "group", row) >= 0)
+    return np.where(own, row, _innermost(context, event, context.collective_records))
+
+
+def types(context: Context, event: NDArray[np.int64], described: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in `TYPES` of each collective's canonical type.
+
+    By its arguments, else by the `nccl:` or `c10d::` range around its launch (NCCL runs an all_to_all in a kernel
+    named SendRecv), else by the kernel's name.
+    """
+    if len(event) == 0:
+        return np.empty(0, np.int64)
+    strings = context.trace.strings
+    stated = np.where(described >= 0, argument(context, "collective", np.maximum(described, 0)), -1)
+    names = context.trace.events.name
+    around = _innermost(context, event, context.collective_ranges)
+    ranges = np.where(around >= 0, names[around], -1)
+    keys = group(stated, ranges, context.device.name[event])
+    decided = np.empty(len(keys), np.int64)
+    for index, first in enumerate(keys.first.tolist()):
+        codes = (int(stated[first]), int(ranges[first]), int(context.device.name[event[first]]))
+        found = (collective_type(strings.text(code)) for code in codes if code >= 0)
+        decided[index] = TYPES.index(next((kind for kind in found if kind is not None), "other"))
+    return decided[keys.of]
+
+
+def describing(context: Context) -> Nest:
+    """Host events that describe a collective."""
+    described = np.zeros(len(context.trace.events), np.bool_)
+    described[context.trace.events.fields["collective"].row] = True
+    return nest_rows(context.trace, context.host_rows[described[context.host_rows]])
+
+
+def named_ranges(context: Context) -> Nest:
+    """Host events that are named like a call of a communication library."""
+    names = context.trace.events.name[context.host_rows]
+    named = context.trace.strings.lookup(names, lambda text: _RANGE.match(text) is not None).astype(np.bool_)
+    return nest_rows(context.trace, context.host_rows[named])
+
+
+def _innermost(context: Context, event: NDArray[np.int64], nested: Nest) -> NDArray[np.int64]:
+    """Which of some host events is innermost around the launch of each device event, -1 for none."""
+    out = np.full(len(event), -1, np.int64)
+    if len(nested) == 0:
+        return out
+    linked = np.flatnonzero(context.link[event] >= 0)
+    call = context.asked[event[linked]]
+    at = innermost(nested, context.calls.track[call], context.calls.start[call])
+    out[linked[at >= 0]] = nested.row[at[at >= 0]]
+    return out

@@ -1,0 +1,230 @@
+"""Which runtime call launched which device event (definitions §8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.host.nesting import innermost
+from traceanalyze.analyses.kernels.work import MISSING
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.vocabulary import ApiClass
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.host.events import ApiCalls
+    from traceanalyze.analyses.kernels.events import DeviceEvents
+    from traceanalyze.model.trace import Trace
+
+
+_LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
+_TASK_FLOWS = frozenset({"HostToDevice"})
+_CLOCK_SKEW_NS = 100_000
+"""Device clocks of Ascend differ from the host's by up to this; public profiles show 84 µs (definitions §14, Q09)."""
+
+
+def launch_links(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
+    """Position in `calls` of the launch of each device event, -1 where the trace has none.
+
+    By correlation in any runtime or driver category; else by the flow arrow that ends at the event.
+    """
+    link = _by_correlation(trace, device, calls)
+    if (link < 0).any() and len(trace.flows.ts):
+        link = np.where(link < 0, _by_flow(trace, device, calls), link)
+    if (link < 0).any() and len(trace.flows.ts):
+        link = np.where(link < 0, _by_task_flow(trace, device, calls), link)
+    return link
+
+
+def unskewed(trace: Trace, device: DeviceEvents, launch_start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Launch times, where device clocks are known to differ from the host's not after the event itself began."""
+    if trace.origin.format != "ascend":
+        return launch_start
+    ahead = launch_start - device.start
+    return np.where((ahead > 0) & (ahead <= _CLOCK_SKEW_NS), device.start, launch_start)
+
+
+def _by_correlation(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
+    link = np.full(len(device), -1, np.int64)
+    sparse = trace.events.fields.get("correlation")
+    if sparse is None or len(calls) == 0:
+        return link
+    wanted = sparse.take(device.row, -1)
+    offered = sparse.take(calls.row, -1)
+    # An id may be shared by nested calls: the one that launches or copies is meant, the earliest of several.
+    helper = (calls.klass != ApiClass.LAUNCH) & (calls.klass != ApiClass.COPY)
+    order = np.lexsort((calls.start, helper, offered))
+    keys = offered[order]
+    at = np.searchsorted(keys, wanted)
+    at[at == len(keys)] = 0
+    valid = (wanted != 0) & (wanted != -1) & (keys[at] == wanted)
+    link[valid] = order[at[valid]]
+    return link
+
+
+def _by_flow(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
+    """Arrow start → call and arrow end → device event, both found by exact track and start time."""
+    source, event = arrows(trace, device, _LAUNCH_FLOWS)
+    call = _at_place(calls.track, calls.start, trace.flows.track[source], trace.flows.ts[source])
+    return _linked(device, event, call)
+
+
+def _by_task_flow(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
+    """Arrow start inside a call: where CANN's calls were not recorded (level 0), the `Dequeue` around them."""
+    source, event = arrows(trace, device, _TASK_FLOWS)
+    track, t = trace.flows.track[source], trace.flows.ts[source]
+    call = np.full(len(source), -1, np.int64)
+    outer = np.flatnonzero(calls.outermost)
+    for one in distinct(track).tolist():
+        mine, here = outer[calls.track[outer] == one], np.flatnonzero(track == one)
+        if len(mine) == 0:
+            continue
+        at = np.searchsorted(calls.start[mine], t[here], "right") - 1
+        inside = (at >= 0) & (t[here] <= calls.end[mine[at]])
+        call[here[inside]] = mine[at[inside]]
+    return _linked(device, event, call)
+
+
+def _linked(device: DeviceEvents, event: NDArray[np.int64], call: NDArray[np.int64]) -> NDArray[np.int64]:
+    link = np.full(len(device), -1, np.int64)
+    link[event[call >= 0]] = call[call >= 0]
+    return link
+
+
+def arrows(
+    trace: Trace, device: DeviceEvents, categories: frozenset[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Arrows of some categories that end at a device event: the flow they start with, and the event's position.
+
+    One start may have several ends. The event is found by its exact track and start.
+    """
+    flows = trace.flows
+    wanted = trace.strings.lookup(flows.cat, lambda text: text in categories).astype(np.bool_)
+    source = np.flatnonzero(wanted & (flows.phase == ord("s")))
+    target = np.flatnonzero(wanted & (flows.phase == ord("f")))
+    if len(source) == 0 or len(target) == 0:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    source = source[np.argsort(flows.id[source], kind="stable")]
+    at = np.searchsorted(flows.id[source], flows.id[target])
+    at[at == len(source)] = 0
+    matched = flows.id[source[at]] == flows.id[target]
+    source, target = source[at[matched]], target[matched]
+    event = _at_place(trace.events.track[device.row], device.start, flows.track[target], flows.ts[target])
+    return source[event >= 0], event[event >= 0]
+
+
+def _at_place(
+    track: NDArray[np.int32], start: NDArray[np.int64], want_track: NDArray[np.int32], want_start: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Position of the row with exactly this track and start, -1 where there is none."""
+    order = np.lexsort((track, start))
+    low = np.searchsorted(start[order], want_start, "left")
+    found = np.full(len(want_start), -1, np.int64)
+    pending = np.arange(len(want_start))
+    offset = 0
+    while len(pending):
+        at = low[pending] + offset
+        pending, at = pending[at < len(order)], at[at < len(order)]
+        same_time = start[order[at]] == want_start[pending]
+        pending, at = pending[same_time], at[same_time]
+        hit = track[order[at]] == want_track[pending]
+        found[pending[hit]] = order[at[hit]]
+        pending = pending[~hit]
+        offset += 1
+    return found
+
+
+_OP_FLOWS = frozenset({"async_npu"})
+
+
+def launching_ops(context: Context) -> NDArray[np.int64]:
+    """Place in `context.op_nest` of the operator of each device event, -1 for none.
+
+    The innermost operator around the call by which the program asked for the event, on the thread of the call; else
+    the one an `async_npu` arrow starts at; the `External id` decides only where the launch was not recorded.
+    """
+    op = np.full(len(context.device), -1, np.int64)
+    linked = context.link >= 0
+    op[linked] = context.call_op[context.asked[linked]]
+    if (op < 0).any() and len(context.trace.flows.ts):
+        op = np.where(op < 0, _by_arrow(context), op)
+    alone = np.flatnonzero(~linked & (op < 0))
+    op[alone] = _by_external_id(context, alone)
+    return op
+
+
+def _by_arrow(context: Context) -> NDArray[np.int64]:
+    """By the arrows from operators to device events of torch_npu: they start where the innermost operator does."""
+    found = np.full(len(context.device), -1, np.int64)
+    source, event = arrows(context.trace, context.device, _OP_FLOWS)
+    if len(source):
+        flows = context.trace.flows
+        found[event] = innermost(context.op_nest, flows.track[source], flows.ts[source])
+    return found
+
+
+def _by_external_id(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """By the id of the operator. In many traces the field only repeats the correlation: such values mean nothing."""
+    found = np.full(len(event), -1, np.int64)
+    column = context.trace.events.fields.get("external_id")
+    if column is None or len(event) == 0 or len(context.op_nest) == 0:
+        return found
+    wanted = column.take(context.device.row[event], 0)
+    correlation = context.trace.events.fields.get("correlation")
+    if correlation is not None:
+        wanted[wanted == correlation.take(context.device.row[event], -1)] = 0
+    offered = column.take(context.op_nest.row, 0)
+    order = np.argsort(offered, kind="stable")
+    at = np.searchsorted(offered[order], wanted)
+    at[at == len(order)] = 0
+    valid = (wanted > 0) & (offered[order[at]] == wanted)
+    found[valid] = order[at[valid]]
+    return found
+
+
+_IN, _OUT = 1, 2
+
+
+def enqueuing_calls(trace: Trace, calls: ApiCalls) -> NDArray[np.int64]:
+    """Position in `calls` of the `Enqueue` behind each call that runs inside a `Dequeue@…`; -1 for the others."""
+    found = np.full(len(calls), -1, np.int64)
+    column = trace.events.fields.get("queue_id")
+    if column is None or len(calls) == 0:
+        return found
+    number = column.take(calls.row, MISSING)
+    side = trace.strings.lookup(calls.name, _side)
+    side[number == MISSING] = 0
+    entry = np.flatnonzero(side == _IN)
+    if len(entry) == 0:
+        return found
+    taken_out = _around(np.flatnonzero(side == _OUT), calls)
+    inside = np.flatnonzero(taken_out >= 0)
+    entry = entry[np.lexsort((calls.start[entry], number[entry]))]
+    wanted = number[taken_out[inside]]
+    at = np.minimum(np.searchsorted(number[entry], wanted), len(entry) - 1)
+    known = number[entry[at]] == wanted
+    found[inside[known]] = entry[at[known]]
+    return found
+
+
+def only_queue(trace: Trace, calls: ApiCalls) -> bool:
+    """Whether the queue is all that was recorded of the runtime (Ascend, profiler level 0)."""
+    return len(calls) > 0 and bool(trace.strings.lookup(calls.name, _side).all())
+
+
+def _side(name: str) -> int:
+    return _OUT if name.startswith("Dequeue") else _IN if name.startswith("Enqueue") else 0
+
+
+def _around(some: NDArray[np.int64], calls: ApiCalls) -> NDArray[np.int64]:
+    """Which of some calls, that do not overlap on a thread, each call starts in; -1 for none."""
+    found = np.full(len(calls), -1, np.int64)
+    for track in distinct(calls.track[some]).tolist():
+        mine, every = some[calls.track[some] == track], np.flatnonzero(calls.track == track)
+        at = np.searchsorted(calls.start[mine], calls.start[every], "right") - 1
+        inside = (at >= 0) & (calls.start[every] < calls.end[mine[at]])
+        found[every[inside]] = mine[at[inside]]
+    return found

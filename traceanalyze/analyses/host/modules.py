@@ -1,0 +1,213 @@
+"""Host and device time of every module of the model, forward and backward (definitions §11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.forward_ops import ForwardOps
+from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
+from traceanalyze.analyses.host.operators import added
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host import BACKWARD_UNKNOWN, Module
+from traceanalyze.analyses.steps.phases import launch_places
+from traceanalyze.frozen import frozen
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
+from traceanalyze.model.vocabulary import EventKind, Phase
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.model.trace import Trace
+
+
+@frozen
+class Place:
+    """A module by its place in the model."""
+
+    path: str
+    name: str
+    """Class."""
+    parent: int
+
+
+@frozen
+class Places:
+    """All modules, parents before children, and the host events that tell when they run."""
+
+    places: tuple[Place, ...]
+    nest: Nest
+    of: NDArray[np.int64]
+    """Module of each event of the nest."""
+    calls: bool
+    """The events are calls of modules, not operators that name their module."""
+    only: int | None
+    """The one thread of the events, when it is not identified: all threads are looked up there."""
+
+    def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Module that is running on a thread at an instant each, -1 for none."""
+        if self.only is not None:
+            track = np.full(len(track), self.only, np.int32)
+        inner = innermost(self.nest, track, t)
+        found = np.full(len(t), -1, np.int64)
+        found[inner >= 0] = self.of[inner[inner >= 0]]
+        return found
+
+
+def module_places(context: Context) -> Places | None:
+    """Modules from Python events; else from the operators' arguments; else from annotations; None without any."""
+    trace, kind = context.trace, context.kind
+    names = trace.events.name
+    python = np.flatnonzero(kind == EventKind.PYTHON)
+    rows = python[trace.strings.lookup(names[python], lambda text: module_name(text) is not None).astype(np.bool_)]
+    if len(rows) == 0:
+        found = _from_arguments(context)
+        if found is not None:
+            return found
+        marks = np.flatnonzero(kind == EventKind.ANNOTATION)
+        rows = marks[trace.strings.lookup(names[marks], is_layer_annotation).astype(np.bool_)]
+    return _from_calls(trace, rows) if len(rows) else None
+
+
+def _from_calls(trace: Trace, rows: NDArray[np.int64]) -> Places:
+    """The path of a module is the chain of the calls around its own."""
+    nested = nest_rows(trace, rows)
+    name, of = trace.events.name[nested.row], np.full(len(nested), -1, np.int64)
+    places: list[Place] = []
+    found = levels(nested)
+    for number, level in enumerate(found.places):
+        told = name[level] if number < MOST_LEVELS else np.full(len(level), -1, np.int32)
+        above = np.where(nested.parent[level] < 0, -1, of[nested.parent[level]])
+        groups = group(above, told)
+        of[level] = len(places) + groups.of
+        for first in groups.first.tolist():
+            code, parent = int(told[first]), int(above[first])
+            text = DEEPER if code < 0 else trace.strings.text(code)
+            own = module_name(text) or text
+            path = own if parent < 0 else f"{places[parent].path}/{own}"
+            places.append(Place(path, module_class(own), parent))
+    of[found.deeper] = of[found.around]
+    return Places(tuple(places), nested, of, calls=True, only=_only(trace, rows))
+
+
+def _only(trace: Trace, rows: NDArray[np.int64]) -> int | None:
+    """Python events of process 0, thread 0 belong to a thread that is not identified: to the only one there is."""
+    tracks = distinct(trace.events.track[rows])
+    one = int(tracks[0])
+    return one if len(tracks) == 1 and trace.track_text(one) == ("0", "0") else None
+
+
+def _from_arguments(context: Context) -> Places | None:
+    """Operators recorded with `with_modules` carry the text of their module's path."""
+    column = context.trace.events.fields.get("module")
+    if column is None:
+        return None
+    text = context.trace.strings.text
+    codes = np.full(len(context.trace.events), -1, np.int64)
+    codes[column.row] = column.value
+    chains = {code: hierarchy(text(code)) for code in distinct(column.value).tolist()}
+    places: list[Place] = []
+    known: dict[str, int] = {}
+    ends: dict[int, int] = {}
+    for code, chain in chains.items():
+        parent = -1
+        for name, klass in chain:
+            path = name if parent < 0 else f"{places[parent].path}/{name}"
+            if path not in known:
+                known[path] = len(places)
+                places.append(Place(path, klass, parent))
+            parent = known[path]
+        if chain:
+            ends[code] = parent
+    ops = np.flatnonzero(context.kind == EventKind.HOST_OP)
+    rows = ops[np.isin(codes[ops], list(ends))]
+    if len(rows) == 0:
+        return None
+    nested = nest_rows(context.trace, rows)
+    of = np.array([ends[code] for code in codes[nested.row].tolist()], np.int64)
+    return Places(tuple(places), nested, of, calls=False, only=None)
+
+
+_BACKWARD = (Phase.BACKWARD, Phase.RECOMPUTE)
+
+
+def modules(context: Context, phase: NDArray[np.uint8]) -> tuple[Module, ...] | NotMeasured:
+    """Modules, most device time of their own first; `phase` is that of each device event."""
+    found = module_places(context)
+    if found is None:
+        return NotMeasured("no_modules")
+    forward, backward, unknown = _device_time(context, found, phase)
+    calls, total, own = _host_time(context, found)
+    below = [_with_descendants(found, column) for column in (forward, backward)]
+    columns = (calls, total, own, forward, below[0], backward, below[1])
+    rows = [
+        Module(place.path, place.name, *(values if found.calls else (None, None, None, *values[3:])))
+        for place, values in zip(found.places, zip(*(column.tolist() for column in columns), strict=True), strict=True)
+        if any(values)
+    ]
+    rows.sort(key=lambda row: (-row.forward_self - row.backward_self, -(row.host_self or 0), row.path))
+    if unknown:
+        rows.append(Module(BACKWARD_UNKNOWN, "", None, None, None, 0, 0, unknown, unknown))
+    return tuple(rows)
+
+
+def _device_time(
+    context: Context, found: Places, phase: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Forward and backward time of what each module launched itself, and backward time of no known module."""
+    size = len(found.places)
+    if len(context.device) == 0:
+        return np.zeros(size, np.int64), np.zeros(size, np.int64), 0
+    time, of = context.work.time, event_modules(context, found, phase)
+    back, known = np.isin(phase[context.work.event], _BACKWARD), of >= 0
+    forward = added(of[~back & known], time[~back & known], size)
+    backward = added(of[back & known], time[back & known], size)
+    return forward, backward, int(time[back & ~known].sum())
+
+
+def event_modules(context: Context, found: Places, phase: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Module that launched each event of `context.work`, -1 for none; `phase` is that of each device event."""
+    event = context.work.event
+    track, t = launch_places(context)
+    track, t = track[event], t[event]
+    of = np.full(len(event), -1, np.int64)
+    back = np.isin(phase[event], _BACKWARD)
+    ahead = (track >= 0) & np.isin(phase[event], (Phase.FORWARD, Phase.OTHER))
+    of[ahead] = found.at(track[ahead], t[ahead])
+    of[back] = _of_backward(context, found, track[back], t[back])
+    return of
+
+
+def _of_backward(context: Context, found: Places, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Module of the forward operator; else the module that runs on the backward thread itself, as in recomputation."""
+    events = context.trace.events
+    row = ForwardOps(context).at(track, t)
+    of = np.full(len(t), -1, np.int64)
+    known = row >= 0
+    of[known] = found.at(events.track[row[known]], events.ts[row[known]])
+    rest = of < 0
+    if found.only is None:
+        of[rest] = found.at(track[rest], t[rest])
+    return of
+
+
+def _host_time(context: Context, found: Places) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Calls, their time, and their time outside of modules inside."""
+    mine = np.flatnonzero(found.nest.begun_in(context.host_windows))
+    of, size = found.of[mine], len(found.places)
+    duration = context.trace.events.dur[found.nest.row[mine]]
+    return np.bincount(of, minlength=size), added(of, duration, size), added(of, found.nest.own[mine], size)
+
+
+def _with_descendants(found: Places, own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sums over each module and all modules inside."""
+    total = own.tolist()
+    for index in range(len(total) - 1, -1, -1):
+        parent = found.places[index].parent
+        if parent >= 0:
+            total[parent] += total[index]
+    return np.array(total, np.int64)

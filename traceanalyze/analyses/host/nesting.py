@@ -1,0 +1,149 @@
+"""Nesting of host events: who contains whom on each thread, and who is innermost at an instant (definitions §9)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.frozen import frozen
+from traceanalyze.model import calltree
+from traceanalyze.model.vocabulary import EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.intervals import Intervals
+    from traceanalyze.model.trace import Trace
+
+MOST_LEVELS = 256
+"""Levels of a tree that reports tell apart: the text of a path holds all that is around, so n levels take n² of it."""
+DEEPER = "…"
+"""Stands for everything below them."""
+_CLIMBS = 64
+"""How far up a tree to look event by event; beyond, all its starts and ends are sorted."""
+_RANK = np.full(len(EventKind), 3, np.uint8)
+_RANK[[EventKind.ANNOTATION, EventKind.PYTHON]] = 0
+_RANK[EventKind.HOST_OP] = 1
+_RANK[EventKind.API] = 2
+
+
+@frozen
+class Nest:
+    """Events in tree order: by thread, then parents before children. See `calltree.Tree` for what is cut when."""
+
+    row: NDArray[np.int64]
+    """Row in `Trace.events`, or whatever numbers were given."""
+    parent: NDArray[np.int32]
+    stop: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    own: NDArray[np.int64]
+    """Time in none of its children."""
+    broken: int
+    bounds: NDArray[np.int64]
+    """The events of thread t are [bounds[t], bounds[t + 1])."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def of(self, track: int) -> slice:
+        """Places of the events of a thread."""
+        if not 0 <= track < len(self.bounds) - 1:
+            return slice(0, 0)
+        return slice(int(self.bounds[track]), int(self.bounds[track + 1]))
+
+    def begun_in(self, windows: Intervals) -> NDArray[np.bool_]:
+        """Events that start inside a set of windows."""
+        change = np.zeros(len(self) + 1, np.int8)
+        for track in np.flatnonzero(np.diff(self.bounds)).tolist():
+            mine = self.of(track)
+            for edges, step in ((windows.start, 1), (windows.end, -1)):
+                np.add.at(change, mine.start + np.searchsorted(self.start[mine], edges), step)
+        inside: NDArray[np.bool_] = np.cumsum(change[:-1], dtype=np.int8).astype(np.bool_)
+        return inside
+
+
+@frozen
+class Levels:
+    """Places of a nest by the number of events around them, none first."""
+
+    places: tuple[NDArray[np.int64], ...]
+    """As many levels as there are, up to level `MOST_LEVELS`."""
+    deeper: NDArray[np.int64]
+    """Places below level `MOST_LEVELS`."""
+    around: NDArray[np.int64]
+    """Of each of `deeper`, the event of level `MOST_LEVELS` around it."""
+
+
+def levels(nested: Nest) -> Levels:
+    """The levels of a nest, in the order of the nest each."""
+    # Events before an event minus those that have ended: what is around it.
+    ended = np.cumsum(np.bincount(nested.stop, minlength=len(nested) + 1))[:-1]
+    index = np.arange(len(nested))
+    depth = index - ended
+    order = np.argsort(depth, kind="stable")
+    ends = np.cumsum(np.bincount(depth)[: MOST_LEVELS + 1]).tolist()
+    deeper = np.flatnonzero(depth > MOST_LEVELS)
+    around = np.maximum.accumulate(np.where(depth == MOST_LEVELS, index, -1))[deeper]
+    return Levels(tuple(order[first:last] for first, last in pairwise([0, *ends])), deeper, around)
+
+
+def nest_rows(trace: Trace, rows: NDArray[np.int64], kind: NDArray[np.uint8] | None = None) -> Nest:
+    """Nest events of a trace, each thread on its own; `kind` (of every event) decides which of equal ones is outer."""
+    start = trace.events.ts[rows]
+    rank = np.zeros(len(rows), np.uint8) if kind is None else _RANK[kind[rows]]
+    track = trace.events.track[rows]
+    return _nest(rows, calltree.Spans(start, start + trace.events.dur[rows], track, rank, trace.resolution_ns))
+
+
+def nest(row: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> Nest:
+    """Nest events of one thread, which goes by the number 0."""
+    nothing = np.zeros(len(row), np.int32)
+    return _nest(row, calltree.Spans(start, end, nothing, nothing.astype(np.uint8)))
+
+
+def _nest(row: NDArray[np.int64], spans: calltree.Spans) -> Nest:
+    tree = calltree.build(spans)
+    bounds = np.concatenate(([0], np.cumsum(np.bincount(spans.track)))).astype(np.int64)
+    return Nest(row[tree.order], tree.parent, tree.stop, tree.start, tree.end, tree.own, tree.broken, bounds)
+
+
+def innermost_at(nested: Nest, t: NDArray[np.int64], track: int = 0) -> NDArray[np.int64]:
+    """Place of the innermost event of a thread with start <= t < end, -1 where there is none."""
+    mine = nested.of(track)
+    found: NDArray[np.int64] = mine.start + np.searchsorted(nested.start[mine], t, "right") - 1
+    found[found < mine.start] = -1
+    active = np.flatnonzero(found >= 0)
+    for _ in range(_CLIMBS):
+        active = active[nested.end[found[active]] <= t[active]]
+        if len(active) == 0:
+            return found
+        found[active] = nested.parent[found[active]]
+        active = active[found[active] >= 0]
+    found[active] = _last_change(nested, mine, t[active])
+    return found
+
+
+def _last_change(nested: Nest, mine: slice, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The innermost event by the last start or end before each instant: what started, or what is around what ended."""
+    place = np.arange(mine.start, mine.stop)
+    place = place[nested.end[mine] > nested.start[mine]]
+    at = np.concatenate((nested.end[place], nested.start[place]))
+    inner = np.concatenate((nested.parent[place], place))
+    # At one instant: ends before starts, inner ends before outer ones, outer starts before inner ones.
+    turn = np.concatenate((-place - 1, place))
+    order = np.lexsort((turn, at))
+    return np.concatenate(([-1], inner[order]))[np.searchsorted(at[order], t, "right")]
+
+
+def innermost(nested: Nest, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same for an instant of any thread each."""
+    out = np.full(len(t), -1, np.int64)
+    order = np.argsort(track, kind="stable")
+    ends = np.cumsum(np.bincount(track)) if len(track) else np.zeros(0, np.int64)
+    for thread in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
+        mine = order[ends[thread - 1] if thread else 0 : ends[thread]]
+        out[mine] = innermost_at(nested, t[mine], thread)
+    return out

@@ -1,0 +1,80 @@
+"""Where the user's own Python spends the host's time, when Python functions were recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
+from traceanalyze.analyses.host.operators import added
+from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host import SourceLine
+from traceanalyze.model import calltree, intervals
+from traceanalyze.model.vocabulary import Cause, EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+_DEVICE_SIDE = (Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY, Cause.DISPATCH_LATENCY)
+_IN_TREE = np.zeros(len(EventKind), np.bool_)
+_IN_TREE[[EventKind.ANNOTATION, EventKind.PYTHON, EventKind.HOST_OP, EventKind.API]] = True
+
+
+def source_lines(context: Context) -> tuple[SourceLine, ...] | NotMeasured:
+    """The user's functions by the line they begin at, most time of their own first."""
+    nested = context.frames.nest
+    if not context.frames.recorded:
+        return NotMeasured("no_python")
+    events = context.trace.events
+    lines = group(events.name[nested.row])
+    counted = nested.begun_in(context.host_windows)
+    outside = np.flatnonzero(counted & calltree.outermost(nested.stop, lines.of.astype(np.int32), len(lines)))
+    mine, of, size = np.flatnonzero(counted), lines.of, len(lines)
+    columns = (
+        np.bincount(of[mine], minlength=size),
+        added(of[outside], events.dur[nested.row[outside]], size),
+        added(of[mine], _self_time(context, nested.row)[mine], size),
+        added(of[mine], nested.own[mine], size),
+        _idle(context, nested, lines.of, size),
+    )
+    text = context.trace.strings.text
+    rows = [
+        SourceLine(text(name), *values)
+        for name, values in zip(
+            events.name[nested.row[lines.first]].tolist(),
+            zip(*(column.tolist() for column in columns), strict=True),
+            strict=True,
+        )
+        if values[0]
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.host_self, -row.host_own, row.name)))
+
+
+def _self_time(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Time of some event rows in no other host event."""
+    rows = np.flatnonzero(_IN_TREE[context.kind])
+    everything = nest_rows(context.trace, rows, context.kind)
+    by_row = np.zeros(len(context.trace.events), np.int64)
+    by_row[everything.row] = everything.own
+    return by_row[row]
+
+
+def _idle(context: Context, nested: Nest, of: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Time the device was idle for reasons on the host while a line was the innermost of the step thread."""
+    track = context.frames.track(context.step_track)
+    here = nested.of(track)
+    if len(context.device) == 0 or here.start == here.stop:
+        return np.zeros(size, np.int64)
+    pieces, _ = idle.clipped(context.pieces, *context.stretches)
+    hosts = ~np.isin(pieces.cause, _DEVICE_SIDE)
+    waiting = intervals.merge(pieces.start[hosts], pieces.end[hosts])
+    # Between two edges of frames the innermost one does not change.
+    edges = np.sort(np.concatenate((nested.start[here], nested.end[here])))
+    inner = innermost_at(nested, edges[:-1], track)
+    known = inner >= 0
+    return added(of[inner[known]], intervals.coverage(waiting, edges[:-1], edges[1:])[known], size)

@@ -1,0 +1,223 @@
+"""Why the device is idle: every gap split into causes that sum to it exactly (definitions §5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from traceanalyze.frozen import frozen
+from traceanalyze.model import intervals
+from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.vocabulary import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.host.events import ApiCalls
+    from traceanalyze.analyses.idle.host_state import States
+    from traceanalyze.analyses.kernels.events import DeviceEvents
+
+LAUNCH_LATENCY_NS = 10_000
+"""τ: how long a launched kernel may take to start before something else must be holding it (definitions, notation)."""
+
+
+@frozen
+class Gaps:
+    """Maximal idle intervals of one device in time order, with the event that ended each. -1 = none."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    event: NDArray[np.int64]
+    """Position in `DeviceEvents` of the event that starts at the gap's end."""
+    call: NDArray[np.int64]
+    """Position in `ApiCalls` of that event's launch; -1 also when it is later than the event itself (clock error)."""
+    launch_start: NDArray[np.int64]
+    launch_end: NDArray[np.int64]
+    clock_errors: int
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+class Pieces(NamedTuple):
+    """Parts of gaps with one cause each, in time order; `track` is the host thread that was blamed, -1 for none."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    cause: NDArray[np.uint8]
+    gap: NDArray[np.int64]
+    track: NDArray[np.int64]
+
+
+def find_gaps(
+    events: DeviceEvents, link: NDArray[np.int64], calls: ApiCalls, *, device: int, start: int, end: int
+) -> Gaps:
+    """Gaps of one device inside `[start, end)`."""
+    mine = np.flatnonzero((events.device == device) & (events.end > events.start))
+    free = intervals.gaps(intervals.merge(events.start[mine], events.end[mine]), start, end)
+    launch = _taken(calls.start, link[mine])
+    order = np.lexsort((launch, events.start[mine]))
+    mine = mine[order]
+    at = np.searchsorted(events.start[mine], free.end, "left")
+    at[at == len(mine)] = 0
+    # A gap cut off by the end of the range has no next event, though the device may go on later.
+    event = np.where(events.start[mine[at]] == free.end, mine[at], -1) if len(mine) else np.full(len(at), -1, np.int64)
+    call = np.where(event >= 0, link[event], -1) if len(link) else np.full(len(at), -1, np.int64)
+    launch_start, launch_end = _taken(calls.start, call), _taken(calls.end, call)
+    late_clock = (call >= 0) & (launch_start > events.start[event] if len(events) else False)
+    return Gaps(
+        start=free.start,
+        end=free.end,
+        event=event,
+        call=np.where(late_clock, -1, call),
+        launch_start=launch_start,
+        launch_end=launch_end,
+        clock_errors=int(np.sum(late_clock)),
+    )
+
+
+def _taken(values: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`values[index]`, with the largest int64 where the index is -1."""
+    out = np.full(len(index), np.iinfo(np.int64).max)
+    valid = index >= 0
+    out[valid] = values[index[valid]]
+    return out
+
+
+def explain(
+    gaps: Gaps,
+    call_track: NDArray[np.int32],
+    threads: Sequence[int],
+    step_track: int,
+    states: Callable[[int, bool], States],
+) -> Pieces:
+    """Split every gap into causes.
+
+    Args:
+        gaps: the gaps of one device.
+        call_track: track of every runtime call.
+        threads: launching threads, most launches first.
+        step_track: the thread of the step markers, -1 for none.
+        states: `(track, with data loading) -> States` of a host thread.
+    """
+    known = gaps.call >= 0
+    host_end = np.where(known, np.clip(gaps.launch_end, gaps.start, gaps.end), gaps.end)
+    launcher = np.full(len(gaps), -1, np.int64)
+    launcher[known] = call_track[gaps.call[known]]
+    member = np.flatnonzero(host_end > gaps.start)
+    order = member[np.argsort(launcher[member], kind="stable")]
+    parts, left = [_device_side(gaps, host_end, known)], []
+    for mine in np.split(order, np.flatnonzero(np.diff(launcher[order])) + 1):
+        first = dict.fromkeys(t for t in (int(launcher[mine[0]]), step_track) if t >= 0) if len(mine) else {}
+        # Only the launching and the step thread can wait for data on the step's behalf.
+        found, rest = _blamed(_Rest(gaps.start[mine], host_end[mine], mine), [states(t, True) for t in first], first)
+        parts.extend(found)
+        left.append(rest)
+    # What comes next is the same for all gaps, whoever launched what ends them.
+    start, end, gap = (np.concatenate(column) for column in zip(*left, strict=True))
+    order = np.argsort(start, kind="stable")
+    found, rest = _blamed(_Rest(start[order], end[order], gap[order]), (states(t, False) for t in threads), threads)
+    return _in_time_order([*parts, *found, _untraced(rest)])
+
+
+def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool_]) -> Pieces:
+    """From the launch call's return to the gap's end: latency, dependency, or kernel-to-kernel gap."""
+    during = known & (gaps.launch_end > gaps.start)
+    latency_end = np.where(during, np.minimum(host_end + LAUNCH_LATENCY_NS, gaps.end), host_end)
+    short = gaps.end - gaps.start <= LAUNCH_LATENCY_NS
+    cause = np.where(known & ~during & short, Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY)
+    index = np.arange(len(gaps))
+    pieces = Pieces(
+        start=np.concatenate((host_end, latency_end)),
+        end=np.concatenate((latency_end, gaps.end)),
+        cause=np.concatenate((np.full(len(gaps), Cause.DISPATCH_LATENCY), cause)).astype(np.uint8),
+        gap=np.concatenate((index, index)),
+        track=np.full(2 * len(gaps), -1, np.int64),
+    )
+    keep = pieces.end > pieces.start
+    return _rows(pieces, keep)
+
+
+class _Rest(NamedTuple):
+    """Disjoint parts of gaps that no thread explains yet, in time order, and the gap of each."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    gap: NDArray[np.int64]
+
+
+def _blamed(rest: _Rest, states: Iterable[States], tracks: Iterable[int]) -> tuple[list[Pieces], _Rest]:
+    """Blame the first thread that is in any state; the pieces, and what no thread explains."""
+    parts = []
+    for state, track in zip(states, tracks, strict=True):
+        if len(rest.start) == 0:
+            break
+        if len(state.start) == 0:
+            continue
+        # A thread that lives for a moment is looked at where it lives.
+        low = int(np.searchsorted(rest.end, state.start[0], "right"))
+        high = int(np.searchsorted(rest.start, state.end[-1], "left"))
+        here = _Rest(*(column[low:high] for column in rest))
+        hit = intervals.overlaps(Intervals(here.start, here.end), state.spans)
+        if len(hit.start) == 0:
+            continue
+        parts.append(
+            Pieces(
+                hit.start,
+                hit.end,
+                state.cause[hit.second],
+                here.gap[hit.first],
+                np.full(len(hit.start), track, np.int64),
+            )
+        )
+        free = _remainder(Intervals(here.start, here.end), Intervals(hit.start, hit.end))
+        new = _Rest(free.start, free.end, here.gap[free.first])
+        rest = _Rest(*(np.concatenate((old[:low], mid, old[high:])) for old, mid in zip(rest, new, strict=True)))
+    return parts, rest
+
+
+def _untraced(rest: _Rest) -> Pieces:
+    """What no thread explains."""
+    count = len(rest.start)
+    return Pieces(*rest[:2], np.full(count, Cause.UNTRACED, np.uint8), rest.gap, np.full(count, -1, np.int64))
+
+
+def _remainder(rest: Intervals, taken: Intervals) -> intervals.Overlaps:
+    """Pieces of `rest` outside `taken`, each with the member of `rest` it lies in."""
+    outside = intervals.gaps(intervals.merge(taken.start, taken.end), int(rest.start[0]), int(rest.end[-1]))
+    return intervals.overlaps(rest, outside)
+
+
+def _in_time_order(parts: list[Pieces]) -> Pieces:
+    joined = Pieces(
+        start=np.concatenate([p.start for p in parts]),
+        end=np.concatenate([p.end for p in parts]),
+        cause=np.concatenate([p.cause for p in parts]),
+        gap=np.concatenate([p.gap for p in parts]),
+        track=np.concatenate([p.track for p in parts]),
+    )
+    return _rows(joined, np.argsort(joined.start, kind="stable"))
+
+
+def _rows(pieces: Pieces, chosen: NDArray[Any]) -> Pieces:
+    """The chosen rows (a mask or an order) of every column."""
+    start, end, cause, gap, track = pieces
+    return Pieces(start[chosen], end[chosen], cause[chosen], gap[chosen], track[chosen])
+
+
+def clipped(pieces: Pieces, start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[Pieces, NDArray[np.int64]]:
+    """Pieces cut to the windows, and the window each lies in. Windows must be sorted and disjoint."""
+    step = np.flatnonzero(end > start)
+    hit = intervals.overlaps(Intervals(pieces.start, pieces.end), Intervals(start[step], end[step]))
+    cut = Pieces(hit.start, hit.end, pieces.cause[hit.first], pieces.gap[hit.first], pieces.track[hit.first])
+    return cut, step[hit.second]
+
+
+def by_step(cut: Pieces, step: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
+    """(steps, causes) ns of pieces cut to windows."""
+    out = np.zeros((steps, len(Cause)), np.int64)
+    np.add.at(out, (step, cut.cause), cut.end - cut.start)
+    return out

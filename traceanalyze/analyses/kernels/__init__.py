@@ -1,0 +1,1 @@
+"""What runs on the device: kernels, copies, how well they use it."""

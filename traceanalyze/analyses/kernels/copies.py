@@ -1,0 +1,117 @@
+"""Copies by direction and kind of host memory, and fills: sizes, bandwidth, and which of them held the host up."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import Groups, group
+from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_device import Copies, Count, Measure
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+DIRECTIONS = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown", "fill")
+_MEMORY = (None, "pageable", "pinned", "device")
+_SHORT = re.compile(r"\b([HDP])to([HDP])\b")
+_LONG = re.compile(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
+_KINDS = re.compile(r"\((\w+) -> (\w+)\)")
+
+
+def copies(context: Context) -> tuple[Copies, ...] | NotMeasured:
+    """Copies and fills inside the analysed windows, most time first."""
+    work, device = context.work, context.device
+    chosen = np.flatnonzero(device.klass[work.event] == DeviceClass.MEM)
+    if len(chosen) == 0:
+        return NotMeasured("no_memory_ops")
+    event = work.event[chosen]
+    kind = _kind(context, event)
+    groups = group(kind)
+    sizes, bandwidths = _sizes(context, event, groups)
+    blocking = groups.sum(_blocking(context, event))
+    table = [
+        Copies(
+            direction=DIRECTIONS[int(kind[first]) // len(_MEMORY)],
+            memory=_MEMORY[int(kind[first]) % len(_MEMORY)],
+            time=spread,
+            bytes=sizes[index],
+            bandwidth=bandwidths[index],
+            blocking=int(blocking[index]),
+        )
+        for index, (first, spread) in enumerate(
+            zip(groups.first.tolist(), groups.spreads(work.time[chosen]), strict=True)
+        )
+    ]
+    return tuple(sorted(table, key=lambda row: (-row.time.total, row.direction, row.memory or "")))
+
+
+def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Direction and memory of each event as one number, decided once a distinct (argument, name, kind)."""
+    device, strings = context.device, context.trace.strings
+    said = argument(context, "copy_kind", device.row[event])
+    name, fill = device.name[event], device.kind[event] == EventKind.MEMSET
+    keys = group(said, name, fill)
+    decided = np.zeros(len(keys), np.int64)
+    for index, first in enumerate(keys.first.tolist()):
+        text = strings.text(int(name[first]))
+        stated = strings.text(int(said[first])) if said[first] >= 0 else ""
+        direction = "fill" if fill[first] else copy_direction(stated) or copy_direction(text) or "unknown"
+        memory = copy_memory(text, direction)
+        decided[index] = DIRECTIONS.index(direction) * len(_MEMORY) + _MEMORY.index(memory)
+    return decided[keys.of]
+
+
+def copy_direction(text: str) -> str | None:
+    """`HtoD`, `CopyHostToDevice` … as h2d, d2h, d2d, p2p, h2h; None where the text does not tell (definitions §2.2)."""
+    found = _SHORT.search(text) or _LONG.search(text)
+    return None if found is None else f"{found[1][0]}2{found[2][0]}".lower()
+
+
+def copy_memory(name: str, direction: str) -> str | None:
+    """Memory kind of the host's side, `device` between devices; None where the name does not tell (`Host` on ROCm)."""
+    if direction in {"d2d", "p2p", "fill"}:
+        return "device" if direction != "fill" else None
+    found = _KINDS.search(name)
+    if found is None:
+        return None
+    side = found[1] if direction in {"h2d", "h2h"} else found[2]
+    return side.lower() if side.lower() in {"pageable", "pinned"} else None
+
+
+def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in `DIRECTIONS` of each copy or fill."""
+    return _kind(context, event) // len(_MEMORY)
+
+
+def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[list[Count], list[Measure]]:
+    """Bytes of each group, and bytes per nanosecond (GB/s) of the events that have both a size and a duration."""
+    device = context.device
+    size = argument(context, "bytes", device.row[event])
+    duration = device.end[event] - device.start[event]
+    sized = size != MISSING
+    timed = sized & (duration > 0)
+    with_size = groups.sum(sized)
+    total = groups.sum(np.where(sized, size, 0))
+    moved = groups.sum(np.where(timed, size, 0))
+    time = groups.sum(np.where(timed, duration, 0))
+    sizes = [int(b) if n else NotMeasured("no_bytes") for b, n in zip(total, with_size, strict=True)]
+    bandwidths = [
+        float(b / t) if t else NotMeasured("no_duration" if n else "no_bytes")
+        for b, t, n in zip(moved, time, with_size, strict=True)
+    ]
+    return sizes, bandwidths
+
+
+def _blocking(context: Context, event: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the call that started each event counts as a sync point."""
+    link = context.link[event]
+    blocked = np.zeros(len(event), np.bool_)
+    blocked[link >= 0] = context.is_sync[link[link >= 0]]
+    return blocked

@@ -1,0 +1,167 @@
+"""Device work as one table: kernels, copies and fills with device, stream, class and repaired ends."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.results import KernelClass
+from traceanalyze.frozen import frozen
+from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.model.trace import Trace
+
+OVERLAP_LIMIT_NS = 100_000
+"""Same-stream overlap above this is an impossible duration (definitions §2.5; 150 public traces show ≤ 13 µs)."""
+STRAY_LIMIT_NS = 1_000_000_000
+"""An event that ends this long after every other one of the file has an impossible duration (definitions §2.5)."""
+_MISSING = -(2**31)
+
+
+@frozen
+class DeviceEvents:
+    """One row a device event, sorted by start (ties in file order). Times int64 ns."""
+
+    row: NDArray[np.int64]
+    """Row in `Trace.events`."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    device: NDArray[np.int64]
+    stream: NDArray[np.int64]
+    name: NDArray[np.int32]
+    klass: NDArray[np.uint8]
+    """`DeviceClass`"""
+    kind: NDArray[np.uint8]
+    """`EventKind`: kernel, memcpy or memset."""
+    rule: NDArray[np.int32]
+    """Index into `rules`: why it has its class."""
+    rules: tuple[str, ...]
+    repaired: int
+    """Events whose impossible duration was clipped."""
+    removed: int
+    """Time so removed, ns."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions) -> DeviceEvents:
+    """Collect and classify the device events of a trace; `kind` is the `EventKind` of every event."""
+    row = np.flatnonzero((kind >= EventKind.KERNEL) & (kind <= EventKind.MEMSET))
+    start = trace.events.ts[row]
+    order = np.argsort(start, kind="stable")
+    row, start = row[order], start[order]
+    end = start + trace.events.dur[row]
+    device = _number(trace, row, "device", column=0)
+    stream = _number(trace, row, "stream", column=1)
+    repaired_end = _clip_impossible(start, end, device, stream, _latest_other_end(trace, row, end))
+    clipped = repaired_end < end
+    klass, event_kind, rule, rules = _classify(trace, row, kind[row], options)
+    return DeviceEvents(
+        row=row,
+        start=start,
+        end=repaired_end,
+        device=device,
+        stream=stream,
+        name=trace.events.name[row],
+        klass=klass,
+        kind=event_kind,
+        rule=rule,
+        rules=rules,
+        repaired=int(clipped.sum()),
+        removed=int((end - repaired_end).sum()),
+    )
+
+
+def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) -> NDArray[np.int64]:
+    """Device or stream: the argument when present, else the last number in the text of the process or thread id."""
+    sparse = trace.events.fields.get(field)
+    value = np.full(len(row), _MISSING, np.int64) if sparse is None else sparse.take(row, _MISSING).astype(np.int64)
+    absent = value == _MISSING
+    if absent.any():
+        of_track = np.fromiter((_last_number(trace.track_text(t)[column]) for t in range(len(trace.tracks))), np.int64)
+        value[absent] = of_track[trace.events.track[row[absent]]]
+    return value
+
+
+def _last_number(text: str) -> int:
+    found = re.findall(r"\d+", text)
+    return int(found[-1]) if found and len(found[-1]) < 18 else -1
+
+
+def _latest_other_end(trace: Trace, row: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each device event the latest end of any other event of the file."""
+    if len(trace.events) < 2:
+        return end
+    every = trace.events.ts + trace.events.dur
+    second, first = np.partition(every, len(every) - 2)[-2:]
+    other: NDArray[np.int64] = np.where(end == first, second, first)
+    return other
+
+
+def _clip_impossible(
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    device: NDArray[np.int64],
+    stream: NDArray[np.int64],
+    other_end: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Ends after clipping the two kinds of impossible duration of definitions §2.5."""
+    end = end.copy()
+    order = np.lexsort((start, stream, device))
+    this, following = order[:-1], order[1:]
+    same = (device[this] == device[following]) & (stream[this] == stream[following])
+    impossible = same & (end[this] - start[following] > OVERLAP_LIMIT_NS)
+    end[this[impossible]] = start[following[impossible]]
+    stray = end - other_end > STRAY_LIMIT_NS
+    end[stray] = np.maximum(other_end[stray], start[stray])
+    return end
+
+
+def _classify(
+    trace: Trace, row: NDArray[np.int64], kind: NDArray[np.uint8], options: ClassifyOptions
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int32], tuple[str, ...]]:
+    """Class, kind and rule of each device event, decided once a distinct (name, kind, has collective arguments)."""
+    collective = np.zeros(len(trace.events), np.bool_)
+    for field in ("collective", "group"):
+        if field in trace.events.fields:
+            collective[trace.events.fields[field].row] = True
+    key = (trace.events.name[row].astype(np.int64) * 4 + kind) * 2 + collective[row]
+    keys = group(key)
+    rules: dict[str, int] = {}
+    decided = np.empty((len(keys), 3), np.int32)
+    for i, code in enumerate(key[keys.first].tolist()):
+        name = trace.strings.text(code // 8)
+        event_kind = EventKind(code // 2 % 4)
+        klass = DeviceClass.MEM
+        rule = event_kind.name.lower()
+        if event_kind == EventKind.KERNEL:
+            copy = rocm_copy_kind(name)
+            if copy is not None:
+                event_kind, rule = copy, "ROCm copy kernel"
+            else:
+                klass, rule = kernel_class(name, has_collective_args=bool(code % 2), options=options)
+        decided[i] = klass, event_kind, rules.setdefault(rule, len(rules))
+    each = decided[keys.of]
+    return each[:, 0].astype(np.uint8), each[:, 1].astype(np.uint8), each[:, 2], tuple(rules)
+
+
+def classification(trace: Trace, device: DeviceEvents) -> tuple[KernelClass, ...]:
+    """Device events by (name, class, rule), most time first."""
+    if len(device) == 0:
+        return ()
+    keys = group(device.name, device.klass, device.rule)
+    columns = (device.name[keys.first], device.klass[keys.first], device.rule[keys.first])
+    amounts = (keys.count(), keys.sum(device.end - device.start))
+    table = [
+        KernelClass(trace.strings.text(name), DeviceClass(klass).name.lower(), device.rules[rule], count, time)
+        for name, klass, rule, count, time in zip(*(each.tolist() for each in (*columns, *amounts)), strict=True)
+    ]
+    return tuple(sorted(table, key=lambda row: (-row.time, row.name)))

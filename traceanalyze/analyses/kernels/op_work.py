@@ -1,0 +1,161 @@
+"""FLOP/s and bytes/s that operators achieved, and how far that is from what the device can do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_device import Count, Measure, OpWork
+from traceanalyze.model.device_peaks import Peaks, peaks_of
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.op_calls import Call, parse_call
+from traceanalyze.model.op_costs import Cost, cost_of
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.context import Context
+
+_DTYPES = {
+    "double": "fp64",
+    "float": "fp32",
+    "c10::half": "fp16",
+    "half": "fp16",
+    "c10::bfloat16": "bf16",
+    "bfloat16": "bf16",
+    "signed char": "int8",
+    "char": "int8",
+}
+
+
+class _Taken(NamedTuple):
+    """What the calls of one row took."""
+
+    calls: int
+    time: int
+    matrix_units: bool
+    """Some kernel of them used matrix units: float multiplied as TF32."""
+
+
+def op_work(context: Context) -> tuple[OpWork, ...] | NotMeasured:
+    """Operators with a formula (`model/op_costs.py`) by name, shapes and types, most device time first.
+
+    The time of a call is that of the device events launched from it itself, not from operators inside it; copies by
+    the copy engine have a table of their own.
+    """
+    work = context.work
+    if "shapes" not in context.trace.events.fields:
+        return NotMeasured("no_shapes")
+    known = np.flatnonzero((work.op >= 0) & (work.group != KernelGroup.COPY))
+    if len(known) == 0:
+        return NotMeasured("no_linked_launches")
+    calls = group(work.op[known])
+    row = work.op[known[calls.first]]
+    fields = [argument(context, field, row) for field in ("shapes", "dtypes", "concrete")]
+    rows = group(context.trace.events.name[row], *fields)
+    time = rows.sum(calls.sum(work.time[known]))
+    matrix = rows.sum(calls.sum(work.tensor_core[known] == TensorCore.YES)) > 0
+    peaks = _peaks(context)
+    table = []
+    for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):
+        call = _call(context, int(row[first]), *(int(field[first]) for field in fields))
+        cost = None if call is None else cost_of(call)
+        if call is not None and cost is not None:
+            taken = _Taken(count, int(time[index]), bool(matrix[index]))
+            table.append(_row(_name(context, int(row[first])), call, cost, taken, peaks))
+    return tuple(sorted(table, key=lambda item: (-item.time, item.op, item.shapes)))
+
+
+def _name(context: Context, row: int) -> str:
+    return context.trace.strings.text(int(context.trace.events.name[row]))
+
+
+def _call(context: Context, row: int, shapes: int, dtypes: int, values: int) -> Call | None:
+    name = _name(context, row)
+    if MISSING in {shapes, dtypes} or not name.startswith("aten::"):
+        return None
+    text = context.trace.strings.text
+    return parse_call(name, text(shapes), text(dtypes), None if values == MISSING else text(values))
+
+
+def _peaks(context: Context) -> Peaks | None:
+    """Peak rates of the headline device; the only name there is also fits a device that is numbered otherwise."""
+    devices = context.trace.devices
+    names = {device.name for device in devices if device.id == context.devices[0]} or {d.name for d in devices}
+    return peaks_of(names.pop(), context.options.peaks) if len(names) == 1 else None
+
+
+def _row(name: str, call: Call, cost: Cost, taken: _Taken, peaks: Peaks | None) -> OpWork:
+    dtype = _dtype(call, taken)
+    flop = _total(cost.flop, taken.calls, "moves_only" if cost.moves_only else _why(call))
+    size = _total(cost.bytes, taken.calls, _why(call))
+    bound, share = _roofline(flop, size, taken.time, peaks, dtype, moves_only=cost.moves_only)
+    return OpWork(
+        op=name,
+        shapes=", ".join("×".join(map(str, shape)) for shape in call.shapes if shape),
+        dtype=dtype,
+        group=cost.group,
+        calls=taken.calls,
+        time=taken.time,
+        flop=flop,
+        bytes=size,
+        tflops=_rate(flop, taken.time, 1e3),
+        bandwidth=_rate(size, taken.time, 1.0),
+        intensity=_ratio(flop, size),
+        bound=bound,
+        roofline_share=share,
+    )
+
+
+def _dtype(call: Call, taken: _Taken) -> str:
+    """Element type of the first tensor, as the table of peaks names it."""
+    first = next((t for t, shape in zip(call.dtypes, call.shapes, strict=False) if shape), "")
+    lower = first.lower()
+    known = "fp8" if "float8" in lower else _DTYPES.get(lower, first)
+    return "tf32" if known == "fp32" and taken.matrix_units else known
+
+
+def _why(call: Call) -> str:
+    """Why a formula lacks something: the plain arguments were not recorded, or the case is not covered."""
+    return "no_op_arguments" if call.values is None else "no_formula"
+
+
+def _total(each: int | None, calls: int, reason: str) -> Count:
+    return NotMeasured(reason) if each is None else each * calls
+
+
+def _rate(amount: Count, time: int, scale: float) -> Measure:
+    if isinstance(amount, NotMeasured):
+        return amount
+    return amount / time / scale if time else NotMeasured("no_duration")
+
+
+def _ratio(flop: Count, size: Count) -> Measure:
+    if isinstance(flop, NotMeasured):
+        return flop
+    if isinstance(size, NotMeasured):
+        return size
+    return flop / size if size else NotMeasured("no_formula")
+
+
+def _roofline(
+    flop: Count, size: Count, time: int, peaks: Peaks | None, dtype: str, *, moves_only: bool
+) -> tuple[str | NotMeasured, Measure]:
+    """What limits the operator at best, and the least time it needs over the time it took."""
+    if peaks is None:
+        return NotMeasured("unknown_device"), NotMeasured("unknown_device")
+    if isinstance(size, NotMeasured):
+        return size, size
+    moving = size / peaks.bandwidth
+    computing = 0.0
+    if not moves_only:
+        rate = peaks.rate(dtype)
+        if isinstance(flop, NotMeasured):
+            return flop, flop
+        if rate is None:
+            return NotMeasured("unknown_peak"), NotMeasured("unknown_peak")
+        computing = flop / rate
+    bound = "compute" if computing > moving else "memory"
+    return bound, max(computing, moving) / time if time else NotMeasured("no_duration")

@@ -1,0 +1,139 @@
+"""The device events inside the analysed windows, with what every device table needs to know about each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.ascend import classify_kernels
+from traceanalyze.frozen import frozen
+from traceanalyze.model import intervals
+from traceanalyze.model.classifier import kind_of_op, told_of_kernel, told_of_op
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+
+@frozen
+class Work:
+    """One row a device event of any device that runs inside the analysed windows, in order of start."""
+
+    event: NDArray[np.int64]
+    """Position in `DeviceEvents`."""
+    time: NDArray[np.int64]
+    """Its time inside the windows, ns."""
+    op: NDArray[np.int64]
+    """Row of the innermost operator that launched it, or -1."""
+    op_name: NDArray[np.int64]
+    """Name code of that operator, or -1."""
+    group: NDArray[np.uint8]
+    """`KernelGroup`"""
+    tensor_core: NDArray[np.uint8]
+    """`TensorCore`"""
+    plugin: NDArray[np.int16]
+    """Index into `ClassifyOptions.plugins`: whose classifier told its class and group, -1 for none."""
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+def device_work(context: Context) -> Work:
+    """Collect the events of the analysed windows; one without length counts if it lies inside."""
+    device, steps = context.device, context.steps
+    windows = intervals.merge(steps.start, steps.end)
+    time = intervals.coverage(windows, device.start, device.end)
+    instant = np.flatnonzero((time == 0) & (device.start == device.end))
+    counted = time > 0
+    counted[instant] = _inside(windows, device.start[instant])
+    event = np.flatnonzero(counted)
+    op = _launching_op(context, event)
+    op_name = np.where(op >= 0, context.trace.events.name[op], -1).astype(np.int64)
+    return Work(event, time[event], op, op_name, *_classify(context, event, op_name))
+
+
+def _inside(windows: intervals.Intervals, t: NDArray[np.int64]) -> NDArray[np.bool_]:
+    at = np.searchsorted(windows.start, t, "right") - 1
+    return (at >= 0) & (t <= windows.end[at]) if len(windows.start) else np.zeros(len(t), np.bool_)
+
+
+def _launching_op(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of the innermost operator that launched each event, -1 for none."""
+    place = context.event_op[event]
+    op = np.full(len(event), -1, np.int64)
+    op[place >= 0] = context.op_nest.row[place[place >= 0]]
+    return op
+
+
+def _classify(
+    context: Context, event: NDArray[np.int64], op_name: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int16]]:
+    """Group, use of tensor cores and plug-in, decided once a distinct (name, class, kind), else by the operator."""
+    device, strings, known = context.device, context.trace.strings, context.options.classify.plugins
+    name, klass, kind = device.name[event], device.klass[event], device.kind[event]
+    kinds = group(name, klass.astype(np.int64) * 256 + kind)
+    decided = np.zeros((len(kinds), 2), np.uint8)
+    unnamed = np.zeros(len(kinds), np.bool_)
+    teller = np.full(len(kinds), -1, np.int16)
+    for index, row in enumerate(kinds.first.tolist()):
+        text = strings.text(int(name[row]))
+        found = _group_by_class(int(klass[row]), int(kind[row]))
+        told = told_of_kernel(text, known) if kind[row] == EventKind.KERNEL else None
+        if told is not None and (told[1] == KernelGroup.COMMUNICATION) == (klass[row] == DeviceClass.COMM):
+            teller[index], found = told
+        if found is None:
+            found = group_of_kernel(text)
+            unnamed[index] = found is None
+        what = KernelGroup.OTHER if found is None else found
+        decided[index] = what, tensor_core_use(text, what)
+    groups, tensor_core, plugin = decided[kinds.of, 0], decided[kinds.of, 1], teller[kinds.of]
+    unnamed_event = unnamed[kinds.of]
+    if context.trace.origin.format == "ascend":
+        mine = np.flatnonzero(klass == DeviceClass.COMPUTE)
+        by_type, tensor_core[mine] = classify_kernels(context.trace, device.row[event[mine]], name[mine])
+        typed = (by_type >= 0) & (plugin[mine] < 0)
+        groups[mine[typed]] = by_type[typed]
+        unnamed_event[mine[typed]] = False
+    by_op = np.flatnonzero(unnamed_event & (op_name >= 0))
+    ops = op_name[by_op].astype(np.int32)
+    groups[by_op] = strings.lookup(ops, lambda op: kind_of_op(op, known)).astype(np.uint8)
+    if known:
+        plugin[by_op] = strings.lookup(ops, lambda op: (told_of_op(op, known) or (-1,))[0])
+    tensor_core[klass != DeviceClass.COMPUTE] = TensorCore.NO
+    return groups, tensor_core, plugin
+
+
+def _group_by_class(klass: int, kind: int) -> KernelGroup | None:
+    if klass == DeviceClass.COMM:
+        return KernelGroup.COMMUNICATION
+    if klass == DeviceClass.MEM:
+        return KernelGroup.FILL if kind == EventKind.MEMSET else KernelGroup.COPY
+    return None
+
+
+_MOST = 1e9
+"""No device has so many blocks per multiprocessor."""
+MISSING = -(2**62)
+"""A whole-number argument that the event does not have."""
+
+
+def argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A whole-number argument of event rows, or the code of a text; `MISSING` where absent."""
+    column = context.trace.events.fields.get(field)
+    if column is None:
+        return np.full(len(row), MISSING, np.int64)
+    text = column.value.dtype == np.int32
+    value = column.take(row, -1 if text else MISSING).astype(np.int64)
+    return np.where(value < 0, MISSING, value) if text else value
+
+
+def ratio_argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A number that cannot be negative of event rows, NaN where absent or impossible."""
+    column = context.trace.events.fields.get(field)
+    value = np.full(len(row), -1.0) if column is None else column.take(row, -1).astype(np.float64)
+    return np.where((value < 0) | (value > _MOST), np.nan, value)

@@ -1,0 +1,1 @@
+"""Device memory: what a trace records of the allocator, and what its snapshots tell."""

@@ -1,0 +1,147 @@
+"""Growth of the reserve although enough was free, but in pieces too small (detector D4).
+
+Judged where the allocator had to grow, never at the dump: there most of the reserve is free in healthy programs, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.memory.holes import GROWTH, past_segments
+from traceanalyze.analyses.memory.results import Fragmentation, Pinner
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.snapshot import Action
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.analyses.memory.composition import Curve
+    from traceanalyze.analyses.memory.layout import Growth, Layout
+    from traceanalyze.analyses.memory.lifetimes import Lifetimes
+    from traceanalyze.analyses.memory.rounding import Rules
+    from traceanalyze.analyses.memory.sites import Site
+    from traceanalyze.model.snapshot import History, SnapshotDevice
+
+INFO, WARN = 0.10, 0.20
+"""Share of the reserve that was free in the domain (memory-snapshot specification, D4; so are the next two)."""
+AVOIDABLE = 0.01
+"""Of the capacity, that fragmentation must have cost to be a warning."""
+ASSUMED_CAPACITY = 1 << 30
+"""In place of an unknown capacity; then nothing is more than information."""
+_PINNERS = 5
+
+
+def fragmentation(
+    device: SnapshotDevice,
+    lives: Lifetimes,
+    layout: Layout,
+    rules: Rules,
+    reserved: Curve,
+    sites: Sequence[Site],
+    *,
+    capacity: int | None,
+    pressed: bool,
+) -> Fragmentation | NotMeasured:
+    """The worst growth of this kind, what all of them took, and who was in the way.
+
+    Args:
+        device: The allocator.
+        lives: Its blocks.
+        layout: Where they lay.
+        rules: How requests are rounded.
+        reserved: Reserved bytes after each event.
+        sites: What the stacks say.
+        capacity: Bytes the device has.
+        pressed: A retry or a failed request happened, so that every byte counted.
+    """
+    history = device.history
+    if len(history) <= 1:
+        return NotMeasured("no_memory_history")
+    worst: tuple[float, Growth, int] | None = None
+    grown = count = 0
+    for growth in layout.growths:
+        request = _request(history, growth, rules)
+        if request is None or not growth.free.bytes >= request > growth.free.largest:
+            continue
+        share = growth.free.bytes / max(reserved.at(growth.event - 1), 1)
+        count += 1
+        grown += _taken(history, growth)
+        if worst is None or share > worst[0]:
+            worst = (share, growth, request)
+    if worst is None:
+        return Fragmentation(0.0, -1, 0, 0, 0, 0, len(layout.growths), 0, "", (), "none")
+    share, growth, request = worst
+    avoidable = min(grown, _unused_at_peak(reserved, lives, layout))
+    return Fragmentation(
+        share=share,
+        event=growth.event,
+        request=request,
+        free=growth.free.bytes,
+        largest_hole=growth.free.largest,
+        growths=count,
+        all_growths=len(layout.growths),
+        avoidable=avoidable,
+        line=sites[int(history.stack[growth.event])].line,
+        pinners=_pinners(device, lives, layout, growth, sites),
+        level=_level(share, avoidable, capacity, reserved.peak[0], pressed=pressed),
+    )
+
+
+def _request(history: History, growth: Growth, rules: Rules) -> int | None:
+    """Bytes needed by the allocation that the growth was for: the next one of the same call, else the next at all."""
+    after = np.flatnonzero(history.action[growth.event : growth.event + 4096] == Action.ALLOC)
+    if len(after) == 0:
+        return None
+    return rules.rounded(int(history.size[growth.event + int(after[0])]))
+
+
+def _taken(history: History, growth: Growth) -> int:
+    """Bytes taken from the device in one growth, which may be of several mapped pieces."""
+    total, event = 0, growth.event
+    while event < len(history) and history.action[event] in GROWTH:
+        total += int(history.size[event])
+        event += 1
+    return total
+
+
+def _unused_at_peak(reserved: Curve, lives: Lifetimes, layout: Layout) -> int:
+    """Reserved bytes that no block used when the reserve was largest."""
+    peak, event = reserved.peak
+    live = (lives.begin <= event) & (lives.end > event)
+    return max(peak - int(layout.size[live].sum()), 0)
+
+
+def _pinners(
+    device: SnapshotDevice, lives: Lifetimes, layout: Layout, growth: Growth, sites: Sequence[Site]
+) -> tuple[Pinner, ...]:
+    """Lines of the blocks in those segments of the domain that were free for the larger part."""
+    ranges = [one for one in past_segments(device, growth.event).ranges if one.domain == growth.free.domain]
+    start = np.array([one.start for one in ranges], np.int64)
+    end = np.array([one.end for one in ranges], np.int64)
+    live = np.flatnonzero((lives.begin < growth.event) & (lives.end >= growth.event))
+    at = np.searchsorted(start, lives.address[live], "right") - 1
+    inside = (at >= 0) & (lives.address[live] < end[at]) if ranges else np.zeros(len(live), np.bool_)
+    live, at = live[inside], at[inside]
+    used = np.bincount(at, layout.size[live], minlength=len(ranges)).astype(np.int64)
+    held = (end - start) - used
+    loose = (held > used) & (used > 0)
+    rows: dict[str, list[int]] = {}
+    for row, segment in zip(live.tolist(), at.tolist(), strict=True):
+        if loose[segment]:
+            entry = rows.setdefault(sites[int(lives.stack[row])].line, [0, 0, 0])
+            entry[0] += 1
+            entry[1] += int(layout.size[row])
+            # What a segment holds back is shared out over its blocks by their bytes.
+            entry[2] += int(held[segment]) * int(layout.size[row]) // int(used[segment])
+    found = [Pinner(line, *entry) for line, entry in rows.items()]
+    return tuple(sorted(found, key=lambda one: (-one.held, one.line))[:_PINNERS])
+
+
+def _level(share: float, avoidable: int, capacity: int | None, peak: int, *, pressed: bool) -> str:
+    if share < INFO or avoidable < AVOIDABLE * (capacity or ASSUMED_CAPACITY):
+        return "none"
+    if share < WARN or capacity is None:
+        return "critical" if pressed and share >= WARN else "info"
+    return "critical" if pressed or peak >= 0.9 * capacity else "warn"

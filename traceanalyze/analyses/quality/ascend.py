@@ -1,0 +1,280 @@
+"""Data-quality checks of Ascend profiles: what a profiler level leaves out, clocks, the profile's own numbers (§14)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.results import Check
+from traceanalyze.analyses.steps.steps import owners, ownership
+from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.model.collectives import VendorCollective
+    from traceanalyze.model.trace import OtherExport
+
+
+TOLERANCE = 0.01
+"""Share by which numbers may differ."""
+_ROUNDING_NS = 1000
+_LINKS, _NETWORK = frozenset({"HCCS", "PCIE", "SIO"}), "RDMA"
+"""Links of the tables that tasks name as their link; and what the tables call the network."""
+
+
+def collective_checks(context: Context) -> Iterator[Check]:
+    """Durations, bytes by kind of link, and waiting, of the collectives that both have; they are matched by name.
+
+    Collectives outside the steps are in no table, so that only those of the table that the timeline lacks are told.
+    """
+    told = context.trace.vendor_collectives
+    if told is None:
+        return
+    listed = {name: place for place, name in enumerate(dict.fromkeys(one.name for one in told.collectives))}
+    rows = np.flatnonzero(context.device.klass == DeviceClass.COMM)
+    place = context.trace.strings.lookup(context.device.name[rows], lambda text: listed.get(text, -1))
+    rows, place = rows[place >= 0], place[place >= 0]
+    if len(rows) == 0:
+        return
+    here = np.bincount(place, minlength=len(listed)) > 0
+    yield from _missing(told.source, [one for one in told.collectives if not here[listed[one.name]]])
+    found = tuple(one for one in told.collectives if here[listed[one.name]])
+    theirs = np.zeros(len(listed), np.int64)
+    np.add.at(theirs, [listed[one.name] for one in found], [one.elapsed or 0 for one in found])
+    yield from _durations(told.source, tuple(listed), _elapsed(context, rows, place, len(listed)), theirs)
+    yield from _links(context, told.source, rows, found)
+    yield from _waiting(context, told.source, rows, found)
+
+
+def _missing(source: str, lost: list[VendorCollective]) -> Iterator[Check]:
+    if lost:
+        time = sum(one.elapsed or 0 for one in lost)
+        values = (("source", source), ("count", len(lost)), ("time_ns", time))
+        yield Check("Q12", Level.WARN, "collectives_missing", values)
+
+
+def _elapsed(context: Context, rows: NDArray[np.int64], place: NDArray[np.int32], size: int) -> NDArray[np.int64]:
+    sums = np.zeros(size, np.int64)
+    np.add.at(sums, place, context.device.end[rows] - context.device.start[rows])
+    return sums
+
+
+def _durations(
+    source: str, names: tuple[str, ...], ours: NDArray[np.int64], theirs: NDArray[np.int64]
+) -> Iterator[Check]:
+    """The collective that differs most, and how many do; one whose time the table does not tell does not."""
+    apart = np.where((theirs > 0) & (ours > 0), np.abs(ours - theirs), 0)
+    differ = apart > np.maximum(TOLERANCE * np.maximum(ours, theirs), _ROUNDING_NS)
+    if differ.any():
+        most = int(np.argmax(np.where(differ, apart, 0)))
+        values = (
+            ("source", source),
+            ("count", int(differ.sum())),
+            ("of", int(((theirs > 0) & (ours > 0)).sum())),
+            ("name", names[most]),
+            ("ours_ns", int(ours[most])),
+            ("theirs_ns", int(theirs[most])),
+        )
+        yield Check("Q12", Level.WARN, "collectives_differ", values)
+
+
+def _links(
+    context: Context, source: str, rows: NDArray[np.int64], found: tuple[VendorCollective, ...]
+) -> Iterator[Check]:
+    """Bytes between ranks by kind of link; nothing where the timeline has no tasks."""
+    ours = _sent(context, rows)
+    theirs: dict[str, int] = {}
+    for one in found:
+        for link, size, _ in one.links:
+            theirs[link] = theirs.get(link, 0) + size
+    for link in sorted(theirs.keys() & {*_LINKS, _NETWORK}) if ours is not None else ():
+        mine = (ours or {}).get(link, 0)
+        if abs(mine - theirs[link]) > TOLERANCE * max(mine, theirs[link]):
+            values = (("source", source), ("link", link), ("ours_bytes", mine), ("theirs_bytes", theirs[link]))
+            yield Check("Q12", Level.WARN, "link_bytes_differ", values)
+
+
+def _sent(context: Context, rows: NDArray[np.int64]) -> dict[str, int] | None:
+    """Bytes that the tasks of some collectives moved between ranks, by kind of link; None without tasks."""
+    events = context.trace.events
+    column = events.fields.get("part_of")
+    if column is None:
+        return None
+    part, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
+    text = context.trace.strings
+    part = part[np.isin(owner, context.device.row[rows])]
+    part = part[text.lookup(events.name[part], lambda name: MOVES.match(name) is not None).astype(np.bool_)]
+    size, link, origin, target = (
+        argument(context, name, part) for name in ("bytes", "link_type", "src_rank", "dst_rank")
+    )
+    moved = (size > 0) & (origin != target) & (target >= 0)
+    sums = {_NETWORK: int(size[moved & went_over(context, part, NETWORK)].sum())}
+    for code in np.unique(link[moved & (link >= 0)]).tolist():
+        if (name := text.text(code)) in _LINKS:
+            sums[name] = int(size[moved & (link == code)].sum())
+    return sums
+
+
+def _waiting(
+    context: Context, source: str, rows: NDArray[np.int64], found: tuple[VendorCollective, ...]
+) -> Iterator[Check]:
+    """The tables count waiting on one plane of links only: how much that leaves out."""
+    parts = context.collective_parts
+    if parts is None or not parts.recorded[rows].all() or any(one.wait is None for one in found):
+        return
+    transfer = parts.by_event(parts.end - parts.start)[rows]
+    ours = int((context.device.end[rows] - context.device.start[rows] - transfer).sum())
+    theirs = sum(one.wait or 0 for one in found)
+    if abs(ours - theirs) > TOLERANCE * max(ours, theirs):
+        values = (("source", source), ("ours_ns", ours), ("theirs_ns", theirs))
+        yield Check("Q12", Level.INFO, "wait_of_one_plane", values)
+
+
+"""Share by which times may differ; counts must be equal."""
+_PARTS = ("computing", "not_overlapped", "free")
+
+
+def export_checks(context: Context) -> Iterator[Check]:
+    """What differs, each with both numbers; one note where all that both tell agrees."""
+    other = context.trace.other_export
+    if other is None:
+        return
+    compared = list(_pairs(context, other))
+    differ = [pair for pair in compared if not _agree(*pair)]
+    for what, ours, theirs in differ:
+        # The last word of a name tells its unit.
+        if what.endswith("_count"):
+            values = (("source", other.source), ("ours", ours), ("theirs", theirs))
+        else:
+            values = (("source", other.source), ("ours_ns", ours), ("theirs_ns", theirs))
+        yield Check("Q12", Level.WARN, f"exports_differ_{what}", values)
+    if compared and not differ:
+        values_of_all = (("source", other.source), ("count", len(compared)))
+        yield Check("Q12", Level.INFO, "exports_agree", values_of_all)
+    if not compared:
+        yield Check("Q12", Level.INFO, "exports_not_compared", (("source", other.source),))
+
+
+def _agree(what: str, ours: int, theirs: int) -> bool:
+    apart = abs(ours - theirs)
+    return apart == 0 if what.endswith("_count") else apart <= max(TOLERANCE * max(ours, theirs), _ROUNDING_NS)
+
+
+def _pairs(context: Context, other: OtherExport) -> Iterator[tuple[str, int, int]]:
+    """What both tell: name, the number read here, that of the other export."""
+    if other.windows is not None and context.mode == Mode.STEPS:
+        steps = context.steps
+        yield "step_count", len(steps), len(other.windows)
+        yield "step_time", int((steps.host_end - steps.host_start).sum()), sum(other.windows)
+    yield from _step_times(context, other)
+    if other.kernels is not None and other.kernel_time is not None:
+        rows = _kernels(context)
+        yield "kernel_count", len(rows), other.kernels
+        yield "kernel_time", int(context.trace.events.dur[rows].sum()), other.kernel_time
+
+
+def _step_times(context: Context, other: OtherExport) -> Iterator[tuple[str, int, int]]:
+    """Sums of the profile's own step times: both forms hold the same table."""
+    mine = () if context.trace.vendor is None else context.trace.vendor.steps
+    if not mine or not other.steps:
+        return
+    for part in _PARTS:
+        sums = [[getattr(step, part) for step in steps] for steps in (mine, other.steps)]
+        if not any(value is None for values in sums for value in values):
+            yield part, sum(sums[0]), sum(sums[1])
+
+
+def _kernels(context: Context) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Rows of compute kernels: the collectives among kernels are told by the fields that only they have."""
+    device, fields = context.device, context.trace.events.fields
+    rows = device.row[device.kind == EventKind.KERNEL]
+    collective = fields.get("collective")
+    return rows if collective is None else np.setdiff1d(rows, collective.row.astype(np.int64))
+
+
+def ascend_checks(context: Context) -> Iterator[Check]:
+    """What there is to say about an Ascend profile; nothing about any other."""
+    if context.trace.origin.format == "ascend":
+        yield from _absent(context)
+        yield from _clock(context)
+        if context.options.keep is None:
+            # Tables of the whole recording say nothing of a part of it.
+            yield from _vendor(context)
+            yield from collective_checks(context)
+            yield from export_checks(context)
+
+
+def _absent(context: Context) -> Iterator[Check]:
+    """What a profiler level leaves out: CANN's calls, the parts of collectives."""
+    trace = context.trace
+    if len(context.calls) == 0 or len(context.device) == 0:
+        return
+    level = trace.origin.level or "unknown level"
+    names = trace.events.cat[context.calls.row]
+    if not trace.strings.lookup(names, lambda text: text == "cann_runtime").any():
+        yield Check("Q05", Level.WARN, "no_cann_calls", (("level", level),))
+    if (context.device.klass == DeviceClass.COMM).any() and context.collective_parts is None:
+        yield Check("Q05", Level.INFO, "no_collective_tasks", (("level", level),))
+
+
+def _clock(context: Context) -> Iterator[Check]:
+    """Host and device clocks differ a little; launches are taken to begin no later than their work."""
+    skewed = _launches_before(context)
+    if skewed.any():
+        ahead = context.calls.start[context.link[skewed]] - context.device.start[skewed]
+        values = (("count", int(skewed.sum())), ("share", float(skewed.mean())), ("most_ns", int(ahead.max())))
+        yield Check("Q09", Level.INFO, "clock_skew", values)
+
+
+def _launches_before(context: Context) -> NDArray[np.bool_]:
+    """Device events that start before their launch by no more than clocks are known to differ."""
+    early = np.zeros(len(context.device), np.bool_)
+    linked = np.flatnonzero(context.link >= 0)
+    called = context.calls.start[context.link[linked]]
+    early[linked] = (called > context.device.start[linked]) & (context.launch_start[linked] < called)
+    return early
+
+
+_VENDOR_PARTS = ("computing", "communication", "not_overlapped")
+
+
+def _vendor(context: Context) -> Iterator[Check]:
+    """The profile's own step times against ours, over the span in which it measures (definitions §4)."""
+    numbers = context.trace.vendor
+    if numbers is None or len(context.device) == 0:
+        return
+    ours = _device_parts(context)
+    theirs = [[getattr(step, part) for step in numbers.steps] for part in _VENDOR_PARTS]
+    if any(value is None for values in theirs for value in values):
+        return
+    for part, mine, values in zip(_VENDOR_PARTS, ours, theirs, strict=True):
+        stated_sum = sum(value or 0 for value in values)
+        if abs(mine - stated_sum) > 0.01 * max(mine, stated_sum):
+            stated = (("ours_ns", mine), ("theirs_ns", stated_sum), ("source", numbers.source))
+            yield Check("Q12", Level.WARN, f"vendor_differs_{part}", stated)
+
+
+def _device_parts(context: Context) -> tuple[int, int, int]:
+    """Compute, communication and what of it nothing hides, of all devices; of what belongs to a step, as they count."""
+    device = context.device
+    owned = np.ones(len(device), np.bool_)
+    if context.markers is not None:
+        owned = owners(context.markers, device, *ownership(context)) >= 0
+    sums = np.zeros(3, np.int64)
+    for one in distinct(device.device).tolist():
+        member = owned & (device.device == one)
+        compute, comm = (
+            intervals.merge(device.start[chosen], device.end[chosen])
+            for chosen in (member & (device.klass == klass) for klass in (DeviceClass.COMPUTE, DeviceClass.COMM))
+        )
+        sums += (intervals.total(compute), intervals.total(comm), intervals.total(intervals.subtract(comm, compute)))
+    return int(sums[0]), int(sums[1]), int(sums[2])

@@ -1,0 +1,291 @@
+"""Data-quality checks, printed with the numbers they touch (definitions §14). One function a group of checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.idle.launches import CLOCK_ERROR_SHARE
+from traceanalyze.analyses.quality.ascend import ascend_checks
+from traceanalyze.analyses.results import Check, Launches, NotMeasured
+from traceanalyze.model.classifier import told_of_range
+from traceanalyze.model.classify import is_data_loading
+from traceanalyze.model.columns import distinct, occurs
+from traceanalyze.model.intervals import contains, merge
+from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+
+def plugin_checks(context: Context) -> Iterator[Check]:
+    """By plug-in, how many device events of the analysed windows and how many host ranges it classified."""
+    options = context.options.classify
+    if not options.plugins:
+        return
+    work = context.work.plugin
+    events = np.bincount(work[work >= 0], minlength=len(options.plugins)).tolist()
+    builtin = replace(options, plugins=())
+
+    def teller(text: str) -> int:
+        return -1 if is_data_loading(text, builtin) else told_of_range(text, options.plugins)
+
+    told = context.trace.strings.lookup(context.trace.events.name[context.host_rows], teller)
+    ranges = np.bincount(told[told >= 0], minlength=len(options.plugins)).tolist()
+    for one, device, host in zip(options.plugins, events, ranges, strict=True):
+        if device:
+            yield Check("Q08", Level.INFO, "plugin_events", (("plugin", one.plugin), ("count", device)))
+        if host:
+            yield Check("Q08", Level.INFO, "plugin_ranges", (("plugin", one.plugin), ("count", host)))
+
+
+_MALFORMED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
+
+
+def quality(context: Context, launches: Launches | NotMeasured) -> tuple[Check, ...]:
+    """Every check that has something to say, worst first."""
+    checks = [
+        *_reading(context),
+        *_repairs(context),
+        *_links(context, launches),
+        *_absent(context),
+        *_steps(context),
+        *_edges(context),
+        *_classes(context),
+        *plugin_checks(context),
+        *_clock(context),
+        *ascend_checks(context),
+        *_processes(context),
+        *_cost(context),
+        *_records(context),
+    ]
+    return tuple(sorted(checks, key=lambda check: -check.level))
+
+
+def _reading(context: Context) -> Iterator[Check]:
+    read, origin = context.trace.read, context.trace.origin
+    if read.stream_fault is not None:
+        yield Check("Q01", Level.WARN, "stream_fault", (("what", read.stream_fault),))
+    if read.truncated:
+        kept = (("events", len(context.trace.events)), ("bytes", origin.text_bytes))
+        yield Check("Q01", Level.WARN, "truncated", kept)
+    trailing = read.counts.get("trailing_bytes", 0)
+    if trailing:
+        yield Check("Q01", Level.INFO, "trailing", (("bytes", trailing),))
+    for note in read.notes:
+        yield Check("Q01", Level.INFO, "note", (("text", note),))
+
+
+def _repairs(context: Context) -> Iterator[Check]:
+    counts = context.trace.read.counts
+    for reason in _MALFORMED:
+        if counts.get(reason, 0):
+            yield Check("Q02", Level.WARN, f"skipped_{reason}", (("count", counts[reason]), *_place(context)))
+    if counts.get("bad_value", 0):
+        yield Check("Q02", Level.INFO, "skipped_bad_value", (("count", counts["bad_value"]),))
+    device = context.device
+    if device.repaired:
+        window = int(context.steps.time.sum())
+        level = Level.ERROR if device.removed > 0.01 * window else Level.WARN
+        yield Check("Q02", level, "repaired", (("count", device.repaired), ("removed_ns", device.removed)))
+
+
+def _place(context: Context) -> tuple[tuple[str, int], ...]:
+    fault = context.trace.read.fault
+    return () if fault is None else (("at", fault),)
+
+
+def _links(context: Context, launches: Launches | NotMeasured) -> Iterator[Check]:
+    if isinstance(launches, NotMeasured):
+        return
+    total = int((context.device.end - context.device.start).sum())
+    if launches.unlinked:
+        share = launches.unlinked_time / total if total else 0.0
+        level = Level.WARN if share > 0.05 else Level.INFO
+        values = (("count", launches.unlinked), ("events", len(context.device)), ("share", share))
+        yield Check("Q03", level, "unlinked", values)
+    linked = context.link >= 0
+    wrong = int((linked & (context.device.start < context.launch_start)).sum())
+    early = wrong / launches.linked if launches.linked else 0.0
+    if early > 0.001:
+        level = Level.ERROR if early > CLOCK_ERROR_SHARE else Level.WARN
+        yield Check("Q04", level, "kernel_before_launch", (("count", wrong), ("share", early)))
+
+
+def _absent(context: Context) -> Iterator[Check]:
+    kind = context.kind
+    present = set(np.flatnonzero(np.bincount(kind)).tolist())
+    if context.host_computes:
+        yield Check("Q05", Level.INFO, "computes_on_host")
+    elif len(context.device) == 0:
+        yield Check("Q05", Level.WARN, "no_device_events")
+    if EventKind.API not in present:
+        yield Check("Q05", Level.WARN if len(context.device) else Level.INFO, "no_api")
+    if EventKind.HOST_OP not in present:
+        yield Check("Q05", Level.INFO, "no_host_ops")
+    if EventKind.PYTHON not in present and "stack" not in context.trace.events.fields:
+        yield Check("Q05", Level.INFO, "no_python")
+    if "bytes" not in context.trace.instants.fields:
+        yield Check("Q05", Level.INFO, "no_memory")
+    if EventKind.UNKNOWN in present:
+        rows = np.flatnonzero(kind == EventKind.UNKNOWN)
+        codes, count = np.unique(context.trace.events.cat[rows], return_counts=True)
+        names = (context.trace.strings.text(code) or "(none)" for code in codes.tolist())
+        text = ", ".join(
+            f"{name} × {n}" for name, n in sorted(zip(names, count.tolist(), strict=True), key=lambda x: -x[1])
+        )
+        yield Check("Q05", Level.INFO, "unknown_categories", (("count", len(rows)), ("categories", text)))
+
+
+def _steps(context: Context) -> Iterator[Check]:
+    steps = context.all_steps
+    if context.mode == Mode.WHOLE_TRACE:
+        yield Check("Q06", Level.WARN, "no_steps")
+        return
+    if context.mode == Mode.HOST_ONLY and context.markers is None:
+        yield Check("Q06", Level.INFO, "no_steps_host")
+        return
+    if context.mode != Mode.STEPS:
+        return
+    empty = [name for name, owned in zip(steps.name, steps.owned.tolist(), strict=True) if owned == 0]
+    if empty:
+        level = Level.ERROR if len(empty) < len(steps) else Level.WARN
+        yield Check("Q06", level, "steps_without_device_events", (("count", len(empty)), ("steps", _list(empty))))
+    incomplete = [name for name, whole in zip(steps.name, steps.complete.tolist(), strict=True) if not whole]
+    if incomplete:
+        yield Check("Q06", Level.WARN, "incomplete_steps", (("count", len(incomplete)), ("steps", _list(incomplete))))
+    hidden = [name for name, time in zip(steps.name, steps.time.tolist(), strict=True) if time == 0]
+    if hidden:
+        yield Check("Q06", Level.INFO, "empty_steps", (("count", len(hidden)), ("steps", _list(hidden))))
+    total = int(steps.time.sum())
+    if total and steps.between_steps > 0.01 * total:
+        yield Check(
+            "Q06",
+            Level.WARN,
+            "between_steps",
+            (("time_ns", steps.between_steps), ("share", steps.between_steps / total)),
+        )
+    if len(steps) and steps.lead_in > 0.01 * steps.time[0]:
+        yield Check("Q06", Level.INFO, "lead_in", (("time_ns", steps.lead_in),))
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f", … ({len(names)})" if len(names) > 5 else "")
+
+
+def _edges(context: Context) -> Iterator[Check]:
+    """First and last step: started or cut by the profiler."""
+    steps = context.all_steps
+    if context.mode != Mode.STEPS or len(steps) < 3:
+        return
+    if not steps.complete[-1]:
+        yield Check("Q07", Level.WARN, "last_step_cut", (("step", steps.name[-1]),))
+    first, rest = int(steps.time[0]), float(np.median(steps.time[1:]))
+    if first > 1.3 * rest:
+        yield Check(
+            "Q07", Level.WARN, "first_step_slow", (("step", steps.name[0]), ("ratio", first / rest if rest else 0.0))
+        )
+
+
+_COLLECTIVE_OPS = ("record_param_comms", "nccl:", "c10d::")
+
+
+def _classes(context: Context) -> Iterator[Check]:
+    """Kernels that look like communication by where they were launched, or by the stream they ran on."""
+    suspects = _launched_under_collectives(context) | _on_comm_streams(context)
+    device = context.device
+    suspects &= (device.klass == DeviceClass.COMPUTE) & (device.kind == EventKind.KERNEL)
+    if not suspects.any():
+        return
+    time = (device.end - device.start)[suspects].sum()
+    total = (device.end - device.start).sum()
+    names = [context.trace.strings.text(c) for c in distinct(device.name[suspects]).tolist()]
+    level = Level.WARN if time > 0.05 * total else Level.INFO
+    values = (("count", int(suspects.sum())), ("time_ns", int(time)), ("names", _list([n[:60] for n in names])))
+    yield Check("Q08", level, "suspected_communication", values)
+
+
+def _launched_under_collectives(context: Context) -> NDArray[np.bool_]:
+    trace = context.trace
+    names = trace.events.name[context.host_rows]
+    hit = trace.strings.lookup(names, lambda text: text.startswith(_COLLECTIVE_OPS)).astype(np.bool_)
+    rows = context.host_rows[hit]
+    out = np.zeros(len(context.device), np.bool_)
+    linked = np.flatnonzero(context.link >= 0)
+    for track in distinct(trace.events.track[rows]).tolist():
+        here = rows[trace.events.track[rows] == track]
+        start = trace.events.ts[here]
+        ranges = merge(start, start + trace.events.dur[here])
+        mine = linked[context.calls.track[context.link[linked]] == track]
+        out[mine] = contains(ranges, context.launch_start[mine])
+    return out
+
+
+def _on_comm_streams(context: Context) -> NDArray[np.bool_]:
+    device = context.device
+    kernels = device.kind == EventKind.KERNEL
+    lane = group(device.device, device.stream).of
+    total = np.bincount(lane, weights=kernels)
+    comm = np.bincount(lane, weights=kernels & (device.klass == DeviceClass.COMM))
+    mostly = comm >= 0.9 * np.maximum(total, 1)
+    return np.asarray(mostly[lane], np.bool_)
+
+
+def _clock(context: Context) -> Iterator[Check]:
+    if context.trace.resolution_ns >= 1000 and len(context.trace.events):
+        zero = int((context.device.end == context.device.start).sum())
+        if zero:
+            yield Check("Q09", Level.INFO, "microsecond_clock", (("zero_length", zero),))
+        else:
+            yield Check("Q09", Level.INFO, "microsecond_clock_only")
+
+
+def _processes(context: Context) -> Iterator[Check]:
+    """Several processes that launch work in one file: ranks or recordings were merged."""
+    launching = distinct(context.calls.track[context.link[context.link >= 0]])
+    tracks = context.trace.tracks[launching]
+    processes = {context.trace.strings.text(int(code)) for code in tracks[:, 0]} if len(tracks) else set()
+    if len(processes) > 1:
+        yield Check(
+            "Q10", Level.WARN, "several_processes", (("count", len(processes)), ("pids", _list(sorted(processes))))
+        )
+
+
+def _cost(context: Context) -> Iterator[Check]:
+    """Recording options that inflate host time."""
+    options = dict(context.trace.options)
+    options["with_stack"] = options.get("with_stack", False) or bool((context.kind == EventKind.PYTHON).any())
+    options["record_shapes"] = options.get("record_shapes", False) or "shapes" in context.trace.events.fields
+    options["profile_memory"] = options.get("profile_memory", False) or "bytes" in context.trace.instants.fields
+    on = [name for name in ("with_stack", "record_shapes", "profile_memory") if options[name]]
+    if on:
+        yield Check("Q11", Level.INFO, "profiler_cost", (("options", ", ".join(on)),))
+
+
+def _records(context: Context) -> Iterator[Check]:
+    """Records that point nowhere."""
+    trace, device = context.trace, context.device
+    waits = trace.events.fields.get("wait_record")
+    if waits is not None and len(waits.row):
+        correlation = trace.events.fields.get("correlation")
+        known = correlation.value if correlation is not None else np.empty(0, np.int64)
+        missing = int((~np.isin(waits.value, known)).sum())
+        if missing:
+            yield Check("Q13", Level.INFO, "wait_without_record", (("count", missing), ("waits", len(waits.row))))
+    comm = device.row[device.klass == DeviceClass.COMM]
+    collective = trace.events.fields.get("collective")
+    described = occurs(comm, collective.row).sum() if collective is not None else 0
+    if len(comm) > described:
+        yield Check(
+            "Q13",
+            Level.INFO,
+            "collectives_without_metadata",
+            (("count", int(len(comm) - described)), ("of", len(comm))),
+        )

@@ -1,0 +1,1 @@
+"""The analysed steps: their windows, exclusive parts, phases and critical path."""

@@ -1,0 +1,140 @@
+"""The exclusive partition of a window: compute, exposed communication, exposed memory operations, idle (§4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.results import DeviceSpan, Partition
+from traceanalyze.model import intervals
+from traceanalyze.model.columns import distinct
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.kernels.events import DeviceEvents
+
+ClassSets = Mapping[DeviceClass, intervals.Intervals]
+"""When a device does work of each class, on any stream."""
+
+
+def class_sets(events: DeviceEvents, device: int) -> ClassSets:
+    """The sets of one device; `Context.class_sets` keeps them."""
+    out = {}
+    for klass in DeviceClass:
+        member = (events.device == device) & (events.klass == klass)
+        out[klass] = intervals.merge(events.start[member], events.end[member])
+    return out
+
+
+def partition(
+    events: DeviceEvents, device: int, sets: ClassSets, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> Partition:
+    """Split each window `[start[i], end[i])` by what one device does, over all its streams; `sets` are its own."""
+    durations = {}
+    for klass in DeviceClass:
+        member = (events.device == device) & (events.klass == klass)
+        durations[klass] = _clipped_sum(events.start[member], events.end[member], start, end)
+    compute = sets[DeviceClass.COMPUTE]
+    busy_kernels = intervals.union(compute, sets[DeviceClass.COMM])
+    busy = intervals.union(busy_kernels, sets[DeviceClass.MEM])
+
+    def within(one: intervals.Intervals) -> NDArray[np.int64]:
+        return intervals.coverage(one, start, end)
+
+    busy_time = within(busy)
+    return Partition(
+        device=device,
+        compute=within(compute),
+        comm_exposed=within(busy_kernels) - within(compute),
+        mem_exposed=busy_time - within(busy_kernels),
+        idle=(end - start) - busy_time,
+        comm_total=within(sets[DeviceClass.COMM]),
+        mem_total=within(sets[DeviceClass.MEM]),
+        busy=busy_time,
+        compute_dur=durations[DeviceClass.COMPUTE],
+        comm_dur=durations[DeviceClass.COMM],
+        mem_dur=durations[DeviceClass.MEM],
+    )
+
+
+def _clipped_sum(
+    event_start: NDArray[np.int64], event_end: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Sum of durations inside each window; overlapping events count each."""
+    return _time_before(event_start, event_end, end) - _time_before(event_start, event_end, start)
+
+
+def _time_before(
+    event_start: NDArray[np.int64], event_end: NDArray[np.int64], t: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Sum over events of the part before each instant: Σ max(0, t - start) - Σ max(0, t - end)."""
+    out = np.zeros(len(t), np.int64)
+    for edge, sign in ((np.sort(event_start), 1), (np.sort(event_end), -1)):
+        index = np.searchsorted(edge, t, "right")
+        # Edges relative to the first keep the running sum far from the int64 limit.
+        base = int(edge[0]) if len(edge) else 0
+        before = np.concatenate(([0], np.cumsum(edge - base)))
+        out += sign * (index * (t - base) - before[index])
+    return out
+
+
+def device_order(events: DeviceEvents, start: NDArray[np.int64], end: NDArray[np.int64]) -> list[int]:
+    """Devices by busy time inside the windows, the headline device first."""
+    devices: list[int] = distinct(events.device).tolist()
+    if len(devices) == 1:
+        return devices
+    busy = {d: _busy(events, d, start, end) for d in devices}
+    return sorted(devices, key=lambda d: (-busy[d], d))
+
+
+def _busy(events: DeviceEvents, device: int, start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
+    mine = events.device == device
+    return int(intervals.coverage(intervals.merge(events.start[mine], events.end[mine]), start, end).sum())
+
+
+def device_span(events: DeviceEvents, device: int, sets: ClassSets) -> DeviceSpan:
+    """First to last event of one device, with its partition and event counts."""
+    mine = events.device == device
+    start, end = int(events.start[mine].min()), int(events.end[mine].max())
+    kernels = mine & (events.kind == EventKind.KERNEL)
+    counts = (
+        int((kernels & (events.klass == DeviceClass.COMPUTE)).sum()),
+        int((kernels & (events.klass == DeviceClass.COMM)).sum()),
+        int((mine & (events.kind == EventKind.MEMCPY)).sum()),
+        int((mine & (events.kind == EventKind.MEMSET)).sum()),
+    )
+    return DeviceSpan(device, start, end, partition(events, device, sets, np.array([start]), np.array([end])), counts)
+
+
+def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Intervals) -> NDArray[np.int64]:
+    """Time of each event of one device inside the windows that counts for it alone.
+
+    At each instant one event counts: compute before communication before copies, and of several of one class the one
+    that started first (definitions §4). Hence the times of a class sum to its row of `Partition`, exactly.
+
+    Args:
+        events: all device events, in order of start.
+        device: the device whose events count.
+        windows: a set of intervals.
+
+    Returns:
+        ns of each event of `events`; 0 for events of other devices.
+    """
+    time = np.zeros(len(events), np.int64)
+    free = windows
+    for klass in DeviceClass:
+        mine = np.flatnonzero((events.device == device) & (events.klass == klass))
+        start, end = events.start[mine], events.end[mine]
+        time[mine] = intervals.coverage(free, own_start(start, end), end)
+        free = intervals.subtract(free, intervals.merge(start, end))
+    return time
+
+
+def own_start(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When each interval, in order of start, has the time for itself: what started earlier counts until it ends."""
+    reach = np.maximum.accumulate(np.concatenate((start[:1], end[:-1])))
+    return np.minimum(np.maximum(start, reach), end)

@@ -1,0 +1,192 @@
+"""Device and host time of the phases of a training step (definitions §10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.idle.host_state import States, layered
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host import PhaseTime
+from traceanalyze.model import intervals
+from traceanalyze.model.columns import occurs
+from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
+from traceanalyze.model.vocabulary import EventKind, Mode, Phase
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+_WITH_PARTS = {
+    Phase.BACKWARD: (Phase.BACKWARD, Phase.RECOMPUTE),
+    Phase.OPTIMIZER: (Phase.OPTIMIZER, Phase.ZERO_GRAD),
+}
+
+
+def event_phases(context: Context) -> NDArray[np.uint8]:
+    """Phase of each device event: that of the instant it was launched, or of its operator if only that is known."""
+    phase = np.full(len(context.device), Phase.UNKNOWN, np.uint8)
+    track, t = launch_places(context)
+    known = track >= 0
+    phase[known] = context.phase_ranges.at(track[known], t[known])
+    return phase
+
+
+def launch_places(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Thread and time at which the program asked for each device event; the thread is -1 where nothing is known."""
+    track = np.full(len(context.device), -1, np.int32)
+    t = np.zeros(len(context.device), np.int64)
+    linked = context.link >= 0
+    track[linked] = context.calls.track[context.asked[linked]]
+    t[linked] = context.calls.start[context.asked[linked]]
+    by_op = np.flatnonzero(~linked & (context.event_op >= 0))
+    place = context.event_op[by_op]
+    track[by_op] = context.trace.events.track[context.op_nest.row[place]]
+    t[by_op] = context.op_nest.start[place]
+    return track, t
+
+
+def phases(context: Context, phase: NDArray[np.uint8]) -> tuple[PhaseTime, ...] | NotMeasured:
+    """Time of each phase in each step; phases that run at the same time overlap."""
+    if not context.phase_ranges.known:
+        return NotMeasured("no_host_ops")
+    steps, device = context.steps, context.device
+    counted = np.zeros(len(device), np.bool_)
+    if len(device):
+        counted[context.work.event] = True
+        counted &= device.device == context.devices[0]
+    states = [context.phase_ranges.states(track) for track in _threads(context)]
+    found = []
+    for each in Phase:
+        parts = _WITH_PARTS.get(each, (each,))
+        mine = np.flatnonzero(counted & np.isin(phase, parts))
+        ran = intervals.merge(device.start[mine], device.end[mine])
+        member = [np.isin(state.cause, parts) for state in states]
+        host = intervals.merge(
+            np.concatenate([state.start[chosen] for state, chosen in zip(states, member, strict=True)]),
+            np.concatenate([state.end[chosen] for state, chosen in zip(states, member, strict=True)]),
+        )
+        time = intervals.coverage(ran, steps.start, steps.end), intervals.coverage(host, *_host_steps(context))
+        found.append(PhaseTime(each, *time, events=len(mine)))
+    return tuple(row for row in found if row.events or row.host.any())
+
+
+def _host_steps(context: Context) -> intervals.Intervals:
+    """The windows of the steps; of a trace without steps, all of it."""
+    whole = context.mode == Mode.WHOLE_TRACE
+    return context.host_windows if whole else intervals.Intervals(context.steps.start, context.steps.end)
+
+
+def _threads(context: Context) -> list[int]:
+    """Threads of the step thread's process that run operators, and the step thread itself."""
+    tracks = context.trace.tracks
+    busy = np.flatnonzero(np.diff(context.op_nest.bounds)).tolist()
+    same = [track for track in busy if tracks[track, 0] == tracks[context.step_track, 0]]
+    return sorted({*same, context.step_track})
+
+
+class PhaseRanges:
+    """Phases of the threads of a trace; a thread is worked out when it is first asked for."""
+
+    def __init__(self, context: Context) -> None:
+        # Not the context, which keeps these ranges: a cycle would keep the whole trace until the next collection.
+        self._nest, self._loading, self._events = context.op_nest, context.loading, context.trace.events
+        self._op_role, self._recorded = _op_roles(context), _has_sequence(context)
+        events, strings, kind = context.trace.events, context.trace.strings, context.kind
+        annotations = np.flatnonzero(kind == EventKind.ANNOTATION)
+        python = np.flatnonzero(kind == EventKind.PYTHON)
+        role = np.concatenate(
+            (
+                strings.lookup(events.name[annotations], annotation_role),
+                strings.lookup(events.name[python], frame_role),
+            )
+        )
+        telling = role != Role.NONE
+        self._row, self._role = np.concatenate((annotations, python))[telling], role[telling]
+        self._optimizer_annotated = bool((self._role & Role.OPTIMIZER).any())
+        self._states: dict[int, States] = {}
+
+    @property
+    def known(self) -> bool:
+        """Whether anything was recorded that tells phases."""
+        return len(self._op_role) > 0 or len(self._row) > 0
+
+    def states(self, track: int) -> States:
+        """Segments of a thread with the phase of each."""
+        if track not in self._states:
+            self._states[track] = layered(self._layers(track))
+        return self._states[track]
+
+    def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Phase of a thread at an instant each."""
+        phase = np.full(len(t), Phase.OTHER, np.uint8)
+        lanes = group(track)
+        for lane, first in enumerate(lanes.first.tolist()):
+            mine = np.flatnonzero(lanes.of == lane)
+            states = self.states(int(track[first]))
+            segment = np.searchsorted(states.start, t[mine], "right") - 1
+            inside = segment >= 0
+            inside[inside] = t[mine[inside]] < states.end[segment[inside]]
+            phase[mine[inside]] = states.cause[segment[inside]]
+        return phase
+
+    def _layers(self, track: int) -> list[tuple[int, intervals.Intervals]]:
+        """Phases in the order in which they are looked for."""
+        here = self._nest.of(track)
+        role, start, end = self._op_role[here], self._nest.start[here], self._nest.end[here]
+
+        def ops(member: NDArray[np.bool_]) -> intervals.Intervals:
+            return intervals.merge(start[member], end[member])
+
+        optimizer = self._ranges(track, Role.OPTIMIZER)
+        if not self._optimizer_annotated:
+            fused = ops((role & Role.FUSED) != 0)
+            optimizer = intervals.intersect(fused, self._ranges(track, Role.OPTIMIZER_FRAME))
+        backward = ops((role & Role.BACKWARD) != 0)
+        # A checkpoint runs the backward pass of what it has recomputed inside itself; that is not recomputation.
+        checkpoint = intervals.subtract(ops((role & Role.CHECKPOINT) != 0), ops((role & Role.NODE) != 0))
+        forward = intervals.union(ops(self._recorded[here]), ops((role & Role.FORWARD) != 0))
+        return [
+            (Phase.DATA_LOADING, self._set(self._loading.of(track))),
+            (Phase.ZERO_GRAD, self._ranges(track, Role.ZERO_GRAD)),
+            (Phase.OPTIMIZER, optimizer),
+            (Phase.RECOMPUTE, intervals.union(checkpoint, self._ranges(track, Role.RECOMPUTE))),
+            (Phase.BACKWARD, backward),
+            (Phase.FORWARD, intervals.union(forward, self._ranges(track, Role.FORWARD))),
+            (Phase.OTHER, ops(np.ones(len(role), np.bool_))),
+        ]
+
+    def _ranges(self, track: int, role: Role) -> intervals.Intervals:
+        """Annotations and Python functions of a role on a thread."""
+        return self._set(self._row[((self._role & role) != 0) & (self._events.track[self._row] == track)])
+
+    def _set(self, rows: NDArray[np.int64]) -> intervals.Intervals:
+        start = self._events.ts[rows]
+        return intervals.merge(start, start + self._events.dur[rows])
+
+
+def _op_roles(context: Context) -> NDArray[np.int32]:
+    """Roles of each operator of `context.op_nest`: by its name, or because an arrow from forward ends at it."""
+    nested, flows = context.op_nest, context.trace.flows
+    role = context.trace.strings.lookup(context.trace.events.name[nested.row], op_role)
+    if len(flows.ts):
+        arrow = context.trace.strings.lookup(flows.cat, lambda text: text == "fwdbwd").astype(np.bool_)
+        arrow &= flows.phase == ord("f")
+        for track in np.flatnonzero(np.bincount(flows.track[arrow])).tolist():
+            here = nested.of(track)
+            at = here.start + np.flatnonzero(occurs(nested.start[here], flows.ts[arrow & (flows.track == track)]))
+            role[at] |= Role.BACKWARD
+    return role
+
+
+def _has_sequence(context: Context) -> NDArray[np.bool_]:
+    """Operators recorded by autograd."""
+    recorded = np.zeros(len(context.trace.events), np.bool_)
+    column = context.trace.events.fields.get("sequence")
+    if column is not None:
+        recorded[column.row[column.value >= 0]] = True
+    found: NDArray[np.bool_] = recorded[context.op_nest.row]
+    return found

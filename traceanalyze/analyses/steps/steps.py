@@ -1,0 +1,194 @@
+"""Step windows: from the marker's start to the last device event the step launched (definitions §3)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.results import Steps
+from traceanalyze.frozen import frozen
+from traceanalyze.model.classify import ClassifyOptions, is_step_marker
+from traceanalyze.model.vocabulary import EventKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.kernels.events import DeviceEvents
+    from traceanalyze.model.trace import Trace
+
+COMPLETE_SHARE = 0.8
+"""A step with fewer device events than this share of the median is incomplete (definitions §3)."""
+_HOST_KINDS = (EventKind.ANNOTATION, EventKind.HOST_OP)
+
+
+@frozen
+class Markers:
+    """Step markers sorted by time, and the thread they are on (-1 when they are device annotations)."""
+
+    name: tuple[str, ...]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    track: int
+
+
+def find_markers(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions) -> Markers | None:
+    """Markers on the thread that has most of them; equal-named nested ones count once, the outer. None without any."""
+    host = np.isin(kind, _HOST_KINDS)
+    if host.any():
+        rows = _named_like_marker(trace, np.flatnonzero(host), options)
+    elif not ((kind == EventKind.API) | (kind == EventKind.PYTHON)).any():
+        # A trace of the device alone: its own annotations are the only steps there are.
+        rows = _named_like_marker(trace, np.flatnonzero(kind == EventKind.DEVICE_ANNOTATION), options)
+    else:
+        return None
+    if len(rows) == 0:
+        return None
+    tracks, counts = np.unique(trace.events.track[rows], return_counts=True)
+    track = int(tracks[np.argmax(counts)])
+    rows = rows[trace.events.track[rows] == track]
+    start, end = trace.events.ts[rows], trace.events.ts[rows] + trace.events.dur[rows]
+    order = np.lexsort((-end, start))
+    rows, start, end = rows[order], start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    outer = np.concatenate(([True], start[1:] >= reach[:-1]))
+    names = tuple(trace.strings.text(int(code)) for code in trace.events.name[rows[outer]])
+    return Markers(names, start[outer], end[outer], track if host.any() else -1)
+
+
+def _named_like_marker(trace: Trace, rows: NDArray[np.int64], options: ClassifyOptions) -> NDArray[np.int64]:
+    hit = trace.strings.lookup(trace.events.name[rows], lambda text: is_step_marker(text, options))
+    return rows[hit.astype(np.bool_)]
+
+
+def step_windows(
+    markers: Markers, device: DeviceEvents, launch_start: NDArray[np.int64], linked: NDArray[np.bool_]
+) -> Steps:
+    """Windows of marked steps. `launch_start` is each device event's launch time (meaningful where `linked`)."""
+    count = len(markers.start)
+    owner = owners(markers, device, launch_start, linked)
+    owned = np.bincount(owner[owner >= 0], minlength=count)
+    last_end = np.full(count, np.iinfo(np.int64).min)
+    np.maximum.at(last_end, owner[owner >= 0], device.end[owner >= 0])
+    start, end = np.empty(count, np.int64), np.empty(count, np.int64)
+    lead_in = _leftover_end(markers, device, owner)
+    between = 0
+    for i in range(count):
+        begin = int(markers.start[i])
+        previous = lead_in if i == 0 else int(end[i - 1])
+        start[i] = max(begin, previous)
+        end[i] = max(int(markers.end[i]), int(start[i]), int(last_end[i]))
+        between += max(0, begin - previous) if i else 0
+    return Steps(
+        name=markers.name,
+        start=start,
+        end=end,
+        host_start=markers.start,
+        host_end=markers.end,
+        owned=owned,
+        complete=_complete(owned),
+        between_steps=between,
+        lead_in=int(start[0] - markers.start[0]),
+    )
+
+
+def owners(
+    markers: Markers, device: DeviceEvents, launch_start: NDArray[np.int64], linked: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Step that owns each device event, -1 for none."""
+    if markers.track < 0:
+        launch_start, linked = device.start, np.ones(len(device), np.bool_)
+    owner = np.searchsorted(markers.start, launch_start, "right") - 1
+    outside = (owner == len(markers.start) - 1) & (launch_start > markers.end[-1])
+    owner[outside | ~linked] = -1
+    return owner
+
+
+def _leftover_end(markers: Markers, device: DeviceEvents, owner: NDArray[np.int64]) -> int:
+    """E0: when work launched before recording ended, if that was before the first step's own work began."""
+    first_owned = device.start[owner == 0]
+    begin = int(markers.start[0])
+    if len(first_owned) == 0:
+        return begin
+    before = (owner < 0) & (device.end <= first_owned.min())
+    return max(begin, int(device.end[before].max())) if before.any() else begin
+
+
+def _complete(owned: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether a step has its device events. A cut trace has many empty steps, so the median is that of the others."""
+    some = owned[owned > 0]
+    if len(owned) < 2 or len(some) == 0:
+        return np.ones(len(owned), np.bool_)
+    reference = np.median(some) if len(some) > 2 else some.max()
+    complete: NDArray[np.bool_] = owned >= COMPLETE_SHARE * reference
+    return complete
+
+
+def whole_window(start: int, end: int, *, owned: int) -> Steps:
+    """The one pseudo-step of a trace without markers."""
+    edge = np.array([start]), np.array([end])
+    return Steps(
+        name=("whole trace",),
+        start=edge[0],
+        end=edge[1],
+        host_start=edge[0],
+        host_end=edge[1],
+        owned=np.array([owned]),
+        complete=np.ones(1, np.bool_),
+        between_steps=0,
+        lead_in=0,
+    )
+
+
+def ownership(context: Context) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Time at which the program asked for each device event, and whether it is known.
+
+    The start of the call that asked for it; on Ascend, where the call was not recorded, the start of its operator, else
+    of the step that the kernel table names, else of the first step whose device window it begins in. That window is
+    the vendor's: from the first device event of the step to the last, or to the end of the marker.
+    """
+    known = context.link >= 0
+    time = np.zeros(len(context.device), np.int64)
+    time[known] = context.calls.start[context.asked[known]]
+    if context.trace.origin.format != "ascend" or known.all():
+        return time, known
+    by_op = ~known & (context.event_op >= 0)
+    time[by_op] = context.op_nest.start[context.event_op[by_op]]
+    return _by_window(context, *_by_step(context, time, known | by_op))
+
+
+def _by_step(
+    context: Context, time: NDArray[np.int64], known: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The same with events that only the kernel table's step number places."""
+    step = argument(context, "step", context.device.row)
+    if context.markers is None or (step == MISSING).all():
+        return time, known
+    known = known.copy()
+    for name, start in zip(context.markers.name, context.markers.start.tolist(), strict=True):
+        number = re.search(r"(\d+)$", name)
+        mine = ~known & (step == int(number[1])) if number else np.zeros(len(known), np.bool_)
+        time[mine] = start
+        known |= mine
+    return time, known
+
+
+def _by_window(
+    context: Context, time: NDArray[np.int64], known: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The same with events that only lie in the device window of a step."""
+    if context.markers is None or known.all():
+        return time, known
+    markers, device, known = context.markers, context.device, known.copy()
+    owner = np.where(known, np.searchsorted(markers.start, time, "right") - 1, -1)
+    for index, (start, end) in enumerate(zip(markers.start.tolist(), markers.end.tolist(), strict=True)):
+        mine = owner == index
+        if not mine.any():
+            continue
+        begins = (device.start >= device.start[mine].min()) & (device.start < max(int(device.end[mine].max()), end))
+        time[begins & ~known] = start
+        known |= begins
+    return time, known

@@ -1,0 +1,247 @@
+"""Findings of all ranks and recordings as causes: one for each rule, and for each place where one rank has several.
+
+The order is that of what the run gains. A request for memory that failed, or soon will, comes before everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.causes.parts import comparable, decider, in_order, run_gain
+from traceanalyze.causes.results import Cause, Onset
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
+from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, MEDIUM, PRESENT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.causes.parts import RankPart, RecordingPart
+
+BEFORE = 2
+"""Steps without it that make its first step a beginning, and its last step an end."""
+
+
+class Spell(NamedTuple):
+    """The steps of one recording, in the order of time, and what one thing takes in each of them, ns."""
+
+    recording: int
+    steps: tuple[str, ...]
+    times: NDArray[np.int64]
+    """Of the steps."""
+    cost: NDArray[np.int64] | None
+    """None: it is there, but is not tied to points in time."""
+
+
+def onset(spells: Sequence[Spell]) -> Onset:
+    """In which steps it is there: it takes 1 % of the step, and a quarter of its mean where it is there at all.
+
+    Of a single step, or a trace without steps, nothing can be said.
+    """
+    told = [one for one in spells if len(one.steps)]
+    if sum(len(one.steps) for one in told) < 2 or all(one.cost is None for one in told):
+        return Onset("untold")
+    known = np.concatenate([one.cost for one in told if one.cost is not None])
+    usual = float(known[known > 0].mean()) if (known > 0).any() else 0.0
+    hit = np.concatenate([_hits(one, usual) for one in told])
+    places = [(one.recording, step) for one in told for step in one.steps]
+    return _shape(hit, places)
+
+
+def _hits(one: Spell, usual: float) -> NDArray[np.bool_]:
+    if one.cost is None:
+        return np.ones(len(one.steps), np.bool_)
+    hits: NDArray[np.bool_] = one.cost >= np.maximum(LEAST_SHARE * one.times, max(PRESENT * usual, 1.0))
+    return hits
+
+
+def _shape(hit: NDArray[np.bool_], places: Sequence[tuple[int, str]]) -> Onset:
+    count, steps = int(hit.sum()), len(hit)
+    if count == 0:
+        return Onset("untold")
+    if count == steps:
+        return Onset("every", affected=count, steps=steps)
+    first, last = int(hit.argmax()), steps - 1 - int(hit[::-1].argmax())
+    if first >= BEFORE and count == steps - first:
+        return Onset("from", places[first][1], places[first][0], count, steps)
+    if steps - 1 - last >= BEFORE and count == last + 1:
+        return Onset("until", places[last][1], places[last][0], count, steps)
+    return Onset("some", affected=count, steps=steps)
+
+
+Kind = tuple[str, str]
+"""Rule and slug."""
+Key = tuple[Kind, str, tuple[str, ...]]
+"""Also sentence and places, where one rank has several findings of that kind."""
+
+
+class Held(NamedTuple):
+    """A finding on one rank, or about all of them (`rank` None)."""
+
+    recording: int
+    rank: RankPart | None
+    finding: Finding
+    cost: NDArray[np.int64] | None
+
+
+def causes(recordings: Sequence[RecordingPart]) -> tuple[Cause, ...]:
+    """All of them, in no order yet."""
+    held: dict[Key, list[Held]] = {}
+    several = _with_places(recordings)
+    for one in _all(recordings):
+        finding = one.finding
+        kind = finding.rule, finding.slug
+        key = (kind, finding.sentence, finding.scope.ops) if kind in several else (kind, "", ())
+        held.setdefault(key, []).append(one)
+    return tuple(_cause(found, recordings) for found in held.values())
+
+
+def _all(recordings: Sequence[RecordingPart]) -> Iterator[Held]:
+    for index, recording in enumerate(recordings):
+        told = recording.of_run_costs or (None,) * len(recording.of_run)
+        for finding, cost in zip(recording.of_run, told, strict=True):
+            yield Held(index, None, finding, cost)
+        for rank in recording.ranks:
+            costs = rank.costs or (None,) * len(rank.findings)
+            for finding, cost in zip(rank.findings, costs, strict=True):
+                yield Held(index, rank, finding, cost)
+
+
+def _with_places(recordings: Sequence[RecordingPart]) -> set[Kind]:
+    """Kinds of findings of which one rank, or one run, has several: sentences and places tell them apart."""
+    groups = [findings for one in recordings for findings in (one.of_run, *(rank.findings for rank in one.ranks))]
+    counts = (Counter((each.rule, each.slug) for each in found) for found in groups)
+    return {kind for count in counts for kind, number in count.items() if number > 1}
+
+
+def _cause(held: list[Held], recordings: Sequence[RecordingPart]) -> Cause:
+    gains = tuple(_gain(held, index, recording) for index, recording in enumerate(recordings))
+    where = {one.recording for one in held}
+    where = where.intersection(comparable(recordings)) or where
+    worst = max(where, key=lambda index: (gains[index] or 0, -index))
+    here = [one for one in held if one.recording == worst]
+    shown = max(here, key=lambda one: one.finding.saving or 0)
+    gain, part = gains[worst], recordings[worst]
+    judged = [rank for rank in part.ranks if not _unjudged(rank, shown.finding.rule)]
+    savings = [one.finding.saving for one in here if one.finding.saving is not None]
+    count = max(len(judged), len(here)) if shown.rank is not None else 1
+    share = gain / part.step_time if gain is not None and part.step_time else None
+    return Cause(
+        finding=shown.finding,
+        severity=_severity(held, share),
+        ranks=in_order(label for one in held for label in _labels(one)),
+        judged=len(judged) or len(part.ranks),
+        recording=worst,
+        rank="" if shown.rank is None else shown.rank.label,
+        gain=gain,
+        largest=max(savings, default=None),
+        mean=sum(savings) // count if savings else None,
+        bound=max((one.finding.bound for one in here if one.finding.bound is not None), default=None),
+        total=_total(held, recordings),
+        share=share,
+        onset=_onset(held, recordings),
+        gains=gains,
+        of_run=shown.rank is None,
+    )
+
+
+def _severity(held: list[Held], share: float | None) -> Severity:
+    """The largest of all ranks, but no more than what the run gains is worth."""
+    largest = max(one.finding.severity or Severity.INFO for one in held)
+    if share is None:
+        return largest
+    return min(largest, Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW)
+
+
+def _gain(held: list[Held], index: int, recording: RecordingPart) -> int | None:
+    """What the run gains in one recording; None where it could not be judged there, or saves nothing that is known."""
+    here = [one for one in held if one.recording == index]
+    if not here:
+        rule = held[0].finding.rule
+        if held[0].rank is None:
+            known = len(recording.ranks) > 1 and all(one.rule != rule for one in recording.of_run_unjudged)
+        else:
+            known = any(not _unjudged(rank, rule) for rank in recording.ranks)
+        return 0 if known else None
+    savings = [one.finding.saving for one in here]
+    if all(saving is None for saving in savings):
+        return None
+    if here[0].rank is None:
+        return sum(saving or 0 for saving in savings)
+    by_rank = {one.rank.label: one.finding.saving or 0 for one in here if one.rank is not None}
+    return run_gain(recording.ranks, by_rank)
+
+
+def _unjudged(rank: RankPart, rule: str) -> bool:
+    return any(one.rule == rule for one in rank.unjudged)
+
+
+def _labels(one: Held) -> tuple[str, ...]:
+    return tuple(map(str, one.finding.scope.ranks)) if one.rank is None else (one.rank.label,)
+
+
+def _total(held: list[Held], recordings: Sequence[RecordingPart]) -> int | None:
+    """Savings over all windows of the ranks they are on; of one about the run, those of its mean rank."""
+    sums = [
+        one.finding.saving * _windows(one, recordings[one.recording]) for one in held if one.finding.saving is not None
+    ]
+    return sum(sums) if sums else None
+
+
+def _windows(one: Held, recording: RecordingPart) -> int:
+    ranks = recording.ranks if one.rank is None else (one.rank,)
+    return max((len(rank.steps) for rank in ranks), default=0)
+
+
+def _onset(held: list[Held], recordings: Sequence[RecordingPart]) -> Onset:
+    """Of the rank with the largest saving in each recording; those where it was not found have it in no step.
+
+    Recordings of other ranks and damaged ones count only where the others do not have it.
+    """
+    spells = []
+    chosen = set(comparable(recordings))
+    if chosen.isdisjoint(one.recording for one in held):
+        chosen = {one.recording for one in held}
+    for index, recording in enumerate(recordings):
+        if index not in chosen or not recording.marked:
+            continue
+        here = [one for one in held if one.recording == index]
+        if here:
+            most = max(here, key=lambda one: (one.cost is not None, one.finding.saving or 0))
+            steps = most.rank or recording.common or recording.ranks[decider(recording.ranks)]
+            spells.append(Spell(index, steps.steps, steps.step_times, most.cost))
+        elif _gain(held, index, recording) is not None:
+            rank = recording.ranks[decider(recording.ranks)]
+            spells.append(Spell(index, rank.steps, rank.step_times, np.zeros(len(rank.steps), np.int64)))
+    return onset(spells)
+
+
+HOST_LOADING = "host_loading"
+"""Slug of the finding; no rule has it."""
+
+
+def host_loading(loading: NDArray[np.int64], times: NDArray[np.int64]) -> Finding | None:
+    """That the step thread waits for its data, if it takes 5 % of the step: then batches could be made elsewhere.
+
+    Args:
+        loading: Of each step, ns (definitions §3, host-only report).
+        times: The steps.
+    """
+    saving = int(loading.sum()) // max(len(loading), 1)
+    share = int(loading.sum()) / max(int(times.sum()), 1)
+    if share < MEDIUM or saving < LEAST_NS:
+        return None
+    return Finding(
+        saving=saving,
+        bound=saving,
+        evidence=(Evidence("wait", saving, "DURATION"), Evidence("share", share, "SHARE")),
+        advice=("set_workers", "cheaper_samples", "local_data"),
+        count=len(loading),
+        severity=Severity.HIGH if share >= HIGH else Severity.MEDIUM,
+        confidence=Confidence.HIGH,
+        slug=HOST_LOADING,
+    )

@@ -1,0 +1,209 @@
+"""From the parts of a run to its post-mortem: causes ranked and linked, what could not be judged, what grew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traceanalyze.causes.causes import causes
+from traceanalyze.causes.memory import memory_causes, without_repeats
+from traceanalyze.causes.parts import comparable, decider, in_order
+from traceanalyze.causes.results import Cause, Growth, Postmortem, Unjudged
+from traceanalyze.causes.waiting import ABSENT, ALONE, DRAWS, MISSING, WAITING
+from traceanalyze.rules.finding import Severity
+from traceanalyze.rules.ranking import LEAST_NS, LEAST_SHARE, MEDIUM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from traceanalyze.causes.parts import RecordingPart, Trouble
+    from traceanalyze.causes.results import Cause
+
+
+def unjudged(recordings: Sequence[RecordingPart]) -> tuple[Unjudged, ...]:
+    """One a reason, that which keeps most rules from being judged first. Rules about ranks hold for all of them."""
+    rules: dict[str, set[str]] = {}
+    ranks: dict[str, set[str]] = {}
+    for recording in recordings:
+        everyone = [rank.label for rank in recording.ranks]
+        told = [(one, [rank.label]) for rank in recording.ranks for one in rank.unjudged]
+        for one, labels in [*told, *((one, everyone) for one in recording.of_run_unjudged)]:
+            rules.setdefault(one.reason, set()).add(one.rule)
+            ranks.setdefault(one.reason, set()).update(labels)
+    found = [Unjudged(reason, tuple(sorted(rules[reason])), in_order(ranks[reason])) for reason in rules]
+    return tuple(sorted(found, key=lambda one: (-len(one.rules), one.reason)))
+
+
+STRAGGLER = "RNK101"
+IMBALANCE = "RNK102"
+_LATE: dict[str, tuple[str, ...]] = {
+    "late_data_loading": ("DAT",),
+    "late_dispatch": (
+        *("HST101", "HST102", "HST105", "HST106", "HST108", "HST109", "HST111", "HST112"),
+        *("CGR", "NPU", "MEM101", "MEM102"),
+    ),
+    "late_sync": ("SYN",),
+    "late_gc": ("HST104",),
+    "late_untraced": ("HST104", "HST107", "DAT"),
+    "late_device_gap": ("HST103",),
+    "late_memory_ops": ("SYN105", "HST109", "DAT103"),
+    "late_compute": ("KRN", "CGR"),
+}
+"""What makes a rank late → how the ids of rules begin that find such things on a single rank."""
+_EXPLAINS = 0.5
+"""Part of a rank's excess that a finding on it must save, more than on the others, to be what makes it late."""
+_MOSTLY = 0.8
+"""A straggler that costs so much of what its reason does is the reason's only victim worth naming."""
+
+
+def linked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
+    """The causes, each with the one that explains it and the one that it is part of, which comes before it."""
+    found = list(causes)
+    for at, one in enumerate(causes):
+        if one.finding is None:
+            continue
+        if one.finding.rule == STRAGGLER:
+            _explain(found, at)
+        if one.finding.rule == STRAGGLER or one.finding.slug == WAITING:
+            # Beside other ranks, waiting was taken off what is said about the communication of each.
+            _share(found, at, whole=one.judged == 1 and one.finding.sentence in {ABSENT, MISSING, ALONE})
+    return _in_order(found)
+
+
+def _explain(found: list[Cause], at: int) -> None:
+    """A straggler, the finding on it that makes it late, and what else is found on it alone."""
+    late = found[at]
+    reason = _reason(found, late)
+    if reason is not None:
+        late = found[at] = replace(late, because=reason)
+        if (late.gain or 0) < _MOSTLY * (found[reason].gain or 0):
+            found[at] = replace(late, part_of=reason)
+            return
+        found[reason] = replace(found[reason], part_of=at)
+    for index, one in enumerate(found):
+        if not one.of_run and one.gain and one.part_of is None and one.ranks == late.ranks:
+            found[index] = replace(one, part_of=at)
+
+
+def _reason(found: Sequence[Cause], late: Cause) -> int | None:
+    """Position of the finding that saves most on the straggler, among those about what it takes longer for."""
+    told = {} if late.finding is None else {each.label: each.value for each in late.finding.evidence}
+    prefixes = _LATE.get(str(told.get("phase", "")), ())
+    excess = told.get("excess", 0)
+    least = max(_EXPLAINS * (excess if isinstance(excess, int) else 0), 1)
+    reasons = [
+        index
+        for index, one in enumerate(found)
+        if prefixes and one.finding is not None and one.finding.rule.startswith(prefixes)
+        if (one.ranks == late.ranks if one.of_run else one.rank in late.ranks and _more_than_others(one) >= least)
+    ]
+    return max(reasons, key=lambda index: found[index].largest or 0, default=None)
+
+
+def _more_than_others(one: Cause) -> int:
+    """What it saves on its worst rank beyond the mean of the others."""
+    largest, others = one.largest or 0, max(one.judged - 1, 1)
+    return largest - max((one.mean or 0) * one.judged - largest, 0) // others
+
+
+def _share(found: list[Cause], at: int, *, whole: bool) -> None:
+    """Uneven work is why ranks wait. With `whole`, what is said about the communication of single ranks includes it."""
+    for index, one in enumerate(found):
+        if index == at or one.finding is None or one.part_of is not None or index == found[at].because:
+            continue
+        if one.finding.rule == IMBALANCE:
+            found[index] = replace(one, part_of=at)
+        elif whole and one.finding.draws == DRAWS and not one.of_run:
+            lesser, greater = sorted((at, index), key=lambda each: found[each].gain or 0)
+            if found[lesser].part_of is None and found[greater].part_of is None:
+                found[lesser] = replace(found[lesser], part_of=greater)
+
+
+def _in_order(found: Sequence[Cause]) -> tuple[Cause, ...]:
+    """What others are part of comes before them; positions follow."""
+    order: list[int] = []
+    for at, one in enumerate(found):
+        order += [each for each in (one.part_of, at) if each is not None and each not in order]
+    to = {before: after for after, before in enumerate(order)}
+    return tuple(
+        replace(
+            one,
+            part_of=None if one.part_of is None else to[one.part_of],
+            because=None if one.because is None else to[one.because],
+        )
+        for one in (found[at] for at in order)
+    )
+
+
+CAPTURE = "CAP"
+"""Family of the rules about the recording itself."""
+GROWN = 1.5
+"""Times as much as in any recording before, and by 5 % of the step: then a cause has grown."""
+
+
+def synthesize(recordings: Sequence[RecordingPart], troubles: Sequence[Trouble], *, rules: int = 0) -> Postmortem:
+    """The post-mortem of one job.
+
+    Args:
+        recordings: In the order of time.
+        troubles: What its snapshots tell.
+        rules: How many rules were run.
+    """
+    found = causes(recordings)
+    told = without_repeats((*memory_causes(troubles), *(one for one in found if not _on_capture(one))))
+    ranked = linked(sorted(told, key=_rank))
+    capture = tuple(sorted(filter(_on_capture, found), key=_rank))
+    missing = unjudged(recordings)
+    place = _decider(recordings, ranked)
+    return Postmortem(tuple(recordings), ranked, capture, missing, tuple(_growths(recordings, ranked)), place, rules)
+
+
+def _on_capture(one: Cause) -> bool:
+    return one.finding is not None and one.finding.rule.startswith(CAPTURE)
+
+
+def worth_telling(one: Cause) -> bool:
+    """Whether it is more than a note, and the run gains 1 % of its step, and 0.1 ms, without it."""
+    return (
+        one.gain is not None
+        and one.gain >= LEAST_NS
+        and (one.share or 0.0) >= LEAST_SHARE
+        and one.severity > Severity.INFO
+    )
+
+
+def _rank(one: Cause) -> tuple[int, int, int, int, str]:
+    """Memory that ends the run; what costs time; other memory; what costs the run nothing, or is no time at all."""
+    rule = one.trouble.key if one.finding is None and one.trouble else one.finding.rule if one.finding else ""
+    if one.trouble is not None:
+        ends = one.severity == Severity.HIGH
+        group = 0 if ends else 2 if one.severity > Severity.INFO else 4
+        failed = ends and one.trouble.key.startswith("oom")
+        return group, -int(failed), -int(one.severity), -(one.trouble.amount or 0), rule
+    group = 1 if worth_telling(one) else 3 if one.gain is not None or one.severity > Severity.INFO else 4
+    return group, -(one.gain or 0), -(one.mean or 0), -int(one.severity), rule
+
+
+def _decider(recordings: Sequence[RecordingPart], ranked: Sequence[Cause]) -> tuple[int, int] | None:
+    """The rank that decides how long the step is, in the recording in which the first cause costs most."""
+    if not recordings:
+        return None
+    whole = comparable(recordings)
+    first = next((one.recording for one in ranked if one.recording in whole and one.finding is not None), whole[-1])
+    return first, decider(recordings[first].ranks)
+
+
+def _growths(recordings: Sequence[RecordingPart], ranked: Sequence[Cause]) -> Iterator[Growth]:
+    """The first time that each cause appears or grows, among recordings that can be compared."""
+    places = comparable(recordings)
+    for at, one in enumerate(ranked):
+        most: int | None = None
+        for index in places:
+            gain = one.gains[index] if one.gains else None
+            if gain is None:
+                continue
+            step = recordings[index].step_time
+            if most is not None and gain >= GROWN * most and gain - most >= MEDIUM * step > 0:
+                yield Growth(at, index, most, gain)
+                break
+            most = max(most or 0, gain)

@@ -1,0 +1,124 @@
+"""`traceanalyze open`: the annotated trace in Perfetto, from a server on this computer."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ADDRESS = "127.0.0.1"
+VIEWER = "https://ui.perfetto.dev"
+VIEWER_PORT = 9001
+"""The only port of this computer that the viewer's content policy lets it read from."""
+
+
+def has_display(environment: Mapping[str, str]) -> bool:
+    """Whether a browser of this computer can show anything."""
+    if sys.platform.startswith(("win", "darwin")):
+        return "SSH_CONNECTION" not in environment
+    return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
+
+
+def advice(port: int, messages: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
+    """How the address is reached, by people on another computer too."""
+    said = [messages["open_viewer"]]
+    if port != VIEWER_PORT:
+        said.append(messages["open_other_port"].format(port=port))
+    if not has_display(environment):
+        command = f"ssh -L {port}:{ADDRESS}:{port} {socket.gethostname()}"
+        said.append(messages["open_no_display"].format(command=command))
+    return said
+
+
+_FILE = "trace.json.gz"
+
+
+def open_(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH…", help="A trace, or the folder or files of the ranks of one run."),
+    ],
+    *,
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port of this computer; ui.perfetto.dev reads 9001 only.")
+    ] = VIEWER_PORT,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only the tracks, without the trace.")] = False,
+    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the tracks: en or zh.")] = "en",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the address.")] = False,
+) -> None:
+    """Open a trace in Perfetto with what the analyses found drawn over it."""
+    # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.cli.serve import FileServer
+    from traceanalyze.locales import texts
+    from traceanalyze.pipeline import perfetto
+
+    words = texts(lang)
+    with tempfile.TemporaryDirectory(prefix="traceanalyze-") as folder:
+        file = Path(folder) / _FILE
+        # The port first: nobody wants to wait for the analysis to learn that it is taken.
+        with FileServer(file, port) as server:
+            with Progress(wanted=not quiet) as progress:
+                made = perfetto.annotated(paths, file, overlay_only=overlay_only, language=lang, progress=progress)
+            typer.echo(words.messages["open_url"].format(url=server.url(made.place)))
+            if not quiet:
+                for note in (*made.notes, *advice(server.server_port, words.messages, os.environ)):
+                    typer.echo(note, err=True)
+            if not no_browser and has_display(os.environ):
+                import webbrowser
+
+                webbrowser.open(server.url(made.place))
+            sys.stdout.flush()
+            server.serve_once()
+            if not quiet:
+                typer.echo(words.messages["open_served"], err=True)
+
+
+def convert(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH…", help="A trace, or the folder or files of the ranks of one run."),
+    ],
+    *,
+    annotate: Annotated[
+        str,
+        typer.Option(
+            metavar="OUT",
+            help="File to write (.json or .json.gz): the trace, with tracks of what the analyses found; for Perfetto.",
+        ),
+    ],
+    overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only these tracks, without the trace.")] = False,
+    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the tracks: en or zh.")] = "en",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks.")] = False,
+) -> None:
+    """Draw steps, idle causes, sync points and findings over a trace; several ranks become one file."""
+    # Imported here, so that --help and usage errors answer at once.
+    from traceanalyze.cli.progress import Progress
+    from traceanalyze.pipeline import perfetto
+
+    with Progress(wanted=not quiet) as progress:
+        notes = perfetto.annotate(paths, annotate, overlay_only=overlay_only, language=lang, progress=progress)
+    if not quiet:
+        for note in notes:
+            typer.echo(note, err=True)
+        typer.echo(f"Wrote {annotate}", err=True)
+
+
+def tensorboard(
+    folder: Annotated[str, typer.Argument(metavar="RUN", help="Folder that traceanalyze record wrote.")],
+    *,
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any that is free.")] = 6006,
+) -> None:
+    """Open a recording in TensorBoard's PyTorch profiler plugin, or say why that is not possible."""
+    from traceanalyze.recording.tensorboard import open_tensorboard
+
+    open_tensorboard(folder, port)

@@ -1,0 +1,267 @@
+"""What the step time of each side is made of: exclusive parts that sum to it exactly."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.results import HostSplit, IdleCauses, NotMeasured
+from traceanalyze.comparison.collectives import event_groups
+from traceanalyze.comparison.results import Part
+from traceanalyze.model.classifier import kind_of_op
+from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.comparison.collectives import Names
+    from traceanalyze.comparison.results import Time
+    from traceanalyze.comparison.side import Side
+
+STEP = "step"
+"""The step as one part: one side recorded the device, the other only the host."""
+IDLE = "idle"
+"""Idle time as one part: only one side recorded runtime calls, without which no cause can be told for sure."""
+OUTSIDE_CALLS = "outside_calls"
+"""Idle time while the host is in no runtime call, as one part: only one side recorded host operators."""
+HOST_SIDE = "host_side"
+"""Idle time while the host runs operators, launches or waits, as one part: one side is of a level without the calls
+that would tell these apart."""
+_HOST = ("data_loading", "sync", "peer_wait", "api", "host_op", "untraced")
+_TOLD_BY_HOST = frozenset({Cause.DATA_LOADING, Cause.PEER_WAIT, Cause.HOST_OP})
+_TOLD_BY_CALLS = frozenset(
+    {Cause.SYNC, Cause.HOST_OP, *(cause for cause in Cause if cause.name.startswith("DISPATCH"))}
+)
+GROUPS = {
+    **{cause.name.lower(): "dispatch" for cause in Cause if cause.name.startswith("DISPATCH")},
+    **{cause.name.lower(): "device_side" for cause in Cause if cause.name.startswith("DEVICE")},
+}
+"""Parts that the headline shows as one."""
+
+
+def parts(base: Side, candidate: Side) -> tuple[Part, ...]:
+    """The parts of both sides, compute first.
+
+    Causes of idle time that one side cannot show lie within other causes there, so they are compared as one part
+    together with these; causes that neither side can show are `NotMeasured` on both, their time is in `untraced`.
+    Parts that are measured sum to `SideInfo.step_time`.
+    """
+    if base.partition is None or candidate.partition is None:
+        return _without_device(base, candidate)
+    of_cause = idle_parts(base, candidate)
+    found = [
+        Part("compute", int(base.partition.compute.sum()), int(candidate.partition.compute.sum())),
+        Part("communication", int(base.partition.comm_exposed.sum()), int(candidate.partition.comm_exposed.sum())),
+        Part("memory_ops", int(base.partition.mem_exposed.sum()), int(candidate.partition.mem_exposed.sum())),
+    ]
+    for key in dict.fromkeys(of_cause.values()):
+        causes = [cause for cause in Cause if of_cause[cause] == key]
+        found.append(Part(key, _idle_time(base, causes), _idle_time(candidate, causes)))
+    return tuple(found)
+
+
+def idle_parts(base: Side, candidate: Side) -> dict[Cause, str]:
+    """Key of the part that each cause of idle time counts in."""
+    differ = _missing(base) ^ _missing(candidate)
+    if calls_of_one_level(base, candidate):
+        merged, key = _TOLD_BY_CALLS, HOST_SIDE
+    elif differ - _TOLD_BY_HOST:
+        return dict.fromkeys(Cause, IDLE)
+    else:
+        merged, key = frozenset({*_TOLD_BY_HOST, Cause.UNTRACED} if differ else ()), OUTSIDE_CALLS
+    return {cause: key if cause in merged else cause.name.lower() for cause in Cause}
+
+
+def calls_of_one_level(base: Side, candidate: Side) -> bool:
+    """Whether only one side recorded calls of the runtime, and the other just the queue before it (Ascend, Level0)."""
+    differ = _missing(base) ^ _missing(candidate)
+    return Cause.SYNC in differ and differ < _TOLD_BY_CALLS
+
+
+def _missing(side: Side) -> set[Cause]:
+    return set(side.idle.missing) if isinstance(side.idle, IdleCauses) else set()
+
+
+def _idle_time(side: Side, causes: list[Cause]) -> Time:
+    """Time of some causes. One that cannot be shown has none, and alone it is not measured."""
+    if isinstance(side.idle, NotMeasured):
+        return side.idle
+    if len(causes) == 1 and causes[0] in side.idle.missing:
+        return side.idle.missing[causes[0]]
+    return int(side.idle.by_step[:, causes].sum())
+
+
+def _without_device(base: Side, candidate: Side) -> tuple[Part, ...]:
+    """Host time where neither side recorded a device; else nothing smaller than the step is the same on both."""
+    both_host_only = base.partition is None and candidate.partition is None
+    if both_host_only and isinstance(base.host, HostSplit) and isinstance(candidate.host, HostSplit):
+        return tuple(
+            Part(key, int(getattr(base.host, key).sum()), int(getattr(candidate.host, key).sum())) for key in _HOST
+        )
+    return (Part(STEP, base.info.step_time, candidate.info.step_time),)
+
+
+def headline(found: Iterable[Part]) -> tuple[Part, ...]:
+    """The parts with those of `GROUPS` summed, in the same order."""
+    grouped: dict[str, list[Part]] = {}
+    for part in found:
+        grouped.setdefault(GROUPS.get(part.key, part.key), []).append(part)
+    return tuple(
+        Part(key, summed([part.base for part in members]), summed([part.candidate for part in members]))
+        for key, members in grouped.items()
+    )
+
+
+def summed(times: list[Time]) -> Time:
+    """Sum of what was measured; `NotMeasured` where nothing was."""
+    known = [time for time in times if not isinstance(time, NotMeasured)]
+    return sum(known) if known or not times else times[0]
+
+
+Cell = tuple[str, str | None]
+"""Key of a row, and its name where the profile names it."""
+Sums = dict[tuple[Cell, ...], tuple[int, int]]
+"""Time and device events by path from the part down; each path holds what is below it too."""
+
+_DIRECTED = {KernelGroup.ATTENTION: "attention", KernelGroup.CONVOLUTION: "convolution"}
+_OF_THEIR_OWN = {KernelGroup.MATMUL: "matmul", KernelGroup.COMPILED: "compiled", KernelGroup.OTHER: "other"}
+_PAGED = re.compile(r"paged?_?att", re.IGNORECASE)
+_BACKWARD = re.compile(r"bwd|backward|[dw]grad|bprop|_wrw|grad_(in|weight|out)put", re.IGNORECASE)
+_FORWARD = re.compile(r"fwd|forward|fprop", re.IGNORECASE)
+_UNITS = {TensorCore.YES: "cube", TensorCore.NO: "vector", TensorCore.UNKNOWN: "units_unknown"}
+_CORES = {
+    "AI_CORE": TensorCore.YES,
+    "MIX_AIC": TensorCore.YES,
+    "AI_VECTOR_CORE": TensorCore.NO,
+    "MIX_AIV": TensorCore.NO,
+    "AI_CPU": TensorCore.NO,
+}
+"""Which NPU cores have a matrix unit."""
+_VECTOR: Cell = ("vector_work", None)
+
+
+def work_classes(side: Side, names: Names) -> Sums:
+    """Time and number of device events of the headline device by class; sums to the busy parts of the step.
+
+    `names` of process groups are those of `groups.common_names`.
+    """
+    context = side.context
+    mine = np.flatnonzero(context.device.device[context.work.event] == context.devices[0])
+    klass = context.device.klass[context.work.event[mine]]
+    sums: Sums = {}
+    compute, comm, mem = (mine[klass == each] for each in DeviceClass)
+    tables = ((_compute(side, compute), compute), (_groups(side, comm, names), comm), (_copies(side, mem), mem))
+    for (paths, of), rows in tables:
+        time = side.exclusive[context.work.event[rows]]
+        table = group(of)
+        for first, total, count in zip(
+            table.first.tolist(), table.sum(time).tolist(), table.count().tolist(), strict=True
+        ):
+            path = paths[int(of[first])]
+            for depth in range(1, len(path) + 1):
+                before = sums.get(path[:depth], (0, 0))
+                sums[path[:depth]] = before[0] + total, before[1] + count
+    return sums
+
+
+def _compute(side: Side, chosen: NDArray[np.int64]) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
+    """Class by the kernel first; direction of attention and convolutions by phase; matrix or vector units."""
+    context = side.context
+    device, event = context.device, context.work.event[chosen]
+    backward, units, purpose = _direction(side, event), _units(side, chosen), _purpose(side, chosen)
+    rows = group(device.name[event], purpose, units, device.rule[event], backward)
+    paths = []
+    for first in rows.first.tolist():
+        at = int(event[first])
+        name, rule = context.trace.strings.text(int(device.name[at])), device.rules[int(device.rule[at])]
+        what = KernelGroup(int(purpose[first]))
+        paths.append(_path(what, name, rule, TensorCore(int(units[first])), int(backward[first])))
+    return paths, rows.of
+
+
+def _purpose(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`KernelGroup` of each event: by the kernel, but a step of a larger operation is for what that computes.
+
+    Convolutions run as matrix products and change formats on the way; NPUs change formats for matrix products, too.
+    """
+    context = side.context
+    purpose = context.work.group[chosen].astype(np.int64)
+    named = context.work.op_name[chosen]
+    op = np.full(len(chosen), KernelGroup.OTHER, np.int64)
+    known, codes = context.options.classify.plugins, named[named >= 0].astype(np.int32)
+    op[named >= 0] = context.trace.strings.lookup(codes, lambda text: kind_of_op(text, known))
+    on_npu = argument(context, "core", context.device.row[context.work.event[chosen]]) >= 0
+    steps = np.isin(purpose, (KernelGroup.LAYOUT, KernelGroup.OTHER))
+    of_matmul = (op == KernelGroup.MATMUL) & steps & on_npu
+    of_convolution = (op == KernelGroup.CONVOLUTION) & (steps | (purpose == KernelGroup.MATMUL))
+    untold = context.work.plugin[chosen] < 0  # what a plug-in told stays
+    purpose[of_matmul & untold] = KernelGroup.MATMUL
+    purpose[of_convolution & untold] = KernelGroup.CONVOLUTION
+    return purpose
+
+
+def _path(what: KernelGroup, name: str, rule: str, units: TensorCore, direction: int) -> tuple[Cell, ...]:
+    compute: Cell = ("compute", None)
+    if rule == "fused_comm":
+        return compute, ("fused_communication", None), (_UNITS[units], None)
+    if what == KernelGroup.ATTENTION and _PAGED.search(name):
+        return compute, ("paged_attention", None), (_UNITS[units], None)
+    if what in _DIRECTED:
+        key = _DIRECTED[what] + ("", "_forward", "_backward")[direction]
+        return compute, (key, None), (_UNITS[units], None)
+    if what == KernelGroup.MATMUL:
+        return compute, ("matmul", None), (_UNITS[units], None)
+    if what in _OF_THEIR_OWN:
+        return compute, (_OF_THEIR_OWN[what], None)
+    return compute, _VECTOR, (what.name.lower(), None)
+
+
+def _units(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`TensorCore` of each event: of an NPU by the counters of its matrix unit, else its core; else by its name."""
+    context = side.context
+    row, strings = context.device.row[context.work.event[chosen]], context.trace.strings
+    units = context.work.tensor_core[chosen].astype(np.int64)
+    core = argument(context, "core", row)
+    on_npu = np.flatnonzero(core >= 0)
+    units[on_npu] = strings.lookup(core[on_npu].astype(np.int32), lambda text: _CORES.get(text, TensorCore.UNKNOWN))
+    matrix = argument(context, "mac_time", row)
+    units[matrix == 0] = TensorCore.NO
+    units[matrix > 0] = TensorCore.YES
+    return units
+
+
+def _direction(side: Side, event: NDArray[np.int64]) -> NDArray[np.int64]:
+    """2 backward, 1 forward, 0 not known: by phase; by the kernel's name where the phase is not known.
+
+    Work that autograd did not record (inference) is forward unless its name says otherwise.
+    """
+    phase, strings, names = side.phase[event], side.context.trace.strings, side.context.device.name[event]
+    by_name = strings.lookup(names, _named_direction).astype(np.int64)
+    out = np.where(phase == Phase.UNKNOWN, by_name, np.maximum(by_name, 1))
+    out[np.isin(phase, (Phase.FORWARD, Phase.DATA_LOADING))] = 1
+    out[np.isin(phase, (Phase.BACKWARD, Phase.RECOMPUTE))] = 2
+    return out
+
+
+def _named_direction(name: str) -> int:
+    if _BACKWARD.search(name):
+        return 2
+    return 1 if _FORWARD.search(name) else 0
+
+
+def _groups(side: Side, chosen: NDArray[np.int64], names: Names) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
+    labels, of = event_groups(side.context, side.context.work.event[chosen])
+    return [(("communication", None), ("group", names[label])) for label in labels], of
+
+
+def _copies(side: Side, chosen: NDArray[np.int64]) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
+    of = directions(side.context, side.context.work.event[chosen])
+    return [(("memory_ops", None), (name, None)) for name in DIRECTIONS], of

@@ -1,0 +1,300 @@
+"""Canonical name and direction of every operator call of one side, and fused operators met by their parts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.forward_ops import ForwardOps
+from traceanalyze.analyses.host.operators import added, counted_events
+from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward
+from traceanalyze.frozen import frozen
+from traceanalyze.model import calltree
+from traceanalyze.model.vocabulary import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.comparison.side import CompareOptions
+
+FUSED_NAMES = frozenset(f"aten::{name}" for name, _ in FUSED)
+_FOREACH = "foreach"
+_NOTHING = "-"
+_FIRST = 0xE000
+"""Letters for words: the private use area, so that none means something in a pattern."""
+
+
+@frozen
+class FusedCalls:
+    """For each place of `context.op_nest` the name it takes and the first call of its group, -1 for none."""
+
+    code: NDArray[np.int64]
+    unit: NDArray[np.int64]
+
+
+def fused_calls(context: Context, ops: CanonicalOps, calls: NDArray[np.int64], fused: frozenset[str]) -> FusedCalls:
+    """Groups of calls that do what a fused operator does, and the backward calls of their members.
+
+    Args:
+        context: one side.
+        ops: canonical names so far.
+        calls: places of the calls with device work, in tree order, none inside another.
+        fused: canonical names of the fused operators looked for.
+    """
+    size = len(ops.code)
+    found = FusedCalls(np.full(size, -1, np.int64), np.full(size, -1, np.int64))
+    track = context.trace.events.track[context.op_nest.row[calls]]
+    threads = np.split(calls, np.flatnonzero(track[1:] != track[:-1]) + 1)
+    for name, pattern in FUSED:
+        if f"aten::{name}" in fused:
+            letters, expression = _spelled(ops.names, pattern)
+            code = ops.names.index(f"aten::{name}")
+            for mine in threads:
+                for match in expression.finditer(_text(letters, ops, mine, found.unit)):
+                    part = mine[slice(*match.span())]
+                    found.code[part], found.unit[part] = code, part[0]
+    if (found.unit >= 0).any():
+        _add_backward(context, ops, calls, found)
+    return found
+
+
+def _spelled(names: Sequence[str], pattern: str) -> tuple[list[str], re.Pattern[str]]:
+    """A letter for each canonical name, and the pattern in these letters."""
+    words = list(dict.fromkeys(re.findall(r"[a-z_]\w*", pattern)))
+    letter = {word: chr(_FIRST + index) for index, word in enumerate(words)}
+    meaning = {f"aten::{name}": letter[word] for word in words for name in WORDS.get(word, (word,))}
+    letters = [
+        letter[_FOREACH] if _FOREACH in letter and name.startswith("aten::_foreach_") else meaning.get(name, _NOTHING)
+        for name in names
+    ]
+    spelled = re.sub(r"[a-z_]\w*", lambda found: letter[found[0]], pattern).replace(" ", "")
+    return letters, re.compile(spelled)
+
+
+def _text(letters: Sequence[str], ops: CanonicalOps, calls: NDArray[np.int64], taken: NDArray[np.int64]) -> str:
+    """One letter a call; calls of the backward pass and of groups that were found before have none of the words."""
+    table = np.array([*letters, _NOTHING])
+    return "".join(table[np.where(~ops.backward[calls] & (taken[calls] < 0), ops.code[calls], -1)].tolist())
+
+
+def _add_backward(context: Context, ops: CanonicalOps, calls: NDArray[np.int64], found: FusedCalls) -> None:
+    """Backward calls whose forward call is part of a group form a group as well."""
+    nested, events = context.op_nest, context.trace.events
+    back = calls[ops.backward[calls]]
+    if len(back) == 0:
+        return
+    row = ForwardOps(context).at(events.track[nested.row[back]], nested.start[back])
+    place = np.full(len(events), -1, np.int64)
+    place[nested.row] = np.arange(len(nested))
+    forward = np.where(row >= 0, place[np.maximum(row, 0)], -1)
+    group_of = _groups(nested.stop, found, calls)
+    mine = np.flatnonzero(forward >= 0)
+    unit = group_of[forward[mine]]
+    mine, unit = mine[unit >= 0], unit[unit >= 0]
+    first = np.full(len(ops.code), len(ops.code), np.int64)
+    np.minimum.at(first, unit, back[mine])
+    found.code[back[mine]] = found.code[unit]
+    found.unit[back[mine]] = first[unit]
+
+
+def _groups(stop: NDArray[np.int32], found: FusedCalls, calls: NDArray[np.int64]) -> NDArray[np.int64]:
+    """First call of the group of each place, with everything inside the members."""
+    inside = np.full(len(stop), -1, np.int64)
+    members = calls[found.unit[calls] >= 0]
+    length = stop[members] - members
+    place = np.repeat(members, length) + np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    inside[place] = np.repeat(found.unit[members], length)
+    return inside
+
+
+@frozen
+class Level:
+    """Calls that do not own each other's work; each device event with an operator belongs to exactly one."""
+
+    owner: NDArray[np.int64]
+    """For each place of `context.op_nest` the call of this level it belongs to."""
+    whole: NDArray[np.bool_]
+    """Calls that own everything inside them; other members of the level own what they launch themselves."""
+
+    @property
+    def member(self) -> NDArray[np.bool_]:
+        """Whether a place is a call of this level."""
+        found: NDArray[np.bool_] = self.owner == np.arange(len(self.owner))
+        return found
+
+
+def top_level(context: Context) -> Level:
+    """Outermost operators, looking through autograd nodes, modules and functions that record themselves.
+
+    A wrapper that launches work itself is a call too, with only that work.
+    """
+    names = context.trace.events.name[context.op_nest.row]
+    return _level(context.op_nest.stop, context.trace.strings.lookup(names, is_wrapper).astype(np.bool_))
+
+
+def opened(stop: NDArray[np.int32], level: Level, calls: NDArray[np.int64]) -> Level:
+    """The level below: some whole calls give way to the calls right inside them, the other calls stay.
+
+    Args:
+        stop: of `context.op_nest`.
+        level: the level above.
+        calls: places of the calls that are looked through; they keep the work that they launch themselves.
+    """
+    through = np.zeros(len(stop), np.bool_)
+    through[calls] = True
+    below = through[level.owner] & ~level.member
+    return _level(stop, ~((level.whole & ~through) | below))
+
+
+def accountable(context: Context, fused: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """For each place of `context.op_nest` the call for which its work counts.
+
+    What an operator runs under names without a library is the vendor's way of running it: records of CANN's launches
+    (`aclnnMul` inside `aten::mul`), `record_param_comms` inside `c10d::allreduce_`. And everything inside a fused
+    operator is part of it, also where a backend composes it of others. All other calls count for themselves.
+
+    Args:
+        context: one side.
+        fused: which calls are fused operators.
+    """
+    nested, strings = context.op_nest, context.trace.strings
+    names = context.trace.events.name[nested.row]
+    plain = strings.lookup(names, lambda text: "::" not in text and not names_backward(text)).astype(np.bool_)
+    of = np.arange(len(nested))
+    while True:
+        up = np.flatnonzero(plain[of] & (nested.parent[of] >= 0))
+        if len(up) == 0:
+            break
+        of[up] = nested.parent[of[up]]
+    wrapper = strings.lookup(names, is_wrapper).astype(np.bool_)
+    of = np.where(wrapper[of], np.arange(len(nested)), of)
+    level = _level(nested.stop, ~fused)
+    return np.where(level.whole[level.owner], level.owner, of)
+
+
+def _level(stop: NDArray[np.int32], through: NDArray[np.bool_]) -> Level:
+    """The outermost of the places that are not looked through, and all others outside of these."""
+    size = len(stop)
+    place = np.arange(size)
+    whole = ~through & calltree.outermost(stop, through.astype(np.int32), 2)
+    edge = np.zeros(size + 1, np.int64)
+    edge[:-1] += whole
+    np.add.at(edge, stop[whole], -1)
+    covered = np.cumsum(edge[:-1]) > 0
+    return Level(np.where(covered, np.maximum.accumulate(np.where(whole, place, 0)), place), whole)
+
+
+def device_time(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Time (ns) and number of the device events in the windows that each operator launched itself."""
+    event, time = counted_events(context)
+    op = context.event_op[event]
+    size = len(context.op_nest)
+    known = op >= 0
+    return added(op[known], time[known], size), np.bincount(op[known], minlength=size)
+
+
+Fused = frozenset[str]
+"""Fused operators (canonical names) that are also to be found where they are written as several operators."""
+_NONE: Fused = frozenset()
+
+
+@frozen
+class CanonicalOps:
+    """One row for each place of `context.op_nest`."""
+
+    names: tuple[str, ...]
+    """Canonical names, without direction."""
+    own: NDArray[np.int64]
+    """Position in `names` of a call's own name."""
+    whole: NDArray[np.int64]
+    """Place of the call for which its work counts: itself, or one around it (see `levels.accountable`)."""
+    code: NDArray[np.int64]
+    """Position in `names` of the name for which its work counts."""
+    backward: NDArray[np.bool_]
+    unit: NDArray[np.int64]
+    """Place of the call this one is part of: itself, or the first of the calls that make up a fused operator."""
+
+    def label(self, place: int) -> str:
+        """Canonical name for which its work counts, with `(backward)` where it runs in the backward pass."""
+        return self.names[int(self.code[place])] + (BACKWARD_SUFFIX if self.backward[place] else "")
+
+    def own_label(self, place: int) -> str:
+        """The same with its own canonical name."""
+        return self.names[int(self.own[place])] + (BACKWARD_SUFFIX if self.backward[place] else "")
+
+
+_Key = tuple[tuple[tuple[str, str], ...], Fused]
+_known: WeakKeyDictionary[Context, dict[_Key, CanonicalOps]] = WeakKeyDictionary()
+
+
+def canonical_ops(context: Context, options: CompareOptions, fused: Fused = _NONE) -> CanonicalOps:
+    """Canonical names and directions, worked out once for each trace.
+
+    An operator belongs to the backward pass if it is called in that phase (definitions §10: inside an autograd node,
+    whatever the thread; recomputed ones too), or if its name says so.
+
+    Args:
+        context: one side.
+        options: for the user's map of names.
+        fused: see `fused_names`.
+    """
+    key = (tuple(sorted(options.op_name_map.items())), fused)
+    found = _known.setdefault(context, {})
+    if key not in found:
+        found[key] = _canonical_ops(context, options, fused)
+    return found[key]
+
+
+def fused_names(base: Context, candidate: Context, options: CompareOptions) -> Fused:
+    """Fused operators that a side runs: the other side's, or its own, may be written as several operators."""
+    found: set[str] = set()
+    for context in (base, candidate):
+        names = context.trace.events.name[context.op_nest.row]
+        for first in group(names).first.tolist():
+            found.add(canonical(context.trace.strings.text(int(names[first])), options))
+    return frozenset(found & FUSED_NAMES)
+
+
+def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> CanonicalOps:
+    nested, strings = context.op_nest, context.trace.strings
+    raw = context.trace.events.name[nested.row]
+    rows = group(raw)
+    texts = [strings.text(int(raw[first])) for first in rows.first.tolist()]
+    position: dict[str, int] = {}
+    codes = [position.setdefault(canonical(text, options), len(position)) for text in texts]
+    code = np.array(codes, np.int64)[rows.of]
+    said = np.array([names_backward(text) for text in texts], np.bool_)[rows.of]
+    backward = said | np.isin(_phases(context), (Phase.BACKWARD, Phase.RECOMPUTE))
+    for name in fused:
+        position.setdefault(name, len(position))
+    names, unit = tuple(position), np.arange(len(nested))
+    whole = accountable(context, np.isin(code, [names.index(name) for name in fused]))
+    found = CanonicalOps(names, code, whole, code[whole], backward, unit)
+    return _with_fused(context, found, fused) if fused and len(nested) else found
+
+
+def _phases(context: Context) -> NDArray[np.uint8]:
+    nested = context.op_nest
+    track = context.trace.events.track[nested.row]
+    return context.phase_ranges.at(track, nested.start) if len(nested) else np.zeros(0, np.uint8)
+
+
+def _with_fused(context: Context, found: CanonicalOps, fused: Fused) -> CanonicalOps:
+    """The same after the parts of fused operators have taken their name."""
+    level = top_level(context)
+    busy = np.flatnonzero(np.bincount(level.owner, device_time(context)[1], len(level.owner)) > 0)
+    calls = fused_calls(context, found, busy, fused)
+    replaced = calls.unit[level.owner] >= 0
+    part = level.owner[replaced]
+    own, code, unit = found.own.copy(), found.code.copy(), found.unit.copy()
+    own[part] = code[replaced] = calls.code[part]
+    unit[replaced] = calls.unit[part]
+    return replace(found, own=own, code=code, unit=unit)

@@ -1,0 +1,279 @@
+"""What makes a section of a comparison less comparable, or not comparable at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
+from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
+from traceanalyze.comparison.modules import OUTSIDE_MODULES
+from traceanalyze.comparison.results import Caveat, Unmatched
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.results import NotMeasured
+    from traceanalyze.comparison.results import (
+        CollectivePair,
+        KernelPair,
+        Measured,
+        ModulePair,
+        ModuleSide,
+        OperatorPair,
+        OperatorTotal,
+        OpSide,
+    )
+    from traceanalyze.comparison.side import Side
+
+COVERAGE_POINTS = 5
+"""Shares of compute time with a known operator that differ by more percentage points make operators incomparable."""
+_OPTIONS = ("with_stack", "record_shapes", "profile_memory")
+"""Recording options that make the host slower (check Q11)."""
+_TOLD_WITH_IDLE = {"idle_as_one": "api", "outside_calls_as_one": "host_ops"}
+_MALFORMED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
+
+
+def caveats(base: Side, candidate: Side) -> tuple[Caveat, ...]:
+    """Everything that is to be said before the sides are compared, what touches most first."""
+    return tuple(
+        caveat
+        for check in (_device, _idle, _levels, _steps, _ranks, _coverage, _clocks, _recorded, _options, _damage)
+        for caveat in check(base, candidate)
+    )
+
+
+def coverage(side: Side) -> tuple[int, int]:
+    """Compute time of known operators, and all compute time, ns; sums of durations."""
+    work = side.context.work
+    compute = side.context.device.klass[work.event] == DeviceClass.COMPUTE
+    return int(work.time[compute & (work.op >= 0)].sum()), int(work.time[compute].sum())
+
+
+def coverage_differs(base: Side, candidate: Side) -> bool:
+    """Whether so much more compute time of one side has a known operator that operators cannot be compared (M5)."""
+    (known, time), (other_known, other_time) = coverage(base), coverage(candidate)
+    if not time or not other_time:
+        return False
+    return 100 * abs(known * other_time - other_known * time) > COVERAGE_POINTS * time * other_time
+
+
+def _device(base: Side, candidate: Side) -> Iterator[Caveat]:
+    if base.partition is None and candidate.partition is None:
+        yield Caveat("no_device_on_either")
+    elif base.partition is None or candidate.partition is None:
+        yield Caveat("no_device_on_one", _which(base.partition is None))
+    elif base.info.vendor != candidate.info.vendor or base.info.device_name != candidate.info.device_name:
+        names = [side.info.device_name or side.info.vendor for side in (base, candidate)]
+        # The text form of an Ascend profile does not name its device: of one vendor that may be the same.
+        untold = base.info.vendor == candidate.info.vendor and not (
+            base.info.device_name and candidate.info.device_name
+        )
+        if names[0] != names[1] and not untold:
+            yield Caveat("devices_differ", (("base", names[0]), ("candidate", names[1])))
+
+
+def _which(is_base: bool) -> tuple[tuple[str, str], ...]:
+    return (("side", "base" if is_base else "candidate"),)
+
+
+def _idle(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """Causes that only one side can show are compared as one part."""
+    if base.partition is None or candidate.partition is None:
+        return
+    keys = set(idle_parts(base, candidate).values())
+    if IDLE in keys:
+        yield Caveat("idle_as_one", _which(len(base.context.calls) == 0))
+    elif OUTSIDE_CALLS in keys:
+        yield Caveat("outside_calls_as_one", _which(len(base.context.host_rows) == 0))
+
+
+def _levels(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """Only Ascend profiles have levels; what a GPU's trace lacks is said by what it is."""
+    levels = base.info.level, candidate.info.level
+    if levels[0] != levels[1] and {base.info.vendor, candidate.info.vendor} <= {"ascend"}:
+        key = "levels_differ_in_calls" if calls_of_one_level(base, candidate) else "levels_differ"
+        yield Caveat(key, (("base", levels[0] or "–"), ("candidate", levels[1] or "–")))
+
+
+def _steps(base: Side, candidate: Side) -> Iterator[Caveat]:
+    choices = base.info.step_choice, candidate.info.step_choice
+    if choices.count("whole_trace") == 1:
+        yield Caveat("whole_trace_on_one", _which(choices[0] == "whole_trace"))
+    elif choices[0] != choices[1]:
+        yield Caveat("steps_differ", (("base", choices[0]), ("candidate", choices[1])))
+    elif "whole_trace" in choices:
+        yield Caveat("whole_traces")
+
+
+def _ranks(base: Side, candidate: Side) -> Iterator[Caveat]:
+    sizes = [side.context.trace.origin.world_size or side.info.ranks for side in (base, candidate)]
+    if sizes[0] != sizes[1]:
+        yield Caveat("world_sizes_differ", (("base", sizes[0]), ("candidate", sizes[1])))
+    elif base.info.ranks != candidate.info.ranks:
+        yield Caveat("rank_counts_differ", (("base", base.info.ranks), ("candidate", candidate.info.ranks)))
+    ranks = base.info.rank, candidate.info.rank
+    if ranks[0] is not None and ranks[1] is not None and ranks[0] != ranks[1]:
+        yield Caveat("ranks_differ", (("base", ranks[0]), ("candidate", ranks[1])))
+
+
+def _coverage(base: Side, candidate: Side) -> Iterator[Caveat]:
+    if coverage_differs(base, candidate):
+        shares = [known / time for known, time in (coverage(base), coverage(candidate))]
+        yield Caveat("coverage_differs", (("base_share", shares[0]), ("candidate_share", shares[1])))
+
+
+def _clocks(base: Side, candidate: Side) -> Iterator[Caveat]:
+    clocks = base.info.resolution_ns, candidate.info.resolution_ns
+    if clocks[0] != clocks[1]:
+        yield Caveat("clocks_differ", (("base_ns", clocks[0]), ("candidate_ns", clocks[1])))
+
+
+def recorded(context: Context) -> dict[str, bool]:
+    """What a profile has, by what it is needed for."""
+    trace, kind = context.trace, context.kind
+    python = bool((kind == EventKind.PYTHON).any())
+    names = trace.strings.lookup(trace.events.name, lambda text: text.startswith("nn.Module: ")).astype(np.bool_)
+    return {
+        "api": len(context.calls) > 0,
+        "host_ops": len(context.host_rows) > 0,
+        "shapes": "shapes" in trace.events.fields,
+        "modules": "module" in trace.events.fields or bool((names & (kind == EventKind.PYTHON)).any()),
+        "stacks": python or "stack" in trace.events.fields,
+        "memory": "bytes" in trace.instants.fields,
+    }
+
+
+def _recorded(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """What only one side recorded, unless it is told with the idle time."""
+    has = recorded(base.context), recorded(candidate.context)
+    told = {_TOLD_WITH_IDLE.get(caveat.key) for caveat in _idle(base, candidate)}
+    for what in has[0]:
+        if has[0][what] != has[1][what] and what not in told:
+            yield Caveat(f"{what}_on_one", _which(not has[0][what]))
+
+
+def _options(base: Side, candidate: Side) -> Iterator[Caveat]:
+    """Options that slow the host down, switched on on one side: the host's own time differs because of them."""
+    chosen = [_chosen(side.context) for side in (base, candidate)]
+    differ = [name for name in _OPTIONS if (name in chosen[0]) != (name in chosen[1])]
+    if differ:
+        told = [", ".join(name for name in differ if name in side) or "–" for side in chosen]
+        yield Caveat("options_differ", (("base", told[0]), ("candidate", told[1])))
+
+
+def _chosen(context: Context) -> set[str]:
+    """Recording options that were on: as stated, else as what was recorded shows."""
+    options, has = context.trace.options, recorded(context)
+    seen = {"with_stack": has["stacks"], "record_shapes": has["shapes"], "profile_memory": has["memory"]}
+    return {name for name in _OPTIONS if options.get(name, False) or seen[name]}
+
+
+def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:
+    for side, name in ((base, "base"), (candidate, "candidate")):
+        read = side.context.trace.read
+        if read.truncated or read.stream_fault is not None:
+            yield Caveat("side_truncated", (("side", name),))
+        lost = sum(read.counts.get(reason, 0) for reason in _MALFORMED)
+        if lost:
+            yield Caveat("side_salvaged", (("side", name), ("count", lost)))
+        if side.info.left_out and side.info.step_choice == "complete":
+            yield Caveat("side_left_out", (("side", name), ("steps", side.info.left_out)))
+
+
+_T = TypeVar("_T")
+_SIDES = ("base", "candidate")
+_NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})
+
+
+class _Row(NamedTuple):
+    """Number and device time of a row on both sides; the number is 0 where a side does not have it."""
+
+    number: tuple[int, int]
+    time: tuple[int, int]
+
+
+def unmatched(
+    operators: tuple[OperatorTotal, ...] | NotMeasured | None,
+    operator_pairs: tuple[OperatorPair, ...] | NotMeasured | None,
+    modules: tuple[ModulePair, ...] | NotMeasured | None,
+    collectives: tuple[CollectivePair, ...] | NotMeasured | None,
+    kernels: tuple[KernelPair, ...] | NotMeasured | None,
+) -> tuple[Unmatched, ...]:
+    """Number and device time without a partner, of all of the section on that side; sections that were compared only.
+
+    Operators are calls where calls were matched, else names; work of no operator is no part of it. Modules are those
+    with work of their own.
+    """
+    found: list[Unmatched] = []
+    if isinstance(operator_pairs, tuple):
+        found += _section("operators", operator_pairs, _call)
+    elif isinstance(operators, tuple):
+        found += _section("operators", operators, _total)
+    if isinstance(modules, tuple):
+        found += _section("modules", modules, _module)
+    if isinstance(collectives, tuple):
+        found += _section("collectives", collectives, _measured)
+    if isinstance(kernels, tuple):
+        found += _section("kernels", kernels, _measured)
+    return tuple(found)
+
+
+def _section(section: str, rows: tuple[_T, ...], read: Callable[[_T], _Row | None]) -> Iterator[Unmatched]:
+    known = [row for row in map(read, rows) if row is not None]
+    for side, name in enumerate(_SIDES):
+        alone = [row for row in known if row.number[side] and not row.number[1 - side]]
+        yield Unmatched(
+            section=section,
+            side=name,
+            count=sum(row.number[side] for row in alone),
+            time=sum(row.time[side] for row in alone),
+            of_time=sum(row.time[side] for row in known),
+        )
+
+
+def _call(row: OperatorPair) -> _Row | None:
+    named = row.base or row.candidate
+    if named is None or named.name in _NO_OPERATOR:
+        return None
+    sides = row.base, row.candidate
+    return _Row(
+        (int(sides[0] is not None), int(sides[1] is not None)),
+        (_time(sides[0]), _time(sides[1])),
+    )
+
+
+def _time(side: OpSide | None) -> int:
+    return 0 if side is None else side.device_time
+
+
+def _total(row: OperatorTotal) -> _Row | None:
+    if row.name in _NO_OPERATOR:
+        return None
+    return _Row((row.base_count, row.candidate_count), (row.base_time, row.candidate_time))
+
+
+def _module(row: ModulePair) -> _Row | None:
+    if row.op is not None or row.path == OUTSIDE_MODULES:
+        return None
+    return _Row((_there(row.base), _there(row.candidate)), (_own(row.base), _own(row.candidate)))
+
+
+def _there(side: ModuleSide | None) -> int:
+    return int(side is not None)
+
+
+def _own(side: ModuleSide | None) -> int:
+    return 0 if side is None else side.device_self
+
+
+def _measured(row: CollectivePair | KernelPair) -> _Row | None:
+    counts, times = zip(*(_sums(side) for side in (row.base, row.candidate)), strict=True)
+    return _Row((counts[0], counts[1]), (times[0], times[1]))
+
+
+def _sums(side: Measured | None) -> tuple[int, int]:
+    return (0, 0) if side is None else (side.count, side.total)

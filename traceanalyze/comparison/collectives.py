@@ -1,0 +1,328 @@
+"""Collectives of both sides by type, group and size, whatever the library calls them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.communication.collectives import ranks_label
+from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.steps.partition import exclusive_time
+from traceanalyze.comparison.results import CollectivePair
+from traceanalyze.comparison.side import change, measured
+from traceanalyze.model import intervals
+from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
+from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.vocabulary import DeviceClass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.comparison.results import Measured, Time
+    from traceanalyze.comparison.side import CompareOptions
+
+    Simplify = Callable[[str], str]
+
+Names = dict[str, str]
+"""What a side calls a group (empty where it does not say) → what both sides are to call it."""
+
+
+def event_groups(context: Context, event: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+    """Groups (ranks, else name, else empty), and the position of that of each communication event."""
+    described = description_rows(context, event)
+    ranks, name = (
+        np.where(described >= 0, argument(context, field, np.maximum(described, 0)), -1)
+        for field in ("group_ranks", "group")
+    )
+    code = np.maximum(np.where(ranks >= 0, ranks, name), -1)
+    rows = group(code)
+    texts = [context.trace.strings.text(int(code[f])) if code[f] >= 0 else "" for f in rows.first.tolist()]
+    labels = [ranks_label(text) for text in texts]
+    position = {label: index for index, label in enumerate(dict.fromkeys(labels))}
+    return list(position), np.array([position[label] for label in labels], np.int64)[rows.of]
+
+
+def common_names(base: Context, candidate: Context) -> tuple[Names, Names]:
+    """What to call the groups of both sides.
+
+    Where each side has one group, these are compared whatever their ranks. Of several those that are named alike; what
+    is left, in the order of first use, with the next group of as many ranks.
+    """
+    labels = [_labels(context) for context in (base, candidate)]
+    if len(labels[0]) == len(labels[1]) == 1 and labels[0] != labels[1]:
+        both = " → ".join(label or "?" for (label,) in labels)
+        return {labels[0][0]: both}, {labels[1][0]: both}
+    names = {label: label for label in labels[0]}, {label: label for label in labels[1]}
+    left = [label for label in labels[1] if label not in names[0]]
+    for label in labels[0]:
+        partner = next((other for other in left if _size(other) == _size(label)), None)
+        if label not in names[1] and partner is not None:
+            left.remove(partner)
+            names[0][label] = names[1][partner] = f"{label or '?'} → {partner or '?'}"
+    return names
+
+
+def _labels(context: Context) -> list[str]:
+    """Groups in the order of first use."""
+    comm = context.device.klass[context.work.event] == DeviceClass.COMM
+    labels, of = event_groups(context, context.work.event[comm])
+    return [labels[each] for each in dict.fromkeys(of.tolist())]
+
+
+def _size(label: str) -> int | None:
+    """Ranks of a group that is called by them, see `ranks_label`."""
+    if not re.fullmatch(r"\d+(-\d+|(, \d+)*)", label):
+        return None
+    first, to, last = label.partition("-")
+    return int(last) - int(first) + 1 if to else label.count(",") + 1
+
+
+def several(names: tuple[Mapping[str, str], Mapping[str, str]]) -> bool:
+    """Whether there is more than one group, so that rows must name theirs."""
+    return len({*names[0].values(), *names[1].values()}) > 1
+
+
+_UNKNOWN = -1
+"""Size of a collective that does not state it."""
+
+
+class _Key(NamedTuple):
+    kind: str
+    group: str
+    bytes: int
+
+
+class _Side(NamedTuple):
+    """Collectives of one side; one row an event."""
+
+    work: NDArray[np.int64]
+    """Positions in `context.work`."""
+    kinds: list[_Key]
+    of: NDArray[np.int64]
+    """Position in `kinds`."""
+
+
+def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> tuple[CollectivePair, ...] | NotMeasured:
+    """Collectives by type, group and size, most changed exposed time first.
+
+    Types are those of definitions §12, whatever the library; groups are matched by `groups.common_names`. Sizes count
+    where both sides state them and share them: of one type and group the collectives that only one side has in their
+    size are compared together, in the order in which they ran. Times are inside the steps and on all devices, and sum
+    to all device time of communication; so do the exposed times to the time of communication in the step.
+    NotMeasured if neither side communicates.
+    """
+    names = common_names(base, candidate)
+    sides = [_side(context, own) for context, own in zip((base, candidate), names, strict=True)]
+    if not any(len(side.work) for side in sides):
+        return NotMeasured("no_communication")
+    shared = _shared_sizes(set(sides[0].kinds), set(sides[1].kinds))
+    keys: dict[_Key, int] = {}
+    rows = []
+    numbers = []
+    for context, side in zip((base, candidate), sides, strict=True):
+        number = [keys.setdefault(shared.get(key, key), len(keys)) for key in side.kinds]
+        of = np.array(number, np.int64)[side.of] if number else side.of
+        numbers.append((measured(context, side.work, of), _parts(context, side.work, of)))
+    (old, old_parts), (new, new_parts) = numbers
+    for key, index in keys.items():
+        one, other = old.get(index), new.get(index)
+        wait, transfer, exposed = old_parts.get(index, _missing(one))
+        new_wait, new_transfer, new_exposed = new_parts.get(index, _missing(other))
+        rows.append(
+            CollectivePair(
+                kind=key.kind,
+                group=key.group,
+                bytes=None if key.bytes == _UNKNOWN else key.bytes,
+                base=one,
+                candidate=other,
+                base_wait=wait,
+                candidate_wait=new_wait,
+                base_transfer=transfer,
+                candidate_transfer=new_transfer,
+                base_exposed=exposed,
+                candidate_exposed=new_exposed,
+            )
+        )
+    steps = len(base.steps), len(candidate.steps)
+    rows.sort(
+        key=lambda row: (
+            -abs(row.candidate_exposed * steps[0] - row.base_exposed * steps[1]),
+            -change(row.base, row.candidate, steps),
+            (row.kind, row.group, row.bytes or 0),
+        )
+    )
+    return tuple(rows)
+
+
+def _side(context: Context, names: Mapping[str, str]) -> _Side:
+    work = np.flatnonzero(context.device.klass[context.work.event] == DeviceClass.COMM)
+    event = context.work.event[work]
+    if len(event) == 0:
+        return _Side(work, [], event)
+    described = description_rows(context, event)
+    kind = types(context, event, described)
+    labels, which = event_groups(context, event)
+    size = _sizes(context, described, kind)
+    rows = group(kind, which, size)
+    kinds = [
+        _Key(TYPES[int(kind[first])], names.get(labels[int(which[first])], labels[int(which[first])]), int(size[first]))
+        for first in rows.first.tolist()
+    ]
+    # Groups that are called the same have the same key.
+    position = {key: index for index, key in enumerate(dict.fromkeys(kinds))}
+    return _Side(work, list(position), np.array([position[key] for key in kinds], np.int64)[rows.of])
+
+
+def _sizes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of each collective, `_UNKNOWN` where not stated: of its input, of an all_gather its output."""
+    given, result, dtype = (
+        np.where(described >= 0, argument(context, field, np.maximum(described, 0)), _UNKNOWN)
+        for field in ("in_elements", "out_elements", "dtype")
+    )
+    rows = group(kind, given, result, dtype)
+    found = []
+    for first in rows.first.tolist():
+        elements = int((result if counts_output(TYPES[int(kind[first])]) else given)[first])
+        each = element_bytes(context.trace.strings.text(int(dtype[first]))) if dtype[first] >= 0 else None
+        found.append(_UNKNOWN if each is None or not 0 <= elements <= MOST_ELEMENTS else elements * each)
+    return np.array(found, np.int64)[rows.of]
+
+
+def _shared_sizes(base: set[_Key], candidate: set[_Key]) -> dict[_Key, _Key]:
+    """Keys of sizes that only one side has, under a key that both have."""
+    alone = base - candidate, candidate - base
+    both = [{key[:2] for key in side} for side in alone]
+    return {
+        key: _Key(key.kind, key.group, _UNKNOWN)
+        for side in alone
+        for key in side
+        if key[:2] in both[0] and key[:2] in both[1]
+    }
+
+
+_Parts = dict[int, tuple["Time", "Time", int]]
+"""Wait, transfer and exposed time by row."""
+
+
+def _missing(side: Measured | None) -> tuple[Time, Time, int]:
+    """Of a row that a side does not have: nothing waited, if it could have been told."""
+    return (0, 0, 0) if side is None else (NotMeasured("needs_all_ranks"), NotMeasured("needs_all_ranks"), 0)
+
+
+def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> _Parts:
+    """Waiting is what is left of a collective without the time in which some plane moves data."""
+    event, time = context.work.event[work], context.work.time[work]
+    windows = intervals.merge(context.steps.start, context.steps.end)
+    exposed = np.zeros(len(context.device), np.int64)
+    for one in context.devices if len(work) else ():
+        exposed += exclusive_time(context.device, one, windows)
+    rows = group(of)
+    bare = rows.sum(exposed[event]).tolist()
+    parts = context.collective_parts
+    keys = of[rows.first].tolist()
+    if parts is None:
+        why = NotMeasured("needs_all_ranks")
+        return {key: (why, why, each) for key, each in zip(keys, bare, strict=True)}
+    moved = parts.by_event(intervals.coverage(windows, parts.start, parts.end))[event]
+    unknown = rows.sum(~parts.recorded[event]).tolist()
+    sums = zip(rows.sum(time - moved).tolist(), rows.sum(moved).tolist(), strict=True)
+    untold = NotMeasured("no_collective_tasks")
+    return {
+        key: (untold, untold, each) if some else (wait, transfer, each)
+        for key, each, some, (wait, transfer) in zip(keys, bare, unknown, sums, strict=True)
+    }
+
+
+_COUNTER = re.compile(r"_?(?<![Vv\d])\d+$")
+_ACLNN = re.compile(r"^(?:aclnn\w+?|te_\w+?)_(?=[A-Z])(?:\w+_)?(?=[A-Z])")
+_HCCL = re.compile(r"^(hcom_[A-Za-z]+)__.*")
+_API = re.compile(r"^(?:AscendCL@)?(?:cuda|hip|aclrt|cu(?=[A-Z]))(?:Module|ExtModule|Ext)?(?=[A-Z])")
+_SUFFIX = re.compile(r"(ExC|Ex)?(_v\d+|_ptsz)*$")
+_SYNC = {
+    "SynchronizeStream": "StreamSynchronize",
+    "SynchronizeDevice": "DeviceSynchronize",
+    "SynchronizeEvent": "EventSynchronize",
+    "SynchronizeStreamWithTimeout": "StreamSynchronize",
+    "SynchronizeDeviceWithTimeout": "DeviceSynchronize",
+}
+"""CANN's names and those of CUDA and HIP."""
+
+
+def common_labels(base: Iterable[str], candidate: Iterable[str], *ways: tuple[Simplify, bool]) -> dict[str, str]:
+    """What each name of either side is called in a comparison.
+
+    Equal names are. Of the rest, names that one way of simplifying makes equal are called by the simple name, if both
+    sides have some; then the next way is tried. A way that may join only single names is passed over where several
+    names of a side have the same simple name.
+
+    Args:
+        base: names of one side.
+        candidate: names of the other.
+        ways: a function that simplifies a name, and whether it may join several names of a side.
+    """
+    rest = set(base), set(candidate)
+    same = rest[0] & rest[1]
+    label = {name: name for name in rest[0] | rest[1]}
+    rest = rest[0] - same, rest[1] - same
+    for simplify, several in ways:
+        found = [_by_simple(names, simplify) for names in rest]
+        for simple in found[0].keys() & found[1].keys():
+            names = [side[simple] for side in found]
+            if several or all(len(own) == 1 for own in names):
+                label.update(dict.fromkeys((*names[0], *names[1]), simple))
+                rest = rest[0] - set(names[0]), rest[1] - set(names[1])
+    return label
+
+
+def _by_simple(names: Iterable[str], simplify: Simplify) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(simplify(name), []).append(name)
+    return found
+
+
+def plain_collective(name: str) -> str:
+    """A collective of HCCL without the numbers of its group and call; other names as they are."""
+    return _HCCL.sub(r"\1", name)
+
+
+def plain_kernel(name: str) -> str:
+    """A kernel's name without return type, parameters and trailing counter; of CANN's the operator that it runs."""
+    return _COUNTER.sub("", _ACLNN.sub("", _without_parameters(name.removeprefix("void "))))
+
+
+def untemplated(name: str) -> str:
+    """The same without template arguments."""
+    plain, depth = [], 0
+    for letter in plain_kernel(name).replace("->", ""):
+        depth += letter == "<"
+        if depth == 0:
+            plain.append(letter)
+        depth -= letter == ">"
+    return "".join(plain)
+
+
+def _without_parameters(name: str) -> str:
+    """The name up to the bracket that its last one closes."""
+    depth = 0
+    for at in range(len(name) - 1 if name.endswith(")") else -1, -1, -1):
+        depth += (name[at] == ")") - (name[at] == "(")
+        if depth == 0:
+            return name[:at].rstrip()
+    return name
+
+
+def plain_api(name: str) -> str:
+    """A runtime call whatever the vendor: `cudaStreamSynchronize` and `aclrtSynchronizeStream` as one."""
+    if not _API.match(name):
+        return name
+    text = _SUFFIX.sub("", _API.sub("", name))
+    return _SYNC.get(text, text)

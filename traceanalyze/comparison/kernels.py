@@ -1,0 +1,142 @@
+"""Kernels of both sides: by name, and by what they are for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
+from traceanalyze.comparison.results import KernelPair
+from traceanalyze.comparison.side import change, measured
+from traceanalyze.model.kernel_classes import KernelGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.comparison.results import Measured
+    from traceanalyze.comparison.side import CompareOptions
+
+
+class _Key(NamedTuple):
+    name: str
+    shapes: str | None
+    core: str | None
+
+
+class _Side(NamedTuple):
+    """Distinct kinds of device events of one side, and the kind of each event of `context.work`."""
+
+    kinds: list[_Key]
+    of: NDArray[np.int64]
+
+
+def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> tuple[KernelPair, ...] | NotMeasured:
+    """Device events by name, largest change per step first; the times of a side sum to all its device time.
+
+    Names are matched as recorded; where that fails without signature, trailing counter and CANN's prefix; where even
+    that fails without template arguments, if only one kernel of each side can be meant. Profiles of Ascend that both
+    state the type of operator are compared by this type, shapes and core. Kernels of different vendors often have no
+    partner by name: `kernel_type_pairs` compares these by family; those of Ascend, whose names are numbered, are rows
+    by their type. NotMeasured if a side has no device events.
+    """
+    if min(len(base.device), len(candidate.device)) == 0:
+        return NotMeasured("no_device_events")
+    typed = _typed(base, candidate)
+    foreign = base.trace.origin.format != candidate.trace.origin.format
+    return _pairs(
+        (base, candidate), [_kinds(context, options, typed=typed, foreign=foreign) for context in (base, candidate)]
+    )
+
+
+def kernel_type_pairs(
+    base: Context, candidate: Context, options: CompareOptions
+) -> tuple[KernelPair, ...] | NotMeasured:
+    """Device events by what they are for, or by type of operator and core where both profiles state these (Ascend).
+
+    The times of a side sum to all its device time. NotMeasured if a side has no device events.
+    """
+    if min(len(base.device), len(candidate.device)) == 0:
+        return NotMeasured("no_device_events")
+    if not _typed(base, candidate):
+        return _pairs((base, candidate), [_families(context) for context in (base, candidate)])
+    return _pairs((base, candidate), [_types(context, options) for context in (base, candidate)])
+
+
+def _typed(base: Context, candidate: Context) -> bool:
+    return all("op_type" in context.trace.events.fields for context in (base, candidate))
+
+
+def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: bool) -> _Side:
+    """Names as mapped by the user; with `typed` the type of operator where it is stated, its shapes and core.
+
+    Against a profile in another format the type stands for the name, too.
+    """
+    row = context.device.row[context.work.event]
+    name = context.device.name[context.work.event].astype(np.int64)
+    shapes = core = np.full(len(row), -1, np.int64)
+    if typed or foreign:
+        stated = argument(context, "op_type", row)
+        name = np.where(stated >= 0, stated, name)
+    if typed:
+        shapes, core = (argument(context, field, row) for field in ("kernel_shapes", "core"))
+    rows = group(name, shapes, core)
+    text = context.trace.strings.text
+    kinds = []
+    for first in rows.first.tolist():
+        own = plain_collective(text(int(name[first])))
+        more = (text(int(code[first])) if code[first] >= 0 else None for code in (shapes, core))
+        kinds.append(_Key(options.op_name_map.get(own, own), *more))
+    return _Side(kinds, rows.of)
+
+
+def _types(context: Context, options: CompareOptions) -> _Side:
+    """Types of operator as mapped by the user, and cores; what states none by family."""
+    row, family = context.device.row[context.work.event], context.work.group
+    stated, core = (argument(context, field, row) for field in ("op_type", "core"))
+    rows = group(stated, core, np.where(stated >= 0, 0, family))
+    text = context.trace.strings.text
+    kinds = []
+    for first in rows.first.tolist():
+        own = text(int(stated[first])) if stated[first] >= 0 else KernelGroup(int(family[first])).name.lower()
+        where = text(int(core[first])) if core[first] >= 0 else None
+        kinds.append(_Key(options.op_name_map.get(own, own), None, where))
+    return _Side(kinds, rows.of)
+
+
+def _families(context: Context) -> _Side:
+    rows = group(context.work.group)
+    names = [KernelGroup(int(code)).name.lower() for code in context.work.group[rows.first].tolist()]
+    return _Side([_Key(name, None, None) for name in names], rows.of)
+
+
+def _pairs(contexts: tuple[Context, Context], sides: Sequence[_Side]) -> tuple[KernelPair, ...]:
+    names = [[key.name for key in side.kinds] for side in sides]
+    label = common_labels(names[0], names[1], (plain_kernel, True), (untemplated, False))
+    keys: dict[_Key, int] = {}
+    found: list[dict[int, Measured]] = []
+    time: dict[tuple[int, int], int] = {}
+    for context, side in zip(contexts, sides, strict=True):
+        number = [keys.setdefault(key._replace(name=label[key.name]), len(keys)) for key in side.kinds]
+        key = np.array(number, np.int64)[side.of] if number else side.of
+        found.append(measured(context, np.arange(len(key)), key))
+        parts = group(key, context.work.group)
+        for first, total in zip(parts.first.tolist(), parts.sum(context.work.time).tolist(), strict=True):
+            part = int(key[first]), int(context.work.group[first])
+            time[part] = time.get(part, 0) + total
+    family: dict[int, int] = {}
+    for (index, kind), _ in sorted(time.items(), key=lambda item: (item[1], -item[0][1])):
+        family[index] = kind
+    rows = [
+        KernelPair(key.name, KernelGroup(family[index]), key.shapes, key.core, found[0].get(index), found[1].get(index))
+        for key, index in keys.items()
+    ]
+    steps = [len(context.steps) for context in contexts]
+    rows.sort(key=lambda row: (-change(row.base, row.candidate, steps), row.name, row.shapes or "", row.core or ""))
+    return tuple(rows)

@@ -1,0 +1,211 @@
+"""Device memory that operators of both sides allocate: by name."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.nesting import innermost
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host import OUTSIDE_OPS
+from traceanalyze.comparison.align import paired
+from traceanalyze.comparison.calls import compact
+from traceanalyze.comparison.canonical_ops import accountable, canonical_ops, fused_names
+from traceanalyze.comparison.results import MemoryCall, MemoryCallPair, MemoryPair, MemorySide
+from traceanalyze.frozen import frozen
+from traceanalyze.model import intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.comparison.calls import Calls
+    from traceanalyze.comparison.canonical_ops import Fused
+    from traceanalyze.comparison.side import CompareOptions
+
+_MAKES = re.compile(
+    r"empty_tensor|aten::((new_)?(empty|zeros|ones|full)(_like|_strided)?|empty_\w+|resize_\w*|_resize_output_?)"
+)
+_HOST = 0
+"""`Device Type` of the host in the profiler's records."""
+UNKNOWN = -1
+"""How long an allocation lived that was not seen to be freed."""
+
+
+@frozen
+class Allocations:
+    """One row an allocation on a device, in order of time."""
+
+    op: NDArray[np.int64]
+    """Place in `context.op_nest` of the innermost operator of its thread at the time, -1 for none.
+
+    Operators that do nothing but make a tensor (`aten::empty` …) count for the operator that calls them.
+    """
+    bytes: NDArray[np.int64]
+    lived: NDArray[np.int64]
+    """ns until it was freed, or `UNKNOWN`."""
+
+
+def allocations(context: Context) -> Allocations | None:
+    """Records of the allocator begun in the steps; None where the profile has none."""
+    instants = context.trace.instants
+    size = instants.fields.get("bytes")
+    if size is None:
+        return None
+    row = size.row.astype(np.int64)
+    row = row[np.argsort(instants.ts[row], kind="stable")]
+    row = row[_field(context, "device_type", row) != _HOST]
+    change, lived = size.take(row, 0), _lived(context, row)
+    mine = np.flatnonzero((change > 0) & intervals.contains(context.host_windows, instants.ts[row]))
+    at = row[mine]
+    return Allocations(
+        op=_asking(context, innermost(context.op_nest, instants.track[at], instants.ts[at])),
+        bytes=change[mine],
+        lived=lived[mine],
+    )
+
+
+def _asking(context: Context, op: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The innermost operators that do more than make a tensor; where there is none the outermost."""
+    nested = context.op_nest
+    if len(nested) == 0:
+        return op
+    names = context.trace.events.name[nested.row]
+    makes = context.trace.strings.lookup(names, lambda text: _MAKES.fullmatch(text) is not None).astype(np.bool_)
+    of = accountable(context, np.zeros(len(nested), np.bool_))
+    op[op >= 0] = of[op[op >= 0]]
+    while True:
+        up = np.flatnonzero((op >= 0) & makes[op] & (nested.parent[op] >= 0))
+        if len(up) == 0:
+            return op
+        op[up] = of[nested.parent[op[up]]]
+
+
+def _field(context: Context, name: str, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    column = context.trace.instants.fields.get(name)
+    return np.full(len(row), -1, np.int64) if column is None else column.take(row, -1)
+
+
+def _lived(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Time from each record to the next one of its address, if that is a free of as much."""
+    address = _field(context, "address", row)
+    device, change = _field(context, "device", row), _field(context, "bytes", row)
+    order = np.lexsort((np.arange(len(row)), address, device))
+    this, following = order[:-1], order[1:]
+    freed = (address[this] == address[following]) & (device[this] == device[following])
+    freed &= (change[this] == -change[following]) & (address[this] != -1)
+    lived = np.full(len(row), UNKNOWN, np.int64)
+    t = context.trace.instants.ts[row]
+    lived[this[freed]] = (t[following] - t[this])[freed]
+    return lived
+
+
+_NO_RECORDS = NotMeasured("no_memory_records")
+
+
+def memory_pairs(base: Context, candidate: Context, options: CompareOptions) -> tuple[MemoryPair, ...] | NotMeasured:
+    """Device memory allocated in the steps by canonical operator, largest change per step first.
+
+    An allocation counts for the innermost operator of its thread at that time. NotMeasured if a side has no records.
+    """
+    found = allocations(base), allocations(candidate)
+    if found[0] is None or found[1] is None:
+        return _NO_RECORDS
+    fused = fused_names(base, candidate, options)
+    old, new = _totals(base, found[0], options, fused), _totals(candidate, found[1], options, fused)
+    rows = [MemoryPair(name, old.get(name), new.get(name)) for name in old | new]
+    steps = len(base.steps), len(candidate.steps)
+    rows.sort(key=lambda row: (-abs(_bytes(row.candidate) * steps[0] - _bytes(row.base) * steps[1]), row.name))
+    return tuple(rows)
+
+
+def _bytes(side: MemorySide | None) -> int:
+    return 0 if side is None else side.bytes
+
+
+def _totals(context: Context, found: Allocations, options: CompareOptions, fused: Fused) -> dict[str, MemorySide]:
+    ops = canonical_ops(context, options, fused)
+    known = found.op >= 0
+    key = np.full(len(found.op), -1, np.int64)
+    key[known] = 2 * ops.code[found.op[known]] + ops.backward[found.op[known]]
+    rows = group(key)
+    lived = found.lived != UNKNOWN
+    columns = rows.count(), rows.sum(found.bytes), rows.sum(np.where(lived, found.lived, 0)), rows.sum(lived)
+    return {
+        ops.label(int(found.op[first])) if known[first] else OUTSIDE_OPS: MemorySide(
+            count, size, time if freed else None
+        )
+        for first, count, size, time, freed in zip(
+            rows.first.tolist(), *(column.tolist() for column in columns), strict=True
+        )
+    }
+
+
+OTHER_CALLS = "<other calls>"
+"""Stands for calls that are not matched one by one: those that only wrap others, and steps without a partner."""
+_OUTSIDE = -1
+
+
+def memory_call_pairs(
+    base: Context, candidate: Context, options: CompareOptions
+) -> tuple[MemoryCallPair, ...] | NotMeasured:
+    """Allocations of matched calls (see `operators.operator_pairs`), in order of time; calls with none are left out.
+
+    What other calls allocated, and what was allocated in none, are rows at the end: so each allocation in the steps
+    counts once. NotMeasured if a side has no records of its allocator, or no operators.
+    """
+    found = allocations(base), allocations(candidate)
+    if found[0] is None or found[1] is None:
+        return NotMeasured("no_memory_records")
+    if min(len(base.op_nest), len(candidate.op_nest)) == 0:
+        return NotMeasured("no_host_ops")
+    calls, pairing = paired(base, candidate, options)
+    sides = [
+        _Side(one, made, level.owner)
+        for one, made, level in zip(calls, (found[0], found[1]), pairing.levels, strict=True)
+    ]
+    pairs = [MemoryCallPair(sides[0].call(place), sides[1].call(other)) for place, other in pairing.rows]
+    pairs += [MemoryCallPair(*(side.rest(name) for side in sides)) for name in (OTHER_CALLS, OUTSIDE_OPS)]
+    return tuple(pair for pair in pairs if pair.base or pair.candidate)
+
+
+class _Side:
+    """Allocations of one side by call; those handed out are crossed off."""
+
+    def __init__(self, calls: Calls, made: Allocations, owner: NDArray[np.int64]) -> None:
+        self._context, self._made = calls.context, made
+        of = np.full(len(made.op), _OUTSIDE, np.int64)
+        known = made.op >= 0
+        of[known] = owner[calls.ops.unit[made.op[known]]]
+        self._left: dict[int, list[int]] = {}
+        for index, place in enumerate(of.tolist()):
+            self._left.setdefault(place, []).append(index)
+
+    def call(self, place: int) -> MemoryCall | None:
+        """What one call allocated; None if nothing, or if there is no call (-1)."""
+        mine = self._left.pop(place, None) if place >= 0 else None
+        if mine is None:
+            return None
+        row = self._context.op_nest.row[place : place + 1]
+        text = self._context.trace.strings.text
+        name = text(int(self._context.trace.events.name[row[0]]))
+        shapes, dtypes = (int(argument(self._context, field, row)[0]) for field in ("shapes", "dtypes"))
+        given = (compact(text(code)) if code >= 0 else None for code in (shapes, dtypes))
+        return self._result(name, mine, *given)
+
+    def rest(self, name: str) -> MemoryCall | None:
+        """What was allocated in other calls, or in none."""
+        wanted = [place for place in self._left if (place == _OUTSIDE) == (name == OUTSIDE_OPS)]
+        mine = sorted(index for place in wanted for index in self._left.pop(place))
+        return self._result(name, mine, None, None) if mine else None
+
+    def _result(self, name: str, mine: Sequence[int], shapes: str | None, dtypes: str | None) -> MemoryCall:
+        sizes, lived = (column[mine].tolist() for column in (self._made.bytes, self._made.lived))
+        each = tuple((size, None if time == UNKNOWN else time) for size, time in zip(sizes, lived, strict=True))
+        return MemoryCall(name, shapes, dtypes, each, sum(sizes))

@@ -1,0 +1,258 @@
+"""Modules of both sides, forward and backward, and the operators inside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.modules import event_modules, module_places
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
+from traceanalyze.analyses.steps.phases import launch_places
+from traceanalyze.comparison.align import align
+from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
+from traceanalyze.comparison.operators import frames_at
+from traceanalyze.comparison.results import ModulePair, ModuleSide
+from traceanalyze.model.vocabulary import Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.analyses.host.modules import Places
+
+    Match = tuple[int, int]
+    """Positions in `Places.places`; -1 for a side that has none."""
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused
+    from traceanalyze.comparison.side import CompareOptions
+
+
+def match_modules(base: Places, candidate: Places) -> list[Match]:
+    """Every module of both sides once, parents before children.
+
+    Children of matched modules are matched in the order of their first call: one by one if their classes are the same
+    (names count through the whole program, so their numbers may differ); else by name, and between these by class.
+    """
+    trees = _children(base), _children(candidate)
+    found: list[Match] = []
+    waiting: list[Match] = [(-1, -1)]
+    while waiting:
+        parent = waiting.pop(0)
+        a, b = (
+            tree.get(place, []) if place >= 0 or parent == (-1, -1) else []
+            for tree, place in zip(trees, parent, strict=True)
+        )
+        rows = _siblings(a, b, base, candidate)
+        found += rows
+        waiting += rows
+    return found
+
+
+def _children(found: Places) -> dict[int, list[int]]:
+    """Modules inside each module, in the order of their first call; those in none under -1."""
+    never = np.iinfo(np.int64).max
+    first = np.full(len(found.places), never)
+    np.minimum.at(first, found.of, found.nest.start)
+    for index in range(len(found.places) - 1, -1, -1):
+        parent = found.places[index].parent
+        if parent >= 0:
+            first[parent] = min(first[parent], first[index])
+    tree: dict[int, list[int]] = {}
+    for index in np.argsort(first, kind="stable").tolist():
+        tree.setdefault(found.places[index].parent, []).append(index)
+    return tree
+
+
+def _siblings(a: Sequence[int], b: Sequence[int], base: Places, candidate: Places) -> list[Match]:
+    classes = [base.places[i].name for i in a], [candidate.places[j].name for j in b]
+    if classes[0] == classes[1]:
+        return list(zip(a, b, strict=True))
+    names = [_own_name(base, i) for i in a], [_own_name(candidate, j) for j in b]
+    rows: list[Match] = []
+    at = below = 0
+    for x, y in [*_aligned(*names), (len(a), len(b))]:
+        rows += _by_class(a[at:x], b[below:y], base, candidate)
+        if x < len(a):
+            rows.append((a[x], b[y]))
+        at, below = x + 1, y + 1
+    return rows
+
+
+def _by_class(a: Sequence[int], b: Sequence[int], base: Places, candidate: Places) -> list[Match]:
+    pairs = _aligned([base.places[i].name for i in a], [candidate.places[j].name for j in b])
+    left, right = {x for x, _ in pairs}, {y for _, y in pairs}
+    alone = [(place, -1) for x, place in enumerate(a) if x not in left]
+    new = [(-1, place) for y, place in enumerate(b) if y not in right]
+    return [*((a[x], b[y]) for x, y in pairs), *alone, *new]
+
+
+def _aligned(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+    number = {name: index for index, name in enumerate(sorted({*a, *b}))}
+    i, j = align(*(np.array([number[name] for name in side], np.int64) for side in (a, b)))
+    return list(zip(i.tolist(), j.tolist(), strict=True))
+
+
+def _own_name(found: Places, index: int) -> str:
+    """Name of a module without those around it."""
+    place = found.places[index]
+    return place.path if place.parent < 0 else place.path[len(found.places[place.parent].path) + 1 :]
+
+
+OUTSIDE_MODULES = "<outside modules>"
+"""Stands for device work of no module, and for backward work whose module is not known."""
+
+_Key = tuple[int, bool]
+"""Module (-1 for none), and whether in the backward pass."""
+
+
+class _Side(NamedTuple):
+    """Work of the modules of one side."""
+
+    places: Places
+    whole: dict[_Key, ModuleSide]
+    ops: dict[_Key, dict[str, ModuleSide]]
+
+
+def module_pairs(base: Context, candidate: Context, options: CompareOptions) -> tuple[ModulePair, ...] | NotMeasured:
+    """Modules matched by their place in the model (see `match_modules`), in order of the model.
+
+    After each module its operators by canonical name, most time first. Self times are those of what was launched in
+    the module itself; those of all modules and of the row for work outside of modules sum to all device time, and so
+    do those of all operators. The operators of a module sum to it. NotMeasured if a side did not record modules.
+    """
+    places = module_places(base), module_places(candidate)
+    if places[0] is None or places[1] is None:
+        return NotMeasured("no_modules")
+    fused = fused_names(base, candidate, options)
+    old, new = _side(base, places[0], options, fused), _side(candidate, places[1], options, fused)
+    rows = []
+    for one, other in [(-1, -1), *match_modules(old.places, new.places)]:
+        for backward in (False, True):
+            rows += _rows((old, new), (one, other), backward=backward)
+    return tuple(rows)
+
+
+def _rows(sides: tuple[_Side, _Side], match: tuple[int, int], *, backward: bool) -> list[ModulePair]:
+    """A module and its operators; nothing where neither side has work there."""
+    outside = match == (-1, -1)
+    keys = [(place, backward) if place >= 0 or outside else None for place in match]
+    whole = [None if key is None else side.whole.get(key) for side, key in zip(sides, keys, strict=True)]
+    if not any(whole):
+        return []
+    path, name, level = OUTSIDE_MODULES, "", 0
+    if not outside:
+        places, index = next((side.places, at) for side, at in zip(sides, match, strict=True) if at >= 0)
+        path, name, level = places.places[index].path, places.places[index].name, _level(places, index)
+    old, new = ({} if key is None else side.ops.get(key, {}) for side, key in zip(sides, keys, strict=True))
+    inside = sorted(old | new, key=lambda op: (-max(_own(old.get(op)), _own(new.get(op))), op))
+    return [
+        ModulePair(path, name, level, backward, None, whole[0], whole[1]),
+        *(ModulePair(path, name, level, backward, op, old.get(op), new.get(op)) for op in inside),
+    ]
+
+
+def _own(side: ModuleSide | None) -> int:
+    return 0 if side is None else side.device_self
+
+
+def _level(found: Places, index: int) -> int:
+    level = 0
+    while (index := found.places[index].parent) >= 0:
+        level += 1
+    return level
+
+
+def _side(context: Context, found: Places, options: CompareOptions, fused: Fused) -> _Side:
+    ops = canonical_ops(context, options, fused)
+    if len(context.device) == 0:
+        return _Side(found, _whole(context, found, {}, {}), {})
+    phase = context.event_phases
+    event, time = context.work.event, context.work.time
+    back = np.isin(phase[event], (Phase.BACKWARD, Phase.RECOMPUTE))
+    of = event_modules(context, found, phase)
+    op = context.event_op[event]
+    known = op >= 0
+    label = np.where(context.link[event] >= 0, -1, -2)
+    label[known] = 2 * ops.code[op[known]] + ops.backward[op[known]]
+    rows = group(of, back, label)
+    # Calls of an operator that launched work: several kernels of one call count once.
+    call = -1 - np.arange(len(op))
+    call[known] = ops.unit[ops.whole[op[known]]]
+    calls = group(rows.of, call)
+    number = np.bincount(rows.of[calls.first], minlength=len(rows)).tolist()
+    kernels = _kernels(context, rows.of, len(rows))
+    frames = _frames(context, rows.of)
+    inside: dict[_Key, dict[str, ModuleSide]] = {}
+    frame_of: dict[_Key, str | None] = {}
+    for index, (first, own) in enumerate(zip(rows.first.tolist(), rows.sum(time).tolist(), strict=True)):
+        key = int(of[first]), bool(back[first])
+        name = _label(ops, int(op[first]), linked=bool(label[first] == -1))
+        inside.setdefault(key, {})[name] = ModuleSide(number[index], own, own, kernels[index], frames[index])
+        frame_of.setdefault(key, frames[index])
+    return _Side(found, _whole(context, found, inside, frame_of), inside)
+
+
+def _label(ops: CanonicalOps, place: int, *, linked: bool) -> str:
+    if place >= 0:
+        return ops.label(place)
+    return OUTSIDE_OPS if linked else UNLINKED
+
+
+def _whole(
+    context: Context, found: Places, inside: dict[_Key, dict[str, ModuleSide]], frame: dict[_Key, str | None]
+) -> dict[_Key, ModuleSide]:
+    """Modules from their operators, with the work of the modules inside them as total."""
+    begun = found.of[found.nest.begun_in(context.host_windows)]
+    calls = np.bincount(begun, minlength=len(found.places)).tolist()
+    own = {key: sum(side.device_self for side in ops.values()) for key, ops in inside.items()}
+    total = dict(own)
+    for index in range(len(found.places) - 1, -1, -1):
+        parent = found.places[index].parent
+        for backward in (False, True):
+            if parent >= 0 and (index, backward) in total:
+                total[parent, backward] = total.get((parent, backward), 0) + total[index, backward]
+    for index, number in enumerate(calls):
+        if number:
+            total.setdefault((index, False), 0)
+    return {
+        key: ModuleSide(
+            calls=calls[key[0]] if found.calls and key[0] >= 0 and not key[1] else None,
+            device_self=own.get(key, 0),
+            device_total=time,
+            kernels=_joined([side.kernels for side in inside.get(key, {}).values()]),
+            frame=frame.get(key),
+        )
+        for key, time in total.items()
+    }
+
+
+def _joined(parts: list[tuple[tuple[str, int], ...]]) -> tuple[tuple[str, int], ...]:
+    """Kernels of several operators summed by name, most time first."""
+    found: dict[str, int] = {}
+    for kernels in parts:
+        for name, time in kernels:
+            found[name] = found.get(name, 0) + time
+    return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _kernels(context: Context, of: NDArray[np.int64], size: int) -> list[tuple[tuple[str, int], ...]]:
+    """Kernels of each row, summed by name, most time first."""
+    name = context.device.name[context.work.event]
+    rows = group(of, name)
+    found: list[list[tuple[str, int]]] = [[] for _ in range(size)]
+    for first, time in zip(rows.first.tolist(), rows.sum(context.work.time).tolist(), strict=True):
+        found[of[first]].append((context.trace.strings.text(int(name[first])), time))
+    return [tuple(sorted(kernels, key=lambda item: (-item[1], item[0]))) for kernels in found]
+
+
+def _frames(context: Context, of: NDArray[np.int64]) -> list[str | None]:
+    """User source line that launched the longest event of each row."""
+    order = np.lexsort((np.arange(len(of)), -context.work.time, of))
+    longest = order[np.concatenate(([True], of[order][1:] != of[order][:-1]))] if len(of) else order
+    track, t = launch_places(context)
+    event = context.work.event[longest]
+    return frames_at(context, track[event], t[event])

@@ -1,0 +1,269 @@
+"""Time of one side summed by reason: the common ground of work and idle time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.modules import event_modules
+from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.steps.phases import launch_places
+from traceanalyze.comparison.attribution import idle_parts
+from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
+from traceanalyze.comparison.caveats import coverage_differs
+from traceanalyze.comparison.collectives import common_names, event_groups, several
+from traceanalyze.comparison.results import Contribution
+from traceanalyze.frozen import frozen
+from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.vocabulary import Cause, DeviceClass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.comparison.results import SideInfo
+    from traceanalyze.comparison.side import CompareOptions, Side
+
+
+@frozen
+class Reason:
+    """One side of a contribution."""
+
+    time: int
+    count: int
+    module: str | None
+    frame: str | None
+
+
+Key = tuple[str, str, str]
+"""Part, what and name of a contribution."""
+Reasons = dict[Key, Reason]
+
+
+class Pieces(NamedTuple):
+    """Stretches of time to be summed; one row each."""
+
+    key: NDArray[np.int64]
+    """Position in a list of keys."""
+    time: NDArray[np.int64]
+    event: NDArray[np.int64]
+    """Device event (of idle time: the one that ended it), -1 for none."""
+    unit: NDArray[np.int64]
+    """What is counted: pieces of one unit count once."""
+
+
+def summed_up(side: Side, keys: Sequence[Key], pieces: Pieces, module: NDArray[np.int64] | None = None) -> Reasons:
+    """Sum by key. The source line is that of the longest piece; `module` (a place for each piece) must be the same."""
+    rows = group(pieces.key)
+    if len(rows) == 0:
+        return {}
+    units = group(rows.of, pieces.unit)
+    count = np.bincount(rows.of[units.first], minlength=len(rows))
+    order = np.lexsort((-np.arange(len(pieces.time)), pieces.time, rows.of))
+    last = np.concatenate((np.flatnonzero(np.diff(rows.of[order])), [len(order) - 1]))
+    frames = _frames(side, pieces.event[order[last]])
+    modules = [-1] * len(rows) if module is None else _same(rows.of, module, rows.first)
+    places = side.modules.places if side.modules is not None else ()
+    return {
+        keys[key]: Reason(time, number, places[place].path if place >= 0 else None, frame)
+        for key, time, number, place, frame in zip(
+            pieces.key[rows.first].tolist(),
+            rows.sum(pieces.time).tolist(),
+            count.tolist(),
+            modules,
+            frames,
+            strict=True,
+        )
+    }
+
+
+def _same(of: NDArray[np.int64], value: NDArray[np.int64], first: NDArray[np.int64]) -> list[int]:
+    """The value that all members of each group have, -1 where they differ."""
+    other = np.zeros(len(first), np.bool_)
+    other[of[value != value[first[of]]]] = True
+    same: list[int] = np.where(other, -1, value[first]).tolist()
+    return same
+
+
+def _frames(side: Side, event: NDArray[np.int64]) -> list[str | None]:
+    """User source line that launched each device event."""
+    found: list[str | None] = [None] * len(event)
+    track, t = launch_places(side.context)
+    known = np.flatnonzero(event >= 0)
+    threads = track[event[known]]
+    for thread in np.unique(threads[threads >= 0]).tolist():
+        mine = known[threads == thread]
+        _, _, frames = side.context.locate(thread, t[event[mine]])
+        for place, frame in zip(mine.tolist(), frames, strict=True):
+            found[place] = frame
+    return found
+
+
+_PARTS = {
+    DeviceClass.COMPUTE: "compute",
+    DeviceClass.COMM: "communication",
+    DeviceClass.MEM: "memory_ops",
+}
+
+
+@frozen
+class Labels:
+    """How work is named."""
+
+    options: CompareOptions
+    fused: frozenset[str]
+    """Fused operators that the other side may have written as several."""
+    groups: bool
+    """Name the groups of collectives."""
+    by_operator: bool
+    """Compute by operator, else all of it by what kernels are for."""
+
+
+def work_reasons(side: Side, labels: Labels) -> Reasons:
+    """Time and number of device events of the headline device by reason; sums to the busy parts."""
+    context = side.context
+    mine = np.flatnonzero(context.device.device[context.work.event] == context.devices[0])
+    klass = context.device.klass[context.work.event[mine]]
+    module = None
+    if side.modules is not None:
+        module = event_modules(context, side.modules, side.phase)
+    found: Reasons = {}
+    for each, part in _PARTS.items():
+        chosen = mine[klass == each]
+        keys, key = _KEYS[each](side, chosen, labels)
+        event = context.work.event[chosen]
+        pieces = Pieces(key, side.exclusive[event], event, event)
+        named: list[Key] = [(part, what, name) for what, name in keys]
+        found |= summed_up(side, named, pieces, None if module is None else module[chosen])
+    return found
+
+
+def _operators(
+    side: Side, chosen: NDArray[np.int64], labels: Labels
+) -> tuple[list[tuple[str, str]], NDArray[np.int64]]:
+    """Canonical operator and direction of each event; without an operator what the kernel is for."""
+    work = side.context.work
+    named = side.context.event_op[work.event[chosen]] >= 0 if labels.by_operator else np.zeros(len(chosen), np.bool_)
+    names, of = operator_names(side, work.event[chosen], labels)
+    rows = group(np.where(named, of, -1), np.where(named, -1, work.group[chosen].astype(np.int64)))
+    keys = []
+    for first in rows.first.tolist():
+        kind = KernelGroup(int(work.group[chosen[first]])).name.lower()
+        keys.append(("operator", names[int(of[first])]) if named[first] else ("kernels", kind))
+    return _merged(keys, rows.of)
+
+
+def operator_names(side: Side, event: NDArray[np.int64], labels: Labels) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Canonical operator and direction of each device event: names, and the position of each one's; without any ""."""
+    ops = canonical_ops(side.context, labels.options, labels.fused)
+    place = side.context.event_op[event]
+    code = np.full(len(event), -1, np.int64)
+    code[place >= 0] = 2 * ops.code[place[place >= 0]] + ops.backward[place[place >= 0]]
+    rows = group(code)
+    return tuple(ops.label(int(place[f])) if place[f] >= 0 else "" for f in rows.first.tolist()), rows.of
+
+
+def _collectives(
+    side: Side, chosen: NDArray[np.int64], labels: Labels
+) -> tuple[list[tuple[str, str]], NDArray[np.int64]]:
+    """Type of each collective, and its group where there are several."""
+    context = side.context
+    event = context.work.event[chosen]
+    kind = types(context, event, description_rows(context, event))
+    groups, which = event_groups(context, event)
+    rows = group(kind, which if labels.groups else np.zeros(len(event), np.int64))
+    keys = []
+    for first in rows.first.tolist():
+        name = TYPES[int(kind[first])]
+        keys.append(("collective", f"{name} {groups[int(which[first])]}".rstrip() if labels.groups else name))
+    return _merged(keys, rows.of)
+
+
+def _copies(side: Side, chosen: NDArray[np.int64], _: Labels) -> tuple[list[tuple[str, str]], NDArray[np.int64]]:
+    """Direction of each copy; fills are one."""
+    return [("copy", name) for name in DIRECTIONS], directions(side.context, side.context.work.event[chosen])
+
+
+def _merged(keys: list[tuple[str, str]], of: NDArray[np.int64]) -> tuple[list[tuple[str, str]], NDArray[np.int64]]:
+    """Keys without repetition, and the position of each event's in them."""
+    position = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+    return list(position), np.array([position[key] for key in keys], np.int64)[of]
+
+
+_KEYS = {DeviceClass.COMPUTE: _operators, DeviceClass.COMM: _collectives, DeviceClass.MEM: _copies}
+
+
+def idle_reasons(side: Side, labels: Labels, of_cause: Mapping[Cause, str]) -> Reasons:
+    """Time and number of gaps of the headline device by reason; sums to every idle part.
+
+    A gap with several causes counts in the row of each. Waiting for data is one row, whatever came next.
+    """
+    context = side.context
+    cut, _ = idle.clipped(context.pieces, context.steps.start, context.steps.end)
+    event = context.gaps.event[cut.gap]
+    known = event >= 0
+    known[known] = context.event_op[event[known]] >= 0
+    names, of = operator_names(side, event[known], labels)
+    name = np.full(len(event), -1, np.int64)
+    name[known] = of
+    parts = list(dict.fromkeys(of_cause.values()))
+    part = np.array([parts.index(of_cause[cause]) for cause in Cause], np.int64)[cut.cause]
+    rows = group(part, name)
+    keys = [_key(parts[int(part[first])], names[name[first]] if name[first] >= 0 else None) for first in rows.first]
+    position = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+    key = np.array([position[each] for each in keys], np.int64)[rows.of]
+    return summed_up(side, list(position), Pieces(key, cut.end - cut.start, event, cut.gap))
+
+
+def _key(part: str, name: str | None) -> Key:
+    if part == "data_loading":
+        return part, "data_loading", "DataLoader"
+    return (part, "rest", "rest") if name is None else (part, "next_op", name)
+
+
+def contributions(base: Side, candidate: Side, options: CompareOptions) -> tuple[Contribution, ...]:
+    """Rows of every part, largest absolute change per step first; none where a side has no device events.
+
+    The rows of a part sum to it on both sides, exactly. A row is one canonical operator and direction (compute), type
+    and group of collectives, direction of copies, or operator before whose work the device was idle. Where operators
+    cannot be compared, compute is by what kernels are for, so that a change of class does not show as a speed-up (M5).
+    """
+    if base.partition is None or candidate.partition is None:
+        return ()
+    of_cause = idle_parts(base, candidate)
+    groups = several(common_names(base.context, candidate.context))
+    fused = fused_names(base.context, candidate.context, options)
+    labels = Labels(options, fused, groups, by_operator=not coverage_differs(base, candidate))
+    found = [work_reasons(side, labels) | idle_reasons(side, labels, of_cause) for side in (base, candidate)]
+    rows = [_row(key, *found) for key in found[0] | found[1]]
+    rows.sort(key=lambda row: (-_change(row, base.info, candidate.info), row.part, row.what, row.name))
+    return tuple(rows)
+
+
+def _row(key: tuple[str, str, str], base: Reasons, candidate: Reasons) -> Contribution:
+    part, what, name = key
+    old, new = base.get(key), candidate.get(key)
+    modules = {side.module for side in (old, new) if side is not None}
+    frames = [side.frame for side in (new, old) if side is not None and side.frame is not None]
+    return Contribution(
+        part=part,
+        what=what,
+        name=name,
+        base=old.time if old else 0,
+        candidate=new.time if new else 0,
+        base_count=old.count if old else 0,
+        candidate_count=new.count if new else 0,
+        module=modules.pop() if len(modules) == 1 else None,
+        frame=frames[0] if frames else None,
+    )
+
+
+def _change(row: Contribution, base: SideInfo, candidate: SideInfo) -> int:
+    """Absolute change per step, times the number of steps of both sides."""
+    return abs(row.candidate * base.count - row.base * candidate.count)

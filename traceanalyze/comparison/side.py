@@ -1,0 +1,267 @@
+"""One side of a comparison: a rank, the steps that count, and everything derived from them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.analyze import idle_causes
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.modules import module_places
+from traceanalyze.analyses.host.split import host_split
+from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.steps.partition import exclusive_time, partition
+from traceanalyze.comparison.results import Measured, SideInfo
+from traceanalyze.frozen import frozen
+from traceanalyze.model import intervals
+from traceanalyze.model.vocabulary import Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.host.modules import Places
+    from traceanalyze.analyses.results import HostSplit, IdleCauses, Partition, Steps
+    from traceanalyze.model.trace import Trace
+
+_CALLS = (
+    ("rocm", re.compile(r"hip[A-Z]")),
+    ("cuda", re.compile(r"cu(da)?[A-Z]")),
+    ("ascend", re.compile(r"acl|AscendCL@|Node@|Runtime@|Hccl@")),
+)
+_NAMES = (
+    ("rocm", re.compile(r"\bAMD\b|Radeon|Instinct|\bMI\d{3}")),
+    ("cuda", re.compile(r"NVIDIA|Tesla|GeForce|Quadro|\b[AHBLTVP]\d{1,3}\b")),
+    ("ascend", re.compile(r"Ascend|\b910|\b310")),
+)
+_VERSIONS = (("rocm", ("hip_runtime", "roctracer")), ("cuda", ("cuda_runtime", "cupti")))
+
+
+def vendor(context: Context) -> str:
+    """cuda, rocm, ascend, cpu (no device events) or unknown; by runtime calls, else header, else the device's name.
+
+    Traces of ROCm state CUDA versions too, so what is told by HIP decides first.
+    """
+    trace = context.trace
+    if len(context.device) == 0:
+        return "cpu"
+    if trace.origin.format.startswith("ascend"):
+        return "ascend"
+    names = [trace.strings.text(code) for code in np.unique(context.calls.name).tolist()]
+    for known, pattern in _CALLS:
+        if any(pattern.match(name) for name in names):
+            return known
+    for known, keys in _VERSIONS:
+        if any(key in trace.versions for key in keys):
+            return known
+    for known, pattern in _NAMES:
+        if any(pattern.search(device.name) for device in trace.devices):
+            return known
+    return "unknown"
+
+
+@frozen
+class Side:
+    """One rank of a run, analysed over the steps that count."""
+
+    context: Context
+    """Its `steps` are those that count."""
+    info: SideInfo
+    partition: Partition | None
+    """Of the headline device; None without device events."""
+    idle: IdleCauses | NotMeasured
+    host: HostSplit | NotMeasured
+    """What the step thread did; stands for the step where there are no device events."""
+    exclusive: NDArray[np.int64]
+    """Time that each device event has for itself inside the steps, headline device only; sums to `partition.busy`."""
+    phase: NDArray[np.uint8]
+    """`Phase` of each device event."""
+    modules: Places | None
+    """Modules of the model; None where none were recorded."""
+
+
+def complete_steps(steps: Steps) -> NDArray[np.bool_]:
+    """The complete steps, or all where none is complete."""
+    return steps.complete if steps.complete.any() else np.ones(len(steps), np.bool_)
+
+
+def median_step(steps: Steps) -> NDArray[np.bool_]:
+    """Of the complete steps the one with the median time (of an even number the shorter of the two in the middle)."""
+    rows = np.flatnonzero(complete_steps(steps))
+    chosen = np.zeros(len(steps), np.bool_)
+    if len(rows):
+        chosen[rows[np.argsort(steps.time[rows], kind="stable")[(len(rows) - 1) // 2]]] = True
+    return chosen
+
+
+def restricted(options: Options) -> Options:
+    """The options with the default choice of steps, all complete ones, where the user made none."""
+    return options if options.steps is not None else replace(options, steps=complete_steps)
+
+
+def mean_step(trace: Trace, options: Options) -> Fraction:
+    """Mean time of the steps that would count, ns; 0 without any. Looks at nothing but the steps."""
+    time = Context(trace, restricted(options)).steps.time
+    return Fraction(int(time.sum()), len(time)) if len(time) else Fraction(0)
+
+
+def decide(traces: Iterable[Trace], options: Options) -> int:
+    """Position of the rank that decides how long the run's step takes: its mean step is longest; of equals the first.
+
+    The traces are looked at one after another, so they may be read while they are asked for.
+    """
+    means = [mean_step(trace, options) for trace in traces]
+    return max(range(len(means)), key=lambda index: (means[index], -index))
+
+
+def side_of(traces: Sequence[Trace], options: Options | None = None) -> Side:
+    """The side of a run: that of its deciding rank."""
+    chosen = options or Options()
+    index = decide(traces, chosen) if len(traces) > 1 else 0
+    return side(traces[index], chosen, ranks=len(traces), rank_choice="decides" if len(traces) > 1 else "only")
+
+
+def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_choice: str = "only") -> Side:
+    """Analyse one rank as a side of a comparison.
+
+    Args:
+        trace: the rank's recording.
+        options: as for an analysis; its steps are those that count, all complete ones when none are chosen.
+        ranks: ranks in the run.
+        rank_choice: how this rank was chosen, see `SideInfo.rank_choice`.
+    """
+    chosen = options or Options()
+    context = Context(trace, restricted(chosen))
+    steps = context.steps
+    info = _info(context, ranks, rank_choice, _step_choice(context, chosen))
+    host: HostSplit | NotMeasured = NotMeasured("no_host_events")
+    if context.step_track >= 0:
+        host = host_split(context.states(context.step_track, True), steps.start, steps.end)
+    if len(context.device) == 0:
+        nothing = np.zeros(0, np.int64)
+        return Side(
+            context,
+            info,
+            None,
+            NotMeasured("no_device_events"),
+            host,
+            nothing,
+            nothing.astype(np.uint8),
+            module_places(context),
+        )
+    device = context.devices[0]
+    windows = intervals.merge(steps.start, steps.end)
+    return Side(
+        context=context,
+        info=info,
+        partition=partition(context.device, device, context.class_sets(device), steps.start, steps.end),
+        idle=idle_causes(context),
+        host=host,
+        exclusive=exclusive_time(context.device, device, windows),
+        phase=context.event_phases,
+        modules=module_places(context),
+    )
+
+
+def _step_choice(context: Context, options: Options) -> str:
+    if options.steps is median_step:
+        return "median"
+    if options.steps is not None:
+        return "asked"
+    return "complete" if context.markers is not None else "whole_trace"
+
+
+def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> SideInfo:
+    trace, steps, work = context.trace, context.steps, context.work
+    known = (context.link[work.event] >= 0) | (context.event_op[work.event] >= 0)
+    return SideInfo(
+        path=trace.origin.path,
+        vendor=vendor(context),
+        device_name=_device_name(context),
+        rank=trace.origin.rank,
+        ranks=ranks,
+        rank_choice=rank_choice,
+        steps=steps.name,
+        step_choice=step_choice,
+        step_time=int(steps.time.sum()),
+        median_step=_median(steps.time),
+        left_out=len(context.all_steps) - len(steps),
+        device_time=int(work.time.sum()),
+        linked_time=int(work.time[known].sum()),
+        resolution_ns=trace.resolution_ns,
+        level=trace.origin.level or None,
+    )
+
+
+def _device_name(context: Context) -> str | None:
+    """Name of the headline device; the only name there is also fits a device that is numbered otherwise."""
+    devices = context.trace.devices
+    if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
+        return None
+    exact = {device.name for device in devices if device.id == context.devices[0]}
+    names = exact or {device.name for device in devices}
+    return (names.pop() or None) if len(names) == 1 else None
+
+
+def _median(time: NDArray[np.int64]) -> int:
+    ordered = sorted(time.tolist())
+    if not ordered:
+        return 0
+    return int(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) // 2
+
+
+def measured(context: Context, work: NDArray[np.int64], key: NDArray[np.int64]) -> dict[int, Measured]:
+    """Sums by key; a row is called by its name with most time.
+
+    Args:
+        context: one side.
+        work: positions in `context.work`.
+        key: of each, which row it belongs to.
+    """
+    time, name = context.work.time[work], context.device.name[context.work.event[work]]
+    rows = group(key)
+    named = group(rows.of, name)
+    most = np.lexsort((name[named.first], -named.sum(time), rows.of[named.first]))
+    _, at = np.unique(rows.of[named.first[most]], return_index=True)
+    usual = name[named.first[most[at]]]
+    return {
+        int(key[first]): Measured(context.trace.strings.text(code), each.count, each.total, each.longest, each.shortest)
+        for first, code, each in zip(rows.first.tolist(), usual.tolist(), rows.spreads(time), strict=True)
+    }
+
+
+def change(base: Measured | None, candidate: Measured | None, steps: Sequence[int]) -> int:
+    """Absolute change per step, times the steps of both sides; rows are put in order by it."""
+    old, new = (0 if side is None else side.total for side in (base, candidate))
+    return abs(new * steps[0] - old * steps[1])
+
+
+SECTIONS = ("profiling", "operator", "memory", "communication", "api", "kernel")
+"""Sections that can be chosen; attribution, contributions and caveats are always there."""
+
+
+@frozen
+class CompareOptions:
+    """What to compare, and how work of one side is matched with that of the other."""
+
+    sections: frozenset[str] = frozenset(SECTIONS)
+    """Names of `SECTIONS`; the others cost nothing."""
+    details: bool = True
+    """Match single calls too, not only totals by name."""
+    modules: bool = True
+    """Compare module by module where both sides recorded modules."""
+    max_kernel_num: int | None = None
+    """A matched pair of calls with more device events than this is shown as the pairs of calls inside it."""
+    op_name_map: Mapping[str, str] = field(default_factory=dict)
+    """Names of one side → names they are to be matched under; several may map to one."""
+    use_input_shape: bool = False
+    """Match operators by name and shapes, not by name alone."""
+    kernel_types: bool = True
+    """Also compare device events by the type of operator they belong to."""

@@ -1,0 +1,177 @@
+"""Call trees: who contains whom among the events of each thread (README, "What the words mean").
+
+Events are sorted by (track, start, longer first, rank, row) and nested by containment. One that ends within a clock
+tick after its parent is cut to it. Where it ends later, the parent is closed at its start and the two are siblings.
+So in the tree children lie inside their parents, siblings do not overlap, and all lengths add up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.frozen import frozen
+from traceanalyze.model import native
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@frozen
+class Tree:
+    """Events in tree order, one thread after another, parents before children; the subtree of i is [i, stop[i])."""
+
+    order: NDArray[np.int32]
+    """Which of the given events is at each place."""
+    parent: NDArray[np.int32]
+    """Place of the parent, -1 for none."""
+    stop: NDArray[np.int32]
+    """Place after the last descendant."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """As cut for the tree."""
+    own: NDArray[np.int64]
+    """Time in none of its children."""
+    broken: int
+    """Events closed early because a later one outlasts them by more than a tick."""
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+
+@frozen
+class Spans:
+    """Events to nest: times int64 ns, `track` int32 from 0; of equal intervals the lower `rank` is the outer one."""
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    track: NDArray[np.int32]
+    rank: NDArray[np.uint8]
+    tick: int = 1
+
+
+def build(spans: Spans) -> Tree:
+    """Call trees of all threads, natively where the library is there."""
+    library = _library()
+    return _build_twin(spans) if library is None else _build(spans, library)
+
+
+class _Events(ctypes.Structure):
+    _fields_ = [
+        ("start", ctypes.c_void_p),
+        ("end", ctypes.c_void_p),
+        ("track", ctypes.c_void_p),
+        ("rank", ctypes.c_void_p),
+        ("size", ctypes.c_uint64),
+        ("tracks", ctypes.c_uint64),
+        ("tick", ctypes.c_int64),
+    ]
+
+
+class _Tree(ctypes.Structure):
+    _fields_ = [
+        ("order", ctypes.c_void_p),
+        ("parent", ctypes.c_void_p),
+        ("stop", ctypes.c_void_p),
+        ("start", ctypes.c_void_p),
+        ("end", ctypes.c_void_p),
+        ("own", ctypes.c_void_p),
+        ("broken", ctypes.c_uint64),
+    ]
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
+    library = native.library()
+    if library is None:
+        return None
+    pointer, size = ctypes.c_void_p, ctypes.c_uint64
+    library.trace_tree_build.argtypes = (ctypes.POINTER(_Events), ctypes.POINTER(_Tree))
+    library.trace_tree_outermost.argtypes = (pointer, pointer, size, size, pointer)
+    return library
+
+
+def _check(status: int) -> None:
+    if status:
+        raise MemoryError(f"no memory left for call trees (status {status})")
+
+
+def _build(spans: Spans, library: ctypes.CDLL) -> Tree:
+    size = len(spans.start)
+    start, end = (np.ascontiguousarray(column, np.int64) for column in (spans.start, spans.end))
+    track, rank = np.ascontiguousarray(spans.track, np.int32), np.ascontiguousarray(spans.rank, np.uint8)
+    tracks = int(track.max()) + 1 if size else 0
+    events = _Events(start.ctypes.data, end.ctypes.data, track.ctypes.data, rank.ctypes.data, size, tracks, spans.tick)
+    order, parent, stop = (np.empty(size, np.int32) for _ in range(3))
+    first, last, own = (np.empty(size, np.int64) for _ in range(3))
+    tree = _Tree(
+        order.ctypes.data,
+        parent.ctypes.data,
+        stop.ctypes.data,
+        first.ctypes.data,
+        last.ctypes.data,
+        own.ctypes.data,
+        0,
+    )
+    _check(library.trace_tree_build(ctypes.byref(events), ctypes.byref(tree)))
+    return Tree(order, parent, stop, first, last, own, tree.broken)
+
+
+def _build_twin(spans: Spans) -> Tree:
+    """The same in Python: slow, and the specification of the native function."""
+    order = np.lexsort((spans.rank, -spans.end, spans.start, spans.track))
+    start, end, track = (column[order].tolist() for column in (spans.start, spans.end, spans.track))
+    size, broken = len(order), 0
+    parent, stop = [-1] * size, [size] * size
+    stack: list[int] = []
+    for at in range(size):
+        while stack:
+            top = stack[-1]
+            if track[top] == track[at] and end[top] > start[at]:
+                if end[at] <= end[top] + spans.tick:
+                    end[at] = min(end[at], end[top])
+                    break
+                end[top] = start[at]
+                broken += 1
+            stop[stack.pop()] = at
+        parent[at] = stack[-1] if stack else -1
+        stack.append(at)
+    own = [last - first for first, last in zip(start, end, strict=True)]
+    for at, above in enumerate(parent):
+        if above >= 0:
+            own[above] -= end[at] - start[at]
+    return Tree(
+        order.astype(np.int32),
+        np.array(parent, np.int32),
+        np.array(stop, np.int32),
+        np.array(start, np.int64),
+        np.array(end, np.int64),
+        np.array(own, np.int64),
+        broken,
+    )
+
+
+def outermost(stop: NDArray[np.int32], key: NDArray[np.int32], keys: int) -> NDArray[np.bool_]:
+    """Which events of a tree are not inside an event of the same key; keys are numbers from 0 to below `keys`."""
+    library = _library()
+    return _outermost_twin(stop, key) if library is None else _outermost(stop, key, keys, library)
+
+
+def _outermost(stop: NDArray[np.int32], key: NDArray[np.int32], keys: int, library: ctypes.CDLL) -> NDArray[np.bool_]:
+    stop, key = np.ascontiguousarray(stop, np.int32), np.ascontiguousarray(key, np.int32)
+    outer = np.empty(len(stop), np.bool_)
+    _check(library.trace_tree_outermost(stop.ctypes.data, key.ctypes.data, len(stop), keys, outer.ctypes.data))
+    return outer
+
+
+def _outermost_twin(stop: NDArray[np.int32], key: NDArray[np.int32]) -> NDArray[np.bool_]:
+    reach: dict[int, int] = {}
+    outer = np.empty(len(stop), np.bool_)
+    for at, (end, own) in enumerate(zip(stop.tolist(), key.tolist(), strict=True)):
+        outer[at] = at >= reach.get(own, 0)
+        if outer[at]:
+            reach[own] = end
+    return outer

@@ -1,0 +1,168 @@
+"""The Python API: load recordings, analyse them, get a report; the command line is built on the same functions."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traceanalyze import plugins
+from traceanalyze.errors import UsageError
+from traceanalyze.model.trace import Run
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import gather
+from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, judged, judged_files
+from traceanalyze.pipeline.run_report import run_report, side_by_side
+from traceanalyze.readers.memory_sources import holds_memory_file
+from traceanalyze.readers.runs import group_runs
+from traceanalyze.report.assembly.selection import parse_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from traceanalyze.model.trace import Trace
+    from traceanalyze.pipeline.gather import ReadProgress
+    from traceanalyze.pipeline.recordings import Allocators, Judged
+    from traceanalyze.report.model import Report
+
+    Path = str | os.PathLike[str]
+
+__all__ = ["Choices", "analyze", "load", "load_runs", "reports"]
+
+
+def load(paths: Path | Sequence[Path]) -> Run:
+    """Read the recordings of one run: a file, a folder, a glob, or several of them.
+
+    Raises:
+        InputError: The input cannot be used.
+        UsageError: It holds several runs; `load_runs` reads them all.
+    """
+    runs = load_runs(paths)
+    if len(runs) > 1:
+        names = ", ".join(run.name for run in runs)
+        raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them, or use load_runs")
+    return runs[0]
+
+
+def load_runs(paths: Path | Sequence[Path]) -> tuple[Run, ...]:
+    """Read the recordings of all runs found under the paths, each run with its ranks."""
+    gathered = gather(_texts(paths), lambda trace: trace, progress=None)
+    return with_notes(group_runs(list(gathered.traces)), gathered.notes)
+
+
+def analyze(
+    run: Run | Path | Sequence[Path],
+    *,
+    steps: str | None = None,
+    ranks: str | None = None,
+    step_marker: str | None = None,
+    data_regex: str | None = None,
+    comm_regex: str | None = None,
+    not_comm_regex: str | None = None,
+    categories: Sequence[str] = (),
+    device_peaks: Path | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> Report:
+    """Where the steps' time went.
+
+    Args:
+        run: What `load` returned, or paths; paths are analysed rank by rank and need less memory.
+        steps: Steps to analyse: `5`, `0,3-5`, `2:`.
+        ranks: Ranks to analyse, written the same way.
+        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
+        data_regex: Regular expression of host ranges that are data loading, beside torch's own.
+        comm_regex: Regular expression of kernels that are communication.
+        not_comm_regex: Regular expression of kernels that are not.
+        categories: `NAME=class` for event categories the tool does not know.
+        device_peaks: TOML file with peak rates of devices, looked at before those that the tool knows.
+        select: Rules to run, by id, slug or how ids begin; all when empty.
+        ignore: Rules not to run, written the same way.
+
+    Returns:
+        The report; `report.tables["split"].to_pandas()` and the like are its tables.
+    """
+    choices = Choices(
+        steps,
+        ranks,
+        step_marker,
+        data_regex,
+        comm_regex,
+        not_comm_regex,
+        tuple(categories),
+        None if device_peaks is None else os.fspath(device_peaks),
+        tuple(select),
+        tuple(ignore),
+    )
+    if isinstance(run, Run):
+        options, rules = choices.options(), choices.rules()
+        by_rank = [judged(trace, options, rules) for trace in chosen_ranks(run, choices)]
+        new = tuple(note for note in plugins.notes() if note not in run.notes)
+        return _report(with_notes((run,), new)[0], by_rank, choices)
+    found = reports(_texts(run), choices)
+    if len(found) > 1:
+        names = ", ".join(one.name for one in found)
+        raise UsageError(f"the input holds {len(found)} runs ({names}); name one of them")
+    return found[0]
+
+
+def reports(
+    paths: Sequence[str], choices: Choices, *, progress: ReadProgress | None = None, parallel: bool = False
+) -> tuple[Report, ...]:
+    """A report for every run found under the paths. Each recording is read, analysed and dropped before the next.
+
+    Allocator snapshots beside them are judged with the recording of their rank. With `parallel` two recordings at a
+    time where they are large, in processes that import the main module of the program anew.
+    """
+    if any(map(holds_memory_file, paths)):
+        # Imported here: most recordings come without a snapshot.
+        from traceanalyze.pipeline.memory_join import reports_with_snapshots
+
+        return reports_with_snapshots(paths, choices, progress=progress, parallel=parallel)
+    return judged_reports(paths, choices, progress=progress, parallel=parallel)[0]
+
+
+def judged_reports(
+    paths: Sequence[str],
+    choices: Choices,
+    *,
+    progress: ReadProgress | None,
+    parallel: bool,
+    allocators: Allocators = NO_SNAPSHOTS,
+    known: Collection[str] = (),
+) -> tuple[tuple[Report, ...], dict[str, Judged]]:
+    """The reports of the runs, and what is known of each recording, by its path; `known` as for `judged_files`."""
+    gathered, results = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
+    runs = with_notes(group_runs(list(gathered.traces)), gathered.notes)
+    found = []
+    for run in runs:
+        traces = chosen_ranks(run, choices)
+        # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
+        found.append(_report(run, [results[trace.origin.path].of_trace(trace) for trace in traces], choices))
+    return tuple(found), results
+
+
+def _report(run: Run, ranks: Sequence[Judged], choices: Choices) -> Report:
+    return run_report(run, side_by_side(ranks, choices.rules()), every_rank=choices.ranks is not None)
+
+
+def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:
+    """Remarks on the input as a whole go with the first run."""
+    return (replace(runs[0], notes=(*notes, *runs[0].notes)), *runs[1:]) if notes else runs
+
+
+def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
+    """Traces of the ranks the user wants."""
+    if choices.ranks is None:
+        return list(run.traces)
+    known = [trace for trace in run.traces if trace.origin.rank is not None]
+    if not known:
+        raise UsageError(f"--ranks {choices.ranks}: the profile of {run.name} does not tell any rank")
+    numbers = [trace.origin.rank for trace in known if trace.origin.rank is not None]
+    mask = parse_numbers(choices.ranks, "--ranks", "rank").chosen(numbers)
+    return [trace for trace, wanted in zip(known, mask, strict=True) if wanted]
+
+
+def _texts(paths: Path | Sequence[Path]) -> list[str]:
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return [os.fspath(path) for path in several]

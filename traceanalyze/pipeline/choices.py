@@ -1,0 +1,240 @@
+"""What a user may choose about an analysis, as texts, and what they mean to the analyses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traceanalyze.analyses.options import Filter, Options
+from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
+from traceanalyze.model.classifier import known_names
+from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
+from traceanalyze.model.device_peaks import DTYPES, Peaks
+from traceanalyze.report.assembly.selection import step_chooser, stream_chooser
+from traceanalyze.rules.config import RuleConfig, rule_config
+from traceanalyze.rules.evaluate import plan
+
+if TYPE_CHECKING:
+    from traceanalyze.model.vocabulary import EventKind
+    from traceanalyze.rules.evaluate import Plan
+
+_KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
+
+
+def read_peaks(path: str) -> tuple[Peaks, ...]:
+    """The `[[device]]` entries of a file, in its order.
+
+    Raises:
+        UsageError: The file cannot be read or says something else.
+    """
+    try:
+        return tuple(_peaks(entry, index, path) for index, entry in enumerate(_entries(path), 1))
+    except UsageError as error:
+        raise UsageError(f"--device-peaks {path}: {error}") from error
+
+
+def _entries(path: str) -> list[Any]:
+    import tomllib
+
+    try:
+        with Path(path).open("rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError("is not TOML: not UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"is not TOML: {error}") from error
+    entries = found.pop("device", None)
+    if found:
+        raise UsageError(f"unknown: {', '.join(found)}; write [[device]] entries")
+    if not isinstance(entries, list) or not entries:
+        raise UsageError("holds no [[device]] entry")
+    return entries
+
+
+def _peaks(entry: Any, index: int, path: str) -> Peaks:
+    """One entry, checked."""
+    where = f"device {index}"
+    if not isinstance(entry, dict) or set(entry) != set(_KEYS):
+        raise UsageError(f"{where}: write {', '.join(_KEYS)}, and nothing else")
+    rates = entry["tflops"]
+    if not isinstance(rates, dict) or not set(rates) <= set(DTYPES):
+        raise UsageError(f"{where}: tflops: write TYPE = number in braces, where TYPE is one of {', '.join(DTYPES)}")
+    return Peaks(
+        device=_text(entry["name"], f"{where}: name"),
+        pattern=_pattern(entry["pattern"], f"{where}: pattern"),
+        tflops={dtype: _rate(rate, f"{where}: tflops: {dtype}") for dtype, rate in rates.items()},
+        bandwidth=_rate(entry["bandwidth_gbs"], f"{where}: bandwidth_gbs"),
+        source=path,
+    )
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"{where}: write a text")
+    return value
+
+
+def _pattern(value: Any, where: str) -> str:
+    text = _text(value, where)
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{where}: {text}: not a regular expression: {error}") from error
+    return text
+
+
+def _rate(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value <= 0:
+        raise UsageError(f"{where}: write a number above 0")
+    return float(value)
+
+
+OWN, PROJECT = "traceanalyze.toml", "pyproject.toml"
+
+
+def configured_rules(start: Path | None = None) -> RuleConfig:
+    """What the nearest configuration says: of the folder (default: the current one), else of those above it.
+
+    Raises:
+        UsageError: The file is not TOML, or does not say what it should.
+    """
+    folder = (start or Path.cwd()).resolve()
+    for here in (folder, *folder.parents):
+        own, project = here / OWN, here / PROJECT
+        if own.is_file():
+            return _config(_read(own), own)
+        if project.is_file():
+            table = _read(project).get("tool", {})
+            if isinstance(table, dict) and "traceanalyze" in table:
+                return _config(table["traceanalyze"], project)
+    return RuleConfig()
+
+
+def _read(path: Path) -> dict[str, object]:
+    # Imported here: most folders have no configuration.
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+def _config(table: object, path: Path) -> RuleConfig:
+    if not isinstance(table, dict) or not isinstance(table.get("rules", {}), dict):
+        raise UsageError(f"{path}: rules is not a table")
+    return rule_config(table.get("rules", {}), path.name)
+
+
+@frozen
+class Choices:
+    """What a user may choose about an analysis; texts as on the command line."""
+
+    steps: str | None = None
+    """Steps to analyse, by the number each goes by: `5`, `0,3-5`, `2:`."""
+    ranks: str | None = None
+    """Ranks to analyse, written the same way."""
+    step_marker: str | None = None
+    """Regular expression of host ranges that are steps, in place of `ProfilerStep#N`."""
+    data_regex: str | None = None
+    """Of host ranges that are data loading, beside torch's own."""
+    comm_regex: str | None = None
+    """Of kernels that are communication."""
+    not_comm_regex: str | None = None
+    """Of kernels that are not."""
+    categories: tuple[str, ...] = ()
+    """`NAME=class` for event categories the tool does not know."""
+    device_peaks: str | None = None
+    """TOML file with peak rates of devices, looked at before those that the tool knows."""
+    select: tuple[str, ...] = ()
+    """Rules to run, by id, slug or how ids begin; in place of those of the configuration file."""
+    ignore: tuple[str, ...] = ()
+    """Rules not to run, beside those of the configuration file."""
+
+    streams: str | None = None
+    """Streams whose device work to analyse, written like steps; the rest counts as not recorded."""
+    name_regex: str | None = None
+    """Of device work to analyse, by name."""
+    time: str | None = None
+    """Time to analyse since the first event: `10ms-1.5s`, `2s-`."""
+
+    def rules(self) -> Plan:
+        """Rules to run and their options, with what `traceanalyze.toml` says.
+
+        Raises:
+            UsageError: No rule or option is called so, or the file cannot be used.
+        """
+        told = configured_rules()
+        return plan(replace(told, select=self.select or told.select, ignore=(*told.ignore, *self.ignore)))
+
+    def options(self) -> Options:
+        """The same for the analyses.
+
+        Raises:
+            UsageError: A text cannot be understood, or a file that it names cannot be used.
+        """
+        classify = ClassifyOptions(
+            categories=dict(_category(text) for text in self.categories),
+            comm=_choices_pattern("--comm-regex", self.comm_regex),
+            not_comm=_choices_pattern("--not-comm-regex", self.not_comm_regex),
+            data=_choices_pattern("--data-regex", self.data_regex),
+            step_marker=_choices_pattern("--step-marker", self.step_marker),
+            plugins=known_names(),
+        )
+        return Options(
+            classify=classify,
+            steps=step_chooser(self.steps) if self.steps else None,
+            peaks=read_peaks(self.device_peaks) if self.device_peaks is not None else (),
+            keep=self._filter(),
+        )
+
+    def _filter(self) -> Filter | None:
+        if self.streams is None and self.name_regex is None and self.time is None:
+            return None
+        return Filter(
+            streams=None if self.streams is None else stream_chooser(self.streams),
+            name=_choices_pattern("--name-regex", self.name_regex),
+            time=None if self.time is None else _time(self.time),
+        )
+
+
+_SPAN = re.compile(
+    r"(?:(?P<from>\d+(?:\.\d+)?)(?P<unit>s|ms|us|µs|ns))?-(?:(?P<to>\d+(?:\.\d+)?)(?P<end>s|ms|us|µs|ns))?"
+)
+_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
+_EVER = 2**62
+
+
+def _time(text: str) -> tuple[int, int]:
+    """Nanoseconds of `10ms-1.5s`; either end may be left out."""
+    found = _SPAN.fullmatch(text.replace(" ", ""))
+    if not found or (found["from"] is None and found["to"] is None):
+        raise UsageError(f"--time {text}: write two times since the first event, such as 10ms-1.5s, or 2s-")
+    first = round(Decimal(found["from"]) * _NS[found["unit"]]) if found["from"] else 0
+    last = round(Decimal(found["to"]) * _NS[found["end"]]) if found["to"] else _EVER
+    if last <= first:
+        raise UsageError(f"--time {text}: this is no time at all")
+    return first, last
+
+
+def _choices_pattern(option: str, text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
+
+
+def _category(text: str) -> tuple[str, EventKind]:
+    name, equals, klass = text.rpartition("=")
+    if not equals or not name or klass not in KIND_NAMES:
+        raise UsageError(f"--category {text}: write NAME=class, where class is one of {', '.join(KIND_NAMES)}")
+    return name.lower(), KIND_NAMES[klass]

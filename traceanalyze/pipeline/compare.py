@@ -1,0 +1,185 @@
+"""Comparing two profiles: each side is read once, and of several ranks only the one that is compared is kept."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traceanalyze import __version__
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import mean_step, side
+from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.compare_choices import CompareChoices, SideChoices
+from traceanalyze.pipeline.gather import gather, sampled
+from traceanalyze.readers.runs import group_runs
+from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.assembly.selection import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from fractions import Fraction
+
+    from traceanalyze.analyses.options import Options
+    from traceanalyze.comparison.side import Side
+    from traceanalyze.model.trace import Run, Trace
+    from traceanalyze.pipeline.gather import ReadProgress
+    from traceanalyze.report.model import CompareReport
+
+    Path = str | os.PathLike[str]
+
+
+def compare(
+    base: Path,
+    candidate: Path,
+    *,
+    base_step: str | None = None,
+    comparison_step: str | None = None,
+    base_rank: int | None = None,
+    comparison_rank: int | None = None,
+    sections: Sequence[str] = (),
+    details: bool = True,
+    modules: bool = True,
+    max_kernel_num: int | None = None,
+    op_name_map: Mapping[str, str] | None = None,
+    use_input_shape: bool = False,
+    step_marker: str | None = None,
+    data_regex: str | None = None,
+    comm_regex: str | None = None,
+    not_comm_regex: str | None = None,
+    categories: Sequence[str] = (),
+) -> CompareReport:
+    """What makes two profiles differ, from the whole step down to single operators.
+
+    Args:
+        base: The profile to compare with: a file or a folder.
+        candidate: The profile under test.
+        base_step: Steps of the base: `5`, `0,3-5`, `2:` or `median`; by default all complete steps, their mean.
+        comparison_step: The same of the candidate.
+        base_rank: Rank of the base; by default the one whose step takes longest.
+        comparison_rank: The same of the candidate.
+        sections: Any of profiling, operator, memory, communication, api, kernel; all by default.
+        details: Match single calls too.
+        modules: Compare module by module where both sides recorded modules.
+        max_kernel_num: A matched pair of calls with more kernels than this is shown as the calls inside it.
+        op_name_map: Names of operators → names to match them under.
+        use_input_shape: Match operators by shapes, too.
+        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
+        data_regex: Regular expression of host ranges that are data loading, beside torch's own.
+        comm_regex: Regular expression of kernels that are communication.
+        not_comm_regex: Regular expression of kernels that are not.
+        categories: `NAME=class` for event categories the tool does not know.
+
+    Returns:
+        The comparison; `report.tables["causes"].to_pandas()` and the like are its tables.
+
+    Raises:
+        InputError: A side cannot be read.
+        UsageError: The options do not fit the input.
+    """
+    import json
+
+    choices = CompareChoices(
+        base=SideChoices("base", os.fspath(base), base_step, rank=base_rank),
+        candidate=SideChoices(
+            "candidate",
+            os.fspath(candidate),
+            comparison_step,
+            "--comparison-step",
+            comparison_rank,
+            "--comparison-rank",
+        ),
+        common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, tuple(categories)),
+        sections=frozenset(sections),
+        details=details,
+        modules=modules,
+        max_kernel_num=max_kernel_num,
+        op_name_map=json.dumps(dict(op_name_map)) if op_name_map else None,
+        use_input_shape=use_input_shape,
+    )
+    return compare_report(choices)
+
+
+def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = None) -> CompareReport:
+    """The comparison that the choices describe."""
+    options = choices.options()
+    analyses = [each.options(choices.common) for each in (choices.base, choices.candidate)]
+    base, candidate = (
+        _load(each, wanted, progress) for each, wanted in zip((choices.base, choices.candidate), analyses, strict=True)
+    )
+    comparison = compare_sides(base.side, candidate.side, options)
+    notes = [(name, note) for name, one in (("base", base), ("candidate", candidate)) for note in one.notes]
+    return build_compare(comparison, version=__version__, notes=notes, options=choices.listed())
+
+
+@frozen
+class _Loaded:
+    """One side and the remarks on its input."""
+
+    side: Side
+    notes: tuple[str, ...]
+
+
+class _Keeper:
+    """Keeps one trace of those that are read: that of the rank asked for, else that with the longest mean step."""
+
+    def __init__(self, rank: int | None, options: Options) -> None:
+        self._rank, self._options = rank, options
+        self._mean: Fraction | None = None
+        self.kept: Trace | None = None
+
+    def use(self, trace: Trace) -> Trace:
+        """Look at a trace, keep it if it is the one, and return what is needed to group it."""
+        small = sampled(trace)
+        if self._rank is not None:
+            if trace.origin.rank == self._rank:
+                self.kept = trace
+        elif self.kept is None:
+            self.kept = trace
+        else:
+            # The steps of the only trace need no look.
+            self._mean = mean_step(self.kept, self._options) if self._mean is None else self._mean
+            mean = mean_step(trace, self._options)
+            if mean > self._mean:
+                self.kept, self._mean = trace, mean
+        return small
+
+
+def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) -> _Loaded:
+    keeper = _Keeper(chosen.rank, options)
+    gathered = gather([chosen.path], keeper.use, progress=progress)
+    runs = group_runs(list(gathered.traces))
+    if len(runs) > 1:
+        names = ", ".join(run.name for run in runs)
+        raise UsageError(f"{chosen.name} {chosen.path}: holds {len(runs)} runs ({names}); name one of them")
+    run = runs[0]
+    trace = _kept(chosen, keeper.kept, run)
+    several = len(run.traces) > 1
+    choice = "asked" if chosen.rank is not None else "decides" if several else "only"
+    found = side(trace, options, ranks=len(run.traces), rank_choice=choice)
+    return _Loaded(found, (*gathered.notes, *run.notes))
+
+
+def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:
+    """The trace that was kept, with the rank that its run gives it."""
+    if chosen.rank is None and kept is not None:
+        return _numbered(kept, run)
+    wanted = [trace for trace in run.traces if trace.origin.rank == chosen.rank]
+    if not wanted:
+        known = [rank for rank in run.ranks if rank is not None]
+        if not known:
+            raise UsageError(f"{chosen.rank_option} {chosen.rank}: the profile of {run.name} does not tell any rank")
+        raise UsageError(
+            f"{chosen.rank_option} {chosen.rank}: there is no rank {chosen.rank}; there is {listed(known)}"
+        )
+    if kept is None:
+        # Its rank was told only by the names of all files together.
+        kept = gather([wanted[0].origin.path], lambda trace: trace, progress=None).traces[0]
+    return replace(kept, origin=wanted[0].origin)
+
+
+def _numbered(kept: Trace, run: Run) -> Trace:
+    origins = {trace.origin.path: trace.origin for trace in run.traces}
+    return replace(kept, origin=origins.get(kept.origin.path, kept.origin))

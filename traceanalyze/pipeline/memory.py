@@ -1,0 +1,148 @@
+"""Memory post-mortems: snapshots, and what traces say about the allocator."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traceanalyze import __version__
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.composition import difference
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.pipeline import judged_reports, reports
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import told
+from traceanalyze.pipeline.memory_files import (
+    allocators_of_traces,
+    expected_capacity,
+    expected_ranks,
+    memory_files,
+    not_empty,
+    trace_paths,
+)
+from traceanalyze.pipeline.memory_join import placed_files
+from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.report.assembly.allocator import build_difference_report
+from traceanalyze.report.assembly.allocator.of_trace import memory_view
+from traceanalyze.report.model import Kind, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from traceanalyze.pipeline.gather import ReadProgress
+    from traceanalyze.report.model import Report
+
+    Path = str | os.PathLike[str]
+
+__all__ = ["are_snapshots", "hold_memory_files", "memory", "memory_difference", "memory_reports"]
+
+_CAPACITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]i?B?|B)?", re.IGNORECASE)
+_POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def memory(path: Path, *, capacity: int | str | None = None) -> Report:
+    """What an allocator snapshot, an exported memory timeline or a trace tells about memory.
+
+    Args:
+        path: The file, or a folder with one.
+        capacity: Memory of the device: bytes, or text such as `80GiB`.
+
+    Raises:
+        InputError: It cannot be used.
+        UsageError: The folder holds several; `memory_reports` takes them all.
+    """
+    found = memory_reports([os.fspath(path)], capacity=capacity)
+    if len(found) > 1:
+        raise UsageError(f"{os.fspath(path)}: holds {len(found)} snapshots or runs; name one of them")
+    return found[0]
+
+
+def memory_reports(
+    paths: Sequence[str], *, capacity: int | str | None = None, progress: ReadProgress | None = None
+) -> tuple[Report, ...]:
+    """A report for every snapshot and memory timeline under the paths, and for traces of paths with neither.
+
+    A snapshot and a trace of the same rank are read together: see the table `memory_in_trace`.
+
+    Raises:
+        InputError: Nothing under the paths can be used.
+    """
+    room = parse_capacity(capacity) or expected_capacity(paths)
+    files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
+    if not files:
+        return tuple(report for path in paths for report in _views(path, notes, progress))
+    allocators = allocators_of_traces(files, paths)
+    traces = trace_paths(paths)
+    views: tuple[Report, ...] = ()
+    if traces:
+        try:
+            views, results = judged_reports(
+                traces,
+                Choices(),
+                progress=progress,
+                parallel=False,
+                allocators=allocators,
+                known={file.path for file in files},
+            )
+            files = placed_files(files, tuple(results.values()), allocators)
+        except InputError as error:
+            notes = (*notes, f"left out: {error}")
+    named = tuple(path for path in traces if not holds_memory_file(path))
+    shown = [
+        memory_view(one, beside_snapshot=True)
+        for one in views
+        if any(rank.path.startswith(named) for rank in one.ranks)
+    ]
+    first, *others = (*(file.report for file in files), *shown)
+    remarks = tuple(Message("run_note", (("text", Kind.TEXT, note),)) for note in notes)
+    if not shown:
+        # What became of traces that could not be used is said with their reports, which are not shown.
+        remarks = (*remarks, *(note for one in views for note in one.notes if note.key == "run_note"))
+    return replace(first, notes=(*first.notes, *remarks)), *others
+
+
+def _views(path: str, notes: Sequence[str], progress: ReadProgress | None) -> tuple[Report, ...]:
+    """What the traces of a path say about memory."""
+    try:
+        return tuple(map(memory_view, reports([path], Choices(), progress=progress)))
+    except InputError as error:
+        # What a snapshot lacks is what the user wants to know, not that it is no trace.
+        fault = next((note for note in notes if note.startswith(f"left out: {path}")), None)
+        raise (InputError(fault.removeprefix("left out: ")) if fault else error) from None
+
+
+def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | None = None) -> Report:
+    """What two snapshots hold at their peaks, by source line."""
+    sides = []
+    for path in (base, candidate):
+        found = snapshots_of(os.fspath(path))
+        if len(found) != 1:
+            raise UsageError(f"{path}: holds {len(found)} snapshots; two snapshots are compared, name one file each")
+        snapshot = not_empty(read_snapshot(found[0], told(progress, found[0])))
+        sides.append((snapshot, analyze_snapshot(snapshot)))
+    (first, before), (second, after) = sides
+    return build_difference_report(first, second, difference(before, after), version=__version__)
+
+
+def hold_memory_files(paths: Sequence[str]) -> bool:
+    """Whether every path is a snapshot or a memory timeline, or a folder with one."""
+    return bool(paths) and all(map(holds_memory_file, paths))
+
+
+def are_snapshots(paths: Sequence[str]) -> bool:
+    """Whether every path is a snapshot file, or an archive with one."""
+    return bool(paths) and all(os.path.isfile(path) and len(snapshots_of(path)) == 1 for path in paths)  # noqa: PTH113  texts
+
+
+def parse_capacity(text: int | str | None) -> int | None:
+    """Bytes; units are binary, as devices count: `80GB` and `80GiB` are the same."""
+    if text is None or isinstance(text, int):
+        return text
+    found = _CAPACITY.fullmatch(text.strip())
+    if not found:
+        raise UsageError(f"--capacity {text}: write a number and a unit, such as 80GiB")
+    unit = (found["unit"] or "").upper()[:1]
+    return int(float(found["number"]) * 1024 ** _POWERS[unit])

@@ -1,0 +1,207 @@
+"""The snapshots and memory timelines of a run: what each says, and of which rank it is."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from traceanalyze import __version__
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
+from traceanalyze.pipeline.gather import told
+from traceanalyze.readers.memory_sources import (
+    candidates,
+    device_memory,
+    is_snapshot,
+    is_timeline,
+    memory_ranks,
+    named_rank,
+    trace_ranks,
+)
+from traceanalyze.readers.memory_timeline import read_memory_timeline, statistics_beside
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.sources import expand
+from traceanalyze.report.assembly.allocator import build_memory_report
+from traceanalyze.report.assembly.allocator.findings import memory_findings
+from traceanalyze.report.assembly.allocator.timeline import build_timeline_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.model.snapshot import Snapshot
+    from traceanalyze.pipeline.gather import ReadProgress
+    from traceanalyze.readers.source import Source
+    from traceanalyze.report.assembly.allocator.findings import MemoryFinding
+    from traceanalyze.report.model import Report
+
+
+@frozen
+class MemoryFile:
+    """One snapshot or memory timeline."""
+
+    path: str
+    kind: str
+    """snapshot or memory_timeline"""
+    rank: int | None
+    rank_source: str
+    """What tells the rank: run.json, file name, folder, only one (trace and snapshot); empty: nothing does."""
+    report: Report
+    """What `traceanalyze memory` says of it."""
+    analyses: tuple[AllocatorAnalysis, ...]
+    """One a device; none of a timeline."""
+    findings: tuple[MemoryFinding, ...]
+    """Of all devices."""
+
+
+def memory_files(
+    paths: Sequence[str],
+    ranks: Sequence[int | None],
+    *,
+    capacity: int | None = None,
+    progress: ReadProgress | None = None,
+) -> tuple[tuple[MemoryFile, ...], tuple[str, ...]]:
+    """Every snapshot and memory timeline under the paths, and remarks on those that cannot be used.
+
+    Args:
+        paths: Files and folders.
+        ranks: Of the traces found beside them, None where a trace does not tell; empty without traces.
+        capacity: Bytes of device memory, if anybody tells.
+        progress: Told how far reading is.
+    """
+    files: list[MemoryFile] = []
+    notes: list[str] = []
+    for source in _distinct(paths):
+        tell, kind = told(progress, source), _kind(source)
+        try:
+            if kind == "memory_timeline":
+                report = build_timeline_report(read_memory_timeline(source, tell), version=__version__)
+                files.append(MemoryFile(source.name, kind, None, "", report, (), ()))
+            elif kind:
+                files.append(_of_snapshot(source, capacity, tell))
+        except InputError as error:
+            notes.append(f"left out: {error}")
+    return tuple(_ranked(files, ranks)), tuple(notes)
+
+
+def _ranked(files: Sequence[MemoryFile], traces: Sequence[int | None]) -> Iterator[MemoryFile]:
+    """The files with their ranks; snapshots and timelines are told apart, as a rank may have both."""
+    told_of: dict[str, tuple[int | None, str]] = {}
+    for kind in ("snapshot", "memory_timeline"):
+        paths = [file.path for file in files if file.kind == kind]
+        told_of |= zip(paths, memory_ranks(paths, traces), strict=True)
+    for file in files:
+        rank, source = told_of[file.path]
+        yield replace(file, rank=rank, rank_source=source)
+
+
+def trace_paths(paths: Sequence[str]) -> tuple[str, ...]:
+    """The paths under which there are traces: without files that are snapshots or timelines themselves."""
+    return tuple(path for path in paths if not any(map(_kind, _named(path))) and _sources(path))
+
+
+def expected_ranks(paths: Sequence[str]) -> tuple[int | None, ...]:
+    """Ranks of the traces under the paths as far as their beginnings and names tell, before any of them is read."""
+    return trace_ranks([source for path in trace_paths(paths) for source in _sources(path)])
+
+
+def expected_capacity(paths: Sequence[str]) -> int | None:
+    """Bytes of device memory as the beginnings of the traces tell it."""
+    return device_memory([source for path in trace_paths(paths) for source in _sources(path)])
+
+
+def allocators_of_traces(
+    files: Sequence[MemoryFile], paths: Sequence[str]
+) -> dict[str, dict[int | None, AllocatorAnalysis]]:
+    """For each trace under the paths, by its name, what `allocators_of` tells of the snapshots that are its own.
+
+    Several runs may have a rank 0: a snapshot belongs to the traces of its rank whose folders are nearest to it.
+    """
+    sources = [source for path in trace_paths(paths) for source in _sources(path)]
+    traces = list(zip((source.name for source in sources), trace_ranks(sources), strict=True))
+    mine: dict[str, list[MemoryFile]] = {}
+    for file in files:
+        near = {
+            name: nearness(file.path, name) for name, rank in traces if file.rank is None or rank in {file.rank, None}
+        }
+        most = max(near.values(), default=0)
+        for name, shared in near.items():
+            if shared == most:
+                mine.setdefault(name, []).append(file)
+    return {name: allocators_of(found) for name, found in mine.items()}
+
+
+def nearness(path: str, other: str) -> int:
+    """How many letters of their folders two files share."""
+    return len(os.path.commonpath((os.path.abspath(path), os.path.abspath(other))))  # noqa: PTH100  paths are texts
+
+
+def allocators_of(files: Sequence[MemoryFile]) -> dict[int | None, AllocatorAnalysis]:
+    """For each rank the device of its snapshots that reserved most; under None what the only trace is judged with.
+
+    Of several snapshots of a rank the one of a failed request counts, else the one with the longest history.
+    """
+    chosen: dict[int | None, AllocatorAnalysis] = {}
+    for file in files:
+        if not file.analyses or not file.rank_source:
+            continue
+        best = max(file.analyses, key=lambda one: max(moment.reserved for moment in one.moments))
+        before = chosen.get(file.rank)
+        if before is None or _weight(best) > _weight(before):
+            chosen[file.rank] = best
+    return chosen
+
+
+def _weight(analysis: AllocatorAnalysis) -> tuple[int, int]:
+    return len(analysis.ooms), analysis.events
+
+
+def not_empty(snapshot: Snapshot) -> Snapshot:
+    """The snapshot, if anything was recorded.
+
+    Raises:
+        InputError: Nothing was.
+    """
+    if not snapshot.devices:
+        raise InputError(f"{snapshot.path}: the snapshot is empty: no device had memory, nothing was recorded")
+    return snapshot
+
+
+def _of_snapshot(source: Source, capacity: int | None, tell: Callable[[int], None] | None) -> MemoryFile:
+    snapshot = not_empty(read_snapshot(source, tell))
+    beside = (None, None) if source.member else statistics_beside(source.path, named_rank(source.path))
+    statistics, remark = beside
+    notes = (*snapshot.notes, remark) if remark else snapshot.notes
+    snapshot = replace(snapshot, statistics=statistics, notes=notes)
+    analyses = analyze_snapshot(snapshot, capacity)
+    found = tuple(each for one in analyses for each in memory_findings(one))
+    report = build_memory_report(snapshot, analyses, version=__version__)
+    return MemoryFile(source.name, "snapshot", None, "", report, analyses, found)
+
+
+def _kind(source: Source) -> str:
+    return "snapshot" if is_snapshot(source) else "memory_timeline" if is_timeline(source) else ""
+
+
+def _named(path: str) -> tuple[Source, ...]:
+    """The file, if the path names one."""
+    found = candidates(path)
+    return found if [source.name for source in found] == [path] else ()
+
+
+def _sources(path: str) -> tuple[Source, ...]:
+    try:
+        return expand([path]).sources
+    except InputError:
+        return ()
+
+
+def _distinct(paths: Sequence[str]) -> tuple[Source, ...]:
+    """The files that may be snapshots or timelines, each once."""
+    found: dict[tuple[Path, str], Source] = {}
+    for source in (one for path in paths for one in candidates(path)):
+        found.setdefault((Path(source.path).resolve(), source.member), source)
+    return tuple(found.values())

@@ -1,0 +1,253 @@
+"""A trace with the analyses drawn over it, for Perfetto: one rank, or the ranks of a run in one file."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.locales import texts
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import gather, sampled
+from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
+from traceanalyze.pipeline.recordings import Judged
+from traceanalyze.pipeline.run_report import side_by_side
+from traceanalyze.pipeline.whole_file import whole_file
+from traceanalyze.ranks.compare import leading
+from traceanalyze.ranks.summary import summarize
+from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
+from traceanalyze.readers.runs import group_runs
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.sources import expand
+from traceanalyze.report.perfetto.events import FIRST_PID, PROCESS, Clock, Process, alone, overlay_events
+from traceanalyze.report.perfetto.merge import NoEventListError
+from traceanalyze.report.perfetto.overlay import overlay, snapshot_overlay, with_findings
+from traceanalyze.rules.evaluate import evaluate
+from traceanalyze.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.model.trace import Trace
+    from traceanalyze.pipeline.gather import ReadProgress
+    from traceanalyze.pipeline.run_report import SideBySide
+    from traceanalyze.readers.source import Source
+    from traceanalyze.report.perfetto.events import Overlay
+    from traceanalyze.rules.finding import Finding
+
+    AnyPath = str | os.PathLike[str]
+
+__all__ = ["annotate"]
+
+_ENDINGS = (".json", ".gz")
+
+
+def annotate(
+    paths: AnyPath | Sequence[AnyPath],
+    output: AnyPath,
+    *,
+    overlay_only: bool = False,
+    language: str = "en",
+    progress: ReadProgress | None = None,
+) -> tuple[str, ...]:
+    """Write a trace with tracks of steps, phases, idle time by cause, sync points, findings and counters over it.
+
+    The text of the trace is passed on unchanged, and the tracks are added at the end of its event list, on a process
+    named `traceanalyze`. Of several ranks of one run, all are written into one file: process ids and ids of arrows are
+    replaced so that they do not collide, times count from the earliest zero, and clocks are moved by the offsets that
+    collectives show (definitions §12) where these are known well for all ranks.
+
+    Args:
+        paths: The trace, or the ranks of one run, as `analyze` takes them.
+        output: File to write, `.json` or `.json.gz`.
+        overlay_only: Leave the traces out.
+        language: Of the names of tracks.
+        progress: Called as recordings are read.
+
+    Returns:
+        Remarks: tracks the profile cannot give and why, and recordings whose text could not be taken over.
+
+    Raises:
+        InputError: An input cannot be used.
+        UsageError: The inputs are several runs, or the output is one of them or cannot be written.
+    """
+    return annotated(paths, output, overlay_only=overlay_only, language=language, progress=progress).notes
+
+
+class Annotated(NamedTuple):
+    """What was written."""
+
+    notes: tuple[str, ...]
+    """Remarks, as `annotate` returns them."""
+    place: tuple[int, int] | None
+    """From where to where to look first, ns on the clock of the text; None where no finding has a place."""
+
+
+def annotated(
+    paths: AnyPath | Sequence[AnyPath],
+    output: AnyPath,
+    *,
+    overlay_only: bool = False,
+    language: str = "en",
+    progress: ReadProgress | None = None,
+) -> Annotated:
+    """As `annotate`, and where to look first."""
+    given = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    target, words = Path(output), texts(language)
+    if target.suffix.lower() not in _ENDINGS:
+        raise UsageError(f"{target}: end the name in .json or .json.gz")
+    if not target.parent.is_dir():
+        raise UsageError(f"{target}: the folder {target.parent} does not exist")
+    sources = {source.name: source for source in _sources(given)}
+    _refuse_input(target, sources.values())
+    if not overlay_only and any(source.size is None for source in sources.values()):
+        raise UsageError("a pipe is empty once it was analysed: save it to a file first, or --overlay-only")
+    if any(source.size is not None and is_snapshot(source) for source in sources.values()):
+        return Annotated(_snapshot(list(sources.values()), target, words), None)
+    ranks, lead, notes = _ranks(given, sources, words, progress)
+    try:
+        with whole_file(target) as file:
+            notes += write(file, target, ranks, words, overlay_only=overlay_only)
+    except NoEventListError:
+        # What the reader took for a list is none for a strict reader: then the tracks alone.
+        with whole_file(target) as file:
+            write(file, target, ranks, words, overlay_only=True)
+        notes += [said(words, "overlay_alone_damaged", path=rank.trace.origin.path) for rank in ranks]
+    looked_at = (ranks[lead], *ranks)
+    return Annotated(tuple(notes), next((rank.place(ranks) for rank in looked_at if rank.worst is not None), None))
+
+
+def _sources(given: list[str]) -> tuple[Source, ...]:
+    """Traces; where there is none, snapshots."""
+    try:
+        return expand(given).sources
+    except InputError:
+        found = tuple(source for path in given for source in snapshots_of(path))
+        if not found:
+            raise
+        return found
+
+
+def _refuse_input(target: Path, sources: Iterable[Source]) -> None:
+    for source in sources:
+        path = Path(source.path)
+        if target.exists() and path.exists() and target.samefile(path):
+            raise UsageError(f"{target}: this is an input; choose another name")
+
+
+def _snapshot(sources: list[Source], target: Path, words: Texts) -> tuple[str, ...]:
+    """An allocator snapshot is no timeline: its memory over time stands alone."""
+    if len(sources) > 1:
+        raise UsageError("snapshots are drawn one at a time: name one file")
+    tracks, zero = snapshot_overlay(read_snapshot(sources[0]), words.terms)
+    if not tracks.counters:
+        ((title, why),) = tracks.missing
+        raise InputError(said(words, "overlay_missing", track=title, reason=words.reasons[why.reason]))
+    events = overlay_events(tracks, Process(FIRST_PID, PROCESS), Clock())
+    with whole_file(target) as file, packed(file, target) as write:
+        for piece in alone(events, zero):
+            write(piece)
+    return (said(words, "overlay_alone_not_json", path=sources[0].name),)
+
+
+def _ranks(
+    given: list[str], sources: dict[str, Source], words: Texts, progress: ReadProgress | None
+) -> tuple[list[Rank], int, list[str]]:
+    """Every recording analysed, in the order of the ranks, which to look at first, and remarks.
+
+    Each is dropped before the next is read.
+    """
+    choices = Choices()
+    options, rules = choices.options(), choices.rules()
+    drawn: dict[str, Overlay] = {}
+    judged: dict[str, Judged] = {}
+
+    def analysed(trace: Trace) -> Trace:
+        small = replace(sampled(trace), process_names=trace.process_names)
+        context = Context(trace, options)
+        analysis = analyze_context(context)
+        drawn[trace.origin.path] = overlay(context, analysis, (), words)
+        outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
+        judged[trace.origin.path] = Judged(replace(analysis, trace=small), outcome, summary)
+        # Process ids of the text, of which the sample has no strings.
+        pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))
+        return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
+
+    gathered = gather(given, analysed, progress=progress)
+    runs = group_runs(list(gathered.traces))
+    if len(runs) > 1:
+        names = ", ".join(run.name for run in runs)
+        raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them")
+    traces = runs[0].traces
+    # As `analyze` tells them: beside other ranks, what waiting for these is no saving of a rank's own.
+    told = side_by_side([judged[trace.origin.path].of_trace(trace) for trace in traces], rules)
+    of_run = () if told.of_run is None else told.of_run.findings
+    found = [
+        Rank(
+            trace,
+            sources[trace.origin.path],
+            with_findings(drawn[trace.origin.path], one.analysis, outcome.findings, words),
+            _worst(outcome.findings),
+            ahead,
+        )
+        for trace, one, outcome, ahead in zip(traces, told.ranks, told.outcomes, _ahead(told), strict=True)
+    ]
+    unplaced = sum(rank.tracks.unplaced for rank in found) + len(of_run)
+    notes = [
+        *gathered.notes,
+        *runs[0].notes,
+        *_missing(found, words),
+        *([said(words, "overlay_no_windows", count=unplaced)] if unplaced else []),
+    ]
+    return found, _lead(told), notes
+
+
+def _lead(told: SideBySide) -> int:
+    """Position of the rank that a report would tell about."""
+    cluster = told.cluster
+    if cluster is None or not cluster.steps:
+        return 0
+    return leading((cluster.step_time.sum(axis=1) // len(cluster.steps)).tolist(), cluster.own_time)
+
+
+def _ahead(told: SideBySide) -> list[int]:
+    """By how much the clocks are ahead of that of the first rank, ns; zeros unless they are known well for all."""
+    clocks = () if told.cluster is None else told.cluster.clocks
+    if isinstance(clocks, NotMeasured) or len(clocks) < len(told.ranks):
+        return [0] * len(told.ranks)
+    trusted = not any(isinstance(one.skew, NotMeasured) for one in clocks)
+    return [one.offset if trusted else 0 for one in clocks]
+
+
+def _worst(findings: Sequence[Finding]) -> tuple[int, int] | None:
+    """The longest interval of the first finding that has any, with half as much before and after it."""
+    for one in findings:
+        if one.intervals is not None and len(one.intervals):
+            start, end = one.intervals[int((one.intervals[:, 1] - one.intervals[:, 0]).argmax())].tolist()
+            return start - (end - start) // 2, end + (end - start) // 2
+    return None
+
+
+def _missing(ranks: Sequence[Rank], words: Texts) -> list[str]:
+    """What is not drawn, and why: once where it is the same for all ranks, else by rank."""
+    by_rank = [
+        [
+            said(words, "overlay_missing", track=title, reason=words.reasons[why.reason])
+            for title, why in rank.tracks.missing
+        ]
+        for rank in ranks
+    ]
+    common = [note for note in by_rank[0] if all(note in notes for notes in by_rank)]
+    others = [
+        f"{rank.trace.origin.path}: {note}"
+        for rank, notes in zip(ranks, by_rank, strict=True)
+        for note in notes
+        if note not in common
+    ]
+    return [*common, *others]

@@ -1,0 +1,319 @@
+"""The post-mortem of a run directory: everything that is there, put together and told in one report."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from traceanalyze import __version__, plugins
+from traceanalyze.analyses.results import HostSplit
+from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.causes.causes import host_loading
+from traceanalyze.causes.costs import place_of
+from traceanalyze.causes.parts import CommonSteps, RankPart, RecordingPart, Trouble
+from traceanalyze.causes.synthesize import synthesize
+from traceanalyze.causes.waiting import cost_of, waiting
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.frozen import frozen
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.pipeline import chosen_ranks
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.memory import parse_capacity
+from traceanalyze.pipeline.memory_files import (
+    allocators_of_traces,
+    expected_capacity,
+    expected_ranks,
+    memory_files,
+    nearness,
+)
+from traceanalyze.pipeline.memory_join import placed_files
+from traceanalyze.pipeline.recordings import judged_files
+from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
+from traceanalyze.pipeline.run_report import run_report, side_by_side
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.readers.runs import group_runs
+from traceanalyze.readers.sources import expand
+from traceanalyze.report.assembly.postmortem import build_postmortem
+from traceanalyze.report.assembly.postmortem.parts import JobParts, MemoryPart
+from traceanalyze.report.assembly.ranks import rank_label
+from traceanalyze.report.assembly.window import step_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from traceanalyze.model.trace import Run
+    from traceanalyze.pipeline.gather import Gathered, ReadProgress
+    from traceanalyze.pipeline.memory_files import MemoryFile
+    from traceanalyze.pipeline.recordings import Judged
+    from traceanalyze.pipeline.run_report import SideBySide
+    from traceanalyze.report.model import Report
+    from traceanalyze.rules.evaluate import Outcome, Plan
+
+    Path = str | os.PathLike[str]
+
+WHOLE = ("whole trace",)
+"""Name of the window of a trace without step marks."""
+RANKS = "RNK"
+"""A family of rules; what the post-mortem itself finds belongs to it, too."""
+LOADER_WAIT = "DAT101"
+"""Tells what the host waits for its loader, where that costs the step time."""
+
+
+def recording_part(found: SideBySide, rules: Plan) -> RecordingPart:
+    """Ranks with their findings, and those about all of them."""
+    cluster = found.cluster
+    wanted = RANKS in {rule.family for rule, _ in rules.rules}
+    if cluster is None:
+        (one,) = found.ranks
+        part = _rank(one, found.outcomes[0], 0, None)
+        # Some profiles tell how long a rank waited for others that were not recorded.
+        waited = waiting(compare_ranks([one.summary])) if wanted else None
+        return RecordingPart((_alone(part),), () if waited is None else (waited,), whole=_whole(found))
+    own = cluster.own_time
+    ranks = tuple(
+        _rank(one, outcome, index, own[index])
+        for index, (one, outcome) in enumerate(zip(found.ranks, found.outcomes, strict=True))
+    )
+    told = () if found.of_run is None else found.of_run.findings
+    waited = waiting(cluster, told) if wanted else None
+    about = (*told, *(() if waited is None else (waited,)))
+    common = cluster.step_time.sum(axis=0) // len(ranks) if cluster.steps else None
+    return RecordingPart(
+        ranks,
+        about,
+        () if found.of_run is None else found.of_run.not_applicable,
+        tuple(cost_of(one, cluster) for one in about),
+        None if common is None else CommonSteps(step_labels(cluster.steps), common),
+        whole=_whole(found),
+    )
+
+
+def _whole(found: SideBySide) -> bool:
+    reads = [one.analysis.trace.read for one in found.ranks]
+    return not any(read.truncated or read.stream_fault for read in reads)
+
+
+def _rank(one: Judged, outcome: Outcome, index: int, own: int | None) -> RankPart:
+    steps = one.analysis.steps
+    rows = list(window_of(steps).rows)
+    labels = step_labels(steps.name)
+    times = (steps.end - steps.start)[rows]
+    # A program whose device was not recorded: no rule judges what its host waits for.
+    host = one.analysis.host if one.analysis.mode == Mode.HOST_ONLY else None
+    loading = host.data_loading[rows] if isinstance(host, HostSplit) else None
+    unjudged = any(each.rule == LOADER_WAIT for each in outcome.not_applicable)
+    alone = host_loading(loading, times) if loading is not None and unjudged else None
+    return RankPart(
+        label=rank_label(one.analysis.trace.origin, index),
+        steps=tuple(labels[row] for row in rows),
+        step_times=times,
+        own=own,
+        findings=(*outcome.findings, *(() if alone is None else (alone,))),
+        costs=(
+            *(one.costs.get(place_of(each)) for each in outcome.findings),
+            *(() if alone is None else (loading,)),
+        ),
+        unjudged=outcome.not_applicable,
+        marked=one.summary.marked or (host is not None and steps.name != WHOLE),
+    )
+
+
+def _alone(part: RankPart) -> RankPart:
+    """A single rank: what it saves, the run gains."""
+    return replace(part, own=part.step_time)
+
+
+def memory_part(one: MemoryFile) -> MemoryPart:
+    """A snapshot or timeline as the report needs it."""
+    peak = max((device.moments[0].allocated for device in one.analyses), default=None)
+    return MemoryPart(one.path, one.kind, one.rank, one.rank_source, one.report, one.findings, peak)
+
+
+def troubles(memory: Sequence[MemoryPart]) -> tuple[Trouble, ...]:
+    """All that the snapshots of a job tell."""
+    return tuple(
+        Trouble(
+            each.key, each.severity, each.amount, each.line, "" if one.rank is None else str(one.rank), (file, finding)
+        )
+        for file, one in enumerate(memory)
+        for finding, each in enumerate(one.findings)
+    )
+
+
+__all__ = ["postmortem", "postmortem_reports"]
+
+
+def postmortem(
+    paths: Path | Sequence[Path],
+    *,
+    steps: str | None = None,
+    ranks: str | None = None,
+    step_marker: str | None = None,
+    capacity: int | str | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> Report:
+    """What limited a run, since when, on which ranks, what it cost and what to do first.
+
+    Args:
+        paths: The run's directory, or its files: traces of any ranks and steps, Ascend profiles, allocator snapshots,
+            memory timelines.
+        steps: Steps to look at: `5`, `0,3-5`, `2:`.
+        ranks: Ranks to look at, written the same way.
+        step_marker: Regular expression of host ranges that are steps, in place of `ProfilerStep#N`.
+        capacity: Memory of the device: bytes, or text such as `80GiB`; default: as the traces tell it.
+        select: Rules to run, by id, slug or how ids begin; all when empty.
+        ignore: Rules not to run, written the same way.
+
+    Returns:
+        The report; `report.tables["run_causes"].to_pandas()` is the ranked list.
+
+    Raises:
+        InputError: Nothing there can be used.
+        UsageError: The directory holds several jobs; name one of them.
+    """
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    choices = Choices(steps, ranks, step_marker, select=tuple(select), ignore=tuple(ignore))
+    found = postmortem_reports([os.fspath(path) for path in several], choices, capacity=capacity)
+    if len(found) > 1:
+        raise UsageError(
+            f"the input holds {len(found)} jobs ({', '.join(one.name for one in found)}); name one of them"
+        )
+    return found[0]
+
+
+@frozen
+class _Everything:
+    """What was read."""
+
+    gathered: Gathered
+    judged: Mapping[str, Judged]
+    memory: tuple[MemoryFile, ...]
+    choices: Choices
+
+
+def postmortem_reports(
+    paths: Sequence[str],
+    choices: Choices,
+    *,
+    capacity: int | str | None = None,
+    progress: ReadProgress | None = None,
+    parallel: bool = False,
+) -> tuple[Report, ...]:
+    """A report for every job found under the paths; every file is read once.
+
+    With `parallel` two recordings at a time where they are large, in processes that import the main module anew.
+
+    Raises:
+        InputError: Nothing there can be used.
+    """
+    # As all readers name the files in them, so that each is told once.
+    paths = [str(PurePath(path)) if path else path for path in paths]
+    room = parse_capacity(capacity) or expected_capacity(paths)
+    memory, left_out = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
+    allocators = allocators_of_traces(memory, paths)
+    gathered, judged = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
+    memory = placed_files(memory, tuple(judged.values()), allocators)
+    if not gathered.traces and not memory:
+        raise _nothing(paths, gathered, left_out)
+    found = _Everything(gathered, judged, memory, choices)
+    runs = group_runs(gathered.traces) if gathered.traces else ()
+    wanted = _with_ranks(runs, choices)
+    jobs = jobs_of(wanted, judged) if wanted else (Job(()),)
+    passed = tuple(run for run in runs if not any(run is one for one in wanted))
+    shares = _memory_of_jobs(jobs, memory)
+    return tuple(
+        _report(name, job, mine, found, Unused(gathered, left_out, passed, memory) if number == 0 else None)
+        for number, (name, job, mine) in enumerate(zip(_names(paths, jobs), jobs, shares, strict=True))
+    )
+
+
+def _report(
+    name: str,
+    job: Job,
+    memory: tuple[MemoryFile, ...],
+    found: _Everything,
+    unused: Unused | None,
+) -> Report:
+    runs, choices, rules = job.runs, found.choices, found.choices.rules()
+    whole = choices.ranks is not None
+    sides = [
+        side_by_side([found.judged[trace.origin.path].of_trace(trace) for trace in chosen_ranks(run, choices)], rules)
+        for run in runs
+    ]
+    parts = tuple(memory_part(one) for one in memory)
+    platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
+    recordings = [recording_part(one, rules) for one in sides]
+    built = JobParts(
+        name=name,
+        platform=platform,
+        recordings=tuple(run_report(run, one) for run, one in zip(runs, sides, strict=True)),
+        names=tuple(run.name for run in runs),
+        memory=parts,
+        files=run_files(runs, recordings, memory, unused),
+        notes=(*(("", note) for note in plugins.notes()), *_notes(runs)),
+        told=job.told,
+        every_rank=whole,
+    )
+    known = [rule for rule, _ in rules.rules if platform in rule.platforms]
+    return build_postmortem(synthesize(recordings, troubles(parts), rules=len(known)), built, version=__version__)
+
+
+def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
+    """The recordings that have the ranks the user chose.
+
+    Raises:
+        UsageError: None has.
+    """
+    found, errors = [], []
+    for run in runs:
+        try:
+            chosen_ranks(run, choices)
+        except UsageError as error:
+            errors.append(error)
+        else:
+            found.append(run)
+    if errors and not found:
+        raise errors[0]
+    return tuple(found)
+
+
+def _notes(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
+    """Remarks on the recordings; of several each with its name."""
+    told = [(run.name, note) for run in runs for note in run.notes if "holds several recordings" not in note]
+    return tuple(dict.fromkeys((name if len(runs) > 1 else "", note) for name, note in told))
+
+
+def _names(paths: Sequence[str], jobs: Sequence[Job]) -> list[str]:
+    """What each job is called: its only run's own name, else what the user named; equal names are numbered."""
+    whole = ", ".join(os.path.normpath(path) for path in paths)
+    names = [job.runs[0].name if len(job.runs) == 1 else whole for job in jobs]
+    return [f"{name} (job {at})" if names.count(name) > 1 else name for at, name in enumerate(names, 1)]
+
+
+def _nothing(paths: Sequence[str], gathered: Gathered, left_out: tuple[str, ...]) -> InputError:
+    """Why nothing can be used."""
+    if left_out:
+        return InputError(left_out[0].removeprefix("left out: "))
+    if gathered.failed:
+        return InputError(gathered.failed[0][1])
+    try:
+        expand(paths)
+    except InputError as error:
+        return error
+    return InputError(f"{paths[0]}: no recording and no snapshot")
+
+
+def _memory_of_jobs(jobs: Sequence[Job], memory: Sequence[MemoryFile]) -> tuple[tuple[MemoryFile, ...], ...]:
+    """Each snapshot and timeline with the job whose recordings lie nearest to it, the first of equals."""
+    mine: list[list[MemoryFile]] = [[] for _ in jobs]
+    for one in memory:
+        mine[max(range(len(jobs)), key=lambda at: _nearness(one.path, jobs[at].runs))].append(one)
+    return tuple(map(tuple, mine))
+
+
+def _nearness(path: str, runs: Sequence[Run]) -> int:
+    """How many letters of their folders a file shares with a recording."""
+    return max((nearness(path, trace.origin.path) for run in runs for trace in run.traces), default=0)

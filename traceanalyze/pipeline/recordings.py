@@ -1,0 +1,219 @@
+"""One recording read, analysed and judged, in this process or another; what is kept of it is small."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze import plugins
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.excerpt.window import place
+from traceanalyze.analyses.filtering import context_of
+from traceanalyze.causes.costs import costs_of
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.frozen import frozen
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.pipeline.gather import gathered, sampled, told
+from traceanalyze.ranks.run import map_ranks, workers_for
+from traceanalyze.ranks.summary import summarize
+from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.sources import expand, survey
+from traceanalyze.report.assembly.excerpts import key_of
+from traceanalyze.rules.evaluate import evaluate
+from traceanalyze.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.excerpt.window import Place
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.results_trace import InTrace
+    from traceanalyze.analyses.options import Options
+    from traceanalyze.analyses.results import NotMeasured, RankAnalysis
+    from traceanalyze.causes.costs import Costs
+    from traceanalyze.model.trace import Trace
+    from traceanalyze.pipeline.choices import Choices
+    from traceanalyze.pipeline.gather import Gathered, ReadProgress
+    from traceanalyze.ranks.results import RankSummary
+    from traceanalyze.readers.source import Source
+    from traceanalyze.report.assembly.excerpts import Key, Places
+    from traceanalyze.rules.evaluate import Outcome, Plan
+    from traceanalyze.rules.finding import Finding
+
+    Allocators = Mapping[str, Mapping[int | None, AllocatorAnalysis]]
+    """By the name of a trace and its rank."""
+
+MAX_PLACES = 6
+"""Findings that are shown in the trace, most saving first."""
+
+
+def places_of(context: Context, outcome: Outcome) -> dict[Key, Place]:
+    """The longest instance of each finding that has one in time, with its surroundings."""
+    if context.mode == Mode.EMPTY:
+        return {}
+    known = [(key_of(one), _longest(one)) for one in outcome.findings]
+    timed = [(key, instance) for key, instance in known if instance is not None]
+    return {key: place(context, *instance) for key, instance in timed[:MAX_PLACES]}
+
+
+def _longest(one: Finding) -> tuple[int, int] | None:
+    """Start and end, ns; the first of equals."""
+    if one.intervals is not None and len(one.intervals):
+        start, end = one.intervals[int(np.argmax(one.intervals[:, 1] - one.intervals[:, 0]))].tolist()
+        return start, end
+    spans = [(each.start, each.end) for each in one.evidence if each.start is not None and each.end is not None]
+    return max(spans, key=lambda span: span[1] - span[0], default=None)
+
+
+NO_SNAPSHOTS: Allocators = MappingProxyType({})
+_PACKED = 8
+"""Text is about so many times as large as a compressed file of it."""
+
+
+@frozen
+class Judged:
+    """One rank: its analyses, what the rules say, and what the comparison with other ranks needs."""
+
+    analysis: RankAnalysis
+    outcome: Outcome
+    summary: RankSummary
+    places: Places = field(default_factory=dict)
+    """Where findings of `outcome` are seen in the trace."""
+    in_trace: InTrace | NotMeasured | None = None
+    """Where the moments of the rank's snapshot lie in the trace; None without a snapshot."""
+    costs: Costs = field(default_factory=dict)
+    """What findings of `outcome` take in each step, by their places."""
+
+    def of_trace(self, trace: Trace) -> Judged:
+        """The same as the rank that the run made of it."""
+        rank = trace.origin.rank
+        summary = replace(self.summary, rank=rank, label="" if rank is None else str(rank))
+        return replace(self, analysis=replace(self.analysis, trace=trace), summary=summary)
+
+
+def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnalysis | None = None) -> Judged:
+    """A rank's analyses, and what is derived while the tables behind them are still there.
+
+    Args:
+        trace: The recording.
+        options: What to analyse of it.
+        rules: Rules to run.
+        allocator: What a snapshot of the same rank tells, for the rules that need one.
+    """
+    context = context_of(trace, options)
+    analysis = analyze_context(context)
+    placed = None if allocator is None else _in_trace(context, allocator)
+    facts = Facts(analysis, context, allocator)
+    outcome = evaluate(facts, rules)
+    costs = costs_of(outcome.findings, facts)
+    summary, places = summarize(context, analysis), places_of(context, outcome)
+    return Judged(analysis, outcome, summary, places=places, in_trace=placed, costs=costs)
+
+
+def _in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMeasured:
+    # Imported here: most recordings come without a snapshot.
+    from traceanalyze.analyses.memory.in_trace import in_trace
+
+    return in_trace(context, allocator)
+
+
+def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
+    """The snapshot of the trace's rank; of a trace and a snapshot that do not tell their ranks, the one there is."""
+    own = allocators.get(trace.origin.path, {})
+    return own.get(trace.origin.rank, own.get(None))
+
+
+def judged_files(
+    paths: Sequence[str],
+    choices: Choices,
+    progress: ReadProgress | None,
+    *,
+    parallel: bool,
+    allocators: Allocators = NO_SNAPSHOTS,
+    required: bool = True,
+    known: Collection[str] = (),
+) -> tuple[Gathered, dict[str, Judged]]:
+    """Every recording under the paths, by path; with `parallel` large ones in processes of their own.
+
+    `allocators` are what snapshots of the recordings' ranks tell. Where no recording is `required`, there may be none.
+    `known` names files that are used for something else.
+    """
+    selection = expand(paths) if required else survey(paths)
+    options, rules = choices.options(), choices.rules()
+    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in selection.sources]
+    workers = workers_for(sizes) if parallel else 1
+    found: dict[str, Judged] = {}
+
+    def here() -> Iterator[Judged | InputError]:
+        for source in selection.sources:
+            yield _attempt(source, options, rules, progress, allocators, lenient=not required)
+
+    def elsewhere() -> Iterator[Judged | InputError]:
+        jobs = [
+            _Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required)
+            for one in selection.sources
+        ]
+        for source, one in zip(selection.sources, map_ranks(_of_job, jobs, workers), strict=True):
+            if progress is not None:
+                progress(source.name, source.size or 0, source.size)
+            plugins.failed_elsewhere(one.faults)
+            yield one.found
+
+    def kept() -> Iterator[Trace | InputError]:
+        for one in elsewhere() if workers > 1 else here():
+            if isinstance(one, InputError):
+                yield one
+            else:
+                found[one.analysis.trace.origin.path] = one
+                yield one.analysis.trace
+
+    return gathered(selection, kept(), required=required, known=known), found
+
+
+class _Job(NamedTuple):
+    source: Source
+    choices: Choices
+    allocators: dict[str, dict[int | None, AllocatorAnalysis]]
+    """Its own: what another process must be sent."""
+    lenient: bool
+
+
+class _Done(NamedTuple):
+    found: Judged | InputError
+    faults: tuple[plugins.Fault, ...]
+    """Plug-ins that failed in the process that did it."""
+
+
+def _of_job(job: _Job) -> _Done:
+    options, rules = job.choices.options(), job.choices.rules()
+    found = _attempt(job.source, options, rules, None, job.allocators, lenient=job.lenient)
+    return _Done(found, plugins.faults())
+
+
+def _attempt(
+    source: Source,
+    options: Options,
+    rules: Plan,
+    progress: ReadProgress | None,
+    allocators: Allocators,
+    *,
+    lenient: bool,
+) -> Judged | InputError:
+    """What one recording gives, without its bulk, or why it cannot be used.
+
+    With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
+    """
+    try:
+        trace = read_trace(source, told(progress, source))
+        one = judged(trace, options, rules, allocator_of(trace, allocators))
+    except InputError as error:
+        return error
+    except UsageError as error:
+        if lenient:
+            return InputError(f"{source.name}: {error}")
+        raise
+    return replace(one, analysis=replace(one.analysis, trace=sampled(trace)))

@@ -1,0 +1,277 @@
+"""Which recordings are of one job, and what tells the others apart.
+
+One job may be recorded again and again, over days and in other phases: that is no reason to take recordings apart. What
+is: another format, number of ranks, device or library version; the same rank recorded twice at one time; other work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, NamedTuple
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.errors import InputError
+from traceanalyze.readers.memory_sources import named_rank
+from traceanalyze.readers.memory_timeline import statistics_beside
+from traceanalyze.readers.runs import NAME, read_run_list, span
+from traceanalyze.report.assembly.postmortem.parts import RunFile
+from traceanalyze.report.assembly.postmortem.recordings import steps_text
+from traceanalyze.report.assembly.ranks import rank_label
+from traceanalyze.report.model import Kind, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from traceanalyze.causes.parts import RecordingPart
+    from traceanalyze.model.trace import Run, Trace
+    from traceanalyze.pipeline.gather import Gathered
+    from traceanalyze.pipeline.memory_files import MemoryFile
+    from traceanalyze.pipeline.recordings import Judged
+    from traceanalyze.readers.sources import Passed
+
+ALIKE = 0.6
+"""Of the device time of one of two recordings, in kernels that the other has, too: then it may be the same program.
+Recordings of one program share all but a hundredth (public profiles), and evaluation is part of training; those of
+different programs share up to half of it."""
+_EPOCH = 10**18
+"""Ns; times before it (2001) count from somewhere else."""
+_LIBRARIES = ("torch", "torch_npu", "cann", "mindspore", "cuda_runtime", "hip_runtime")
+_INSTANCE = re.compile(r"(?:_\d+)+$")
+"""What numbers the instances of a kernel (`trans_TransData_12`)."""
+
+
+_REASONS = ("apart_kind", "apart_libraries", "apart_same_time", "apart_work")
+"""What tells jobs apart; of those told apart from several the last one is named: there the rest is alike."""
+
+
+class Job(NamedTuple):
+    """Recordings of one job, in the order of time."""
+
+    runs: tuple[Run, ...]
+    told: tuple[Message, ...] = ()
+    """Why they were taken together, and apart from others."""
+
+
+class _Seen(NamedTuple):
+    """What is compared of a recording."""
+
+    run: Run
+    kind: tuple[object, ...]
+    libraries: Mapping[str, str]
+    begin: int
+    end: int
+    work: Mapping[str, int]
+    """Device time, else host time, by kernel or operator."""
+    talks: bool
+    """Its ranks communicate with others."""
+
+
+def jobs_of(runs: Sequence[Run], judged: Mapping[str, Judged]) -> tuple[Job, ...]:
+    """Recordings of one job together, in the order of time; jobs in the order in which they were found.
+
+    Args:
+        runs: All recordings.
+        judged: What was found in each, by the path of its trace.
+    """
+    jobs: list[list[_Seen]] = []
+    apart: list[tuple[Message, ...]] = []
+    for one in sorted((_seen(run, judged) for run in runs), key=lambda each: each.begin):
+        reasons = [_difference(one, job) for job in jobs]
+        home = next((job for job, reason in zip(jobs, reasons, strict=True) if reason is None), None)
+        if home is not None:
+            home.append(one)
+        else:
+            nearest = max((reason for reason in reasons if reason is not None), key=_REASONS.index, default=None)
+            jobs.append([one])
+            apart.append(() if nearest is None else (Message("job_apart", (("reason", Kind.TERM, nearest),)),))
+    order = {id(run): at for at, run in enumerate(runs)}
+    found = sorted(zip(jobs, apart, strict=True), key=lambda each: min(order[id(one.run)] for one in each[0]))
+    return tuple(Job(tuple(one.run for one in job), (*_together(job), *told)) for job, told in found)
+
+
+def _difference(one: _Seen, job: Sequence[_Seen]) -> str | None:
+    """What tells that a recording is not of a job; None where nothing does."""
+    for other in job:
+        reason = _contradiction(one, other)
+        if reason is not None:
+            return reason
+    # One recording of a job may be of its training, another one of its evaluation.
+    alike = max(max(_shared(one.work, other.work), _shared(other.work, one.work)) for other in job)
+    return "apart_work" if alike < ALIKE else None
+
+
+def _contradiction(one: _Seen, other: _Seen) -> str | None:
+    if one.kind != other.kind:
+        return "apart_kind"
+    if any(one.libraries[name] != other.libraries[name] for name in one.libraries.keys() & other.libraries.keys()):
+        return "apart_libraries"
+    overlap = one.begin < other.end and other.begin < one.end and min(one.begin, other.begin) > _EPOCH
+    if overlap and not (one.talks or other.talks) and not set(one.run.ranks).isdisjoint(other.run.ranks):
+        return "apart_same_time"
+    return None
+
+
+def _shared(work: Mapping[str, int], other: Mapping[str, int]) -> float:
+    """Share of the time in what the other has, too; 1 where there is nothing to compare."""
+    total = sum(work.values())
+    return sum(time for name, time in work.items() if name in other) / total if total and other else 1.0
+
+
+def _together(job: Sequence[_Seen]) -> tuple[Message, ...]:
+    return (Message("job_together", (("count", Kind.COUNT, len(job)),)),) if len(job) > 1 else ()
+
+
+def _seen(run: Run, judged: Mapping[str, Judged]) -> _Seen:
+    first = run.traces[0]
+    device = first.devices[0].name if first.devices else ""
+    times = [span(trace) for trace in run.traces]
+    ranks = [judged[trace.origin.path] for trace in run.traces]
+    return _Seen(
+        run=run,
+        kind=(first.origin.format, first.origin.world_size, device),
+        libraries={name: first.versions[name] for name in _LIBRARIES if name in first.versions},
+        begin=min(start for start, _ in times),
+        end=max(end for _, end in times),
+        work=_work(ranks),
+        talks=any(len(one.summary.collectives) for one in ranks),
+    )
+
+
+def _work(ranks: Sequence[Judged]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for one in ranks:
+        for kernel in one.analysis.classification:
+            found[_INSTANCE.sub("", kernel.name)] += kernel.time if kernel.klass != "comm" else 0
+    return +found or _host_work(ranks)
+
+
+def _host_work(ranks: Sequence[Judged]) -> Counter[str]:
+    """Of recordings without a device: time of operators."""
+    found: Counter[str] = Counter()
+    for one in ranks:
+        work = one.analysis.host_work
+        if not isinstance(work, NotMeasured) and not isinstance(work.operators, NotMeasured):
+            found.update({each.name: each.host_self for each in work.operators})
+    return +found
+
+
+class Unused(NamedTuple):
+    """What belongs to no job."""
+
+    gathered: Gathered
+    """What became of all recordings."""
+    left_out: tuple[str, ...]
+    """Remarks on snapshots and timelines that cannot be used."""
+    passed: tuple[Run, ...]
+    """Recordings without any of the ranks that the user chose."""
+    memory: tuple[MemoryFile, ...]
+    """Snapshots and timelines of all jobs."""
+
+
+def run_files(
+    runs: Sequence[Run], recordings: Sequence[RecordingPart], memory: Sequence[MemoryFile], unused: Unused | None
+) -> tuple[RunFile, ...]:
+    """Files that were used, then those that were not.
+
+    Args:
+        runs: Recordings of the job.
+        recordings: The same as parts, which hold the ranks that were looked at.
+        memory: Snapshots and timelines of the job.
+        unused: What is told with this job although it belongs to none.
+    """
+    used = tuple(_used(runs, recordings)) + tuple(_remembered(memory))
+    return used if unused is None else (*used, *_unused(unused))
+
+
+def _used(runs: Sequence[Run], recordings: Sequence[RecordingPart]) -> Iterator[RunFile]:
+    for number, (run, part) in enumerate(zip(runs, recordings, strict=True), 1):
+        by_label = {rank.label: rank for rank in part.ranks}
+        for index, trace in enumerate(run.traces):
+            rank = by_label.get(rank_label(trace.origin, index))
+            fault = _fault(trace)
+            fate = "not_chosen" if rank is None else "salvaged" if fault else "used"
+            yield RunFile(
+                trace.origin.path,
+                _kind(trace),
+                fate,
+                trace.origin.rank,
+                trace.origin.rank_source,
+                number,
+                "" if rank is None else steps_text(rank),
+                fault,
+            )
+        yield from _repeated(run)
+
+
+def _repeated(run: Run) -> Iterator[RunFile]:
+    for note in run.notes:
+        path, _, rest = note.partition(" has the same content as ")
+        if rest:
+            yield RunFile(path, "trace", "repeated", why=rest.removesuffix(" and was left out"))
+
+
+def _kind(trace: Trace) -> str:
+    return "ascend_profile" if trace.origin.format == "ascend" else "trace"
+
+
+def _fault(trace: Trace) -> str:
+    """What keeps a recording from being whole."""
+    read = trace.read
+    return read.stream_fault or ("cut short" if read.truncated else "")
+
+
+def _remembered(memory: Sequence[MemoryFile]) -> Iterator[RunFile]:
+    for one in memory:
+        yield RunFile(one.path, one.kind, "used", one.rank, one.rank_source)
+
+
+def _unused(unused: Unused) -> Iterator[RunFile]:
+    gathered, left_out = unused.gathered, dict(_left_out(unused))
+    known, statistics = {one.path for one in unused.memory}, _statistics(unused.memory)
+    for run in unused.passed:
+        for trace in run.traces:
+            yield RunFile(trace.origin.path, _kind(trace), "not_chosen", trace.origin.rank, trace.origin.rank_source)
+        yield from _repeated(run)
+    for name, why in gathered.failed:
+        if name not in known and name not in left_out:
+            yield RunFile(name, "trace", "left_out", why=why.removeprefix(f"{name}: "))
+    for name, why in left_out.items():
+        yield RunFile(name, "snapshot", "left_out", why=why)
+    told = {*known, *left_out, *(name for name, _ in gathered.failed)}
+    for other in {one.name: one for one in gathered.passed}.values():
+        if other.name not in told:
+            yield _run_list(other) or (
+                RunFile(other.name, "statistics", "used")
+                if other.name in statistics
+                else RunFile(other.name, "other", "passed_over", why=other.reason)
+            )
+
+
+def _run_list(other: Passed) -> RunFile | None:
+    """What became of the list of a recording's files; None where it is something else."""
+    if not NAME.fullmatch(PurePath(other.name).name) or not Path(other.name).is_file():
+        return None
+    try:
+        found = read_run_list(Path(other.name))
+    except InputError as error:
+        return RunFile(other.name, "run_list", "left_out", why=str(error))
+    return None if found is None else RunFile(other.name, "run_list", "used")
+
+
+def _statistics(memory: Sequence[MemoryFile]) -> set[str]:
+    """Files with statistics of the allocator that were read with snapshots beside them."""
+    paths = [one.path for one in memory if one.kind == "snapshot" and Path(one.path).is_file()]
+    found = (statistics_beside(path, named_rank(path))[0] for path in paths)
+    return {one.path for one in found if one is not None}
+
+
+def _left_out(unused: Unused) -> Iterator[tuple[str, str]]:
+    """Names of snapshots and timelines that cannot be used, and why; a name may hold the mark between the two."""
+    files = {name for name, _ in unused.gathered.failed} | {one.name for one in unused.gathered.passed}
+    for note in unused.left_out:
+        text = note.removeprefix("left out: ")
+        ends = [found.start() for found in re.finditer(": ", text)]
+        end = next((at for at in ends if text[:at] in files), ends[0] if ends else len(text))
+        yield text[:end], text[end + 2 :]

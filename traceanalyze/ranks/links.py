@@ -1,0 +1,124 @@
+"""Traffic between pairs of ranks, where the tasks of collectives are recorded (Ascend)."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.columns import distinct
+from traceanalyze.ranks.results import Link, LinkTraffic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.ranks.results import Group, RankSummary
+
+SLOW = 0.05
+"""Bandwidth so far below the others is slow (rule RNK103)."""
+LEAST_TRANSFERS = 10
+LEAST_LINKS = 3
+"""Fewer of a kind have no usual bandwidth."""
+_MOST_RANKS = 2**20
+"""Numbers beyond stand for no rank."""
+
+
+def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
+    """Transfers of one recording by pair of ranks and kind of link, inside the analysed windows."""
+    trace = context.trace
+    column = trace.events.fields.get("part_of")
+    if column is None or len(context.steps) == 0:
+        return ()
+    row = column.row.astype(np.int64)
+    moves = trace.strings.lookup(trace.events.name[row], lambda text: MOVES.match(text) is not None).astype(np.bool_)
+    row = row[moves]
+    source, target, size, link = (
+        argument(context, each, row) for each in ("src_rank", "dst_rank", "bytes", "link_type")
+    )
+    between = (source != target) & (size > 0)
+    for rank in (source, target):
+        between &= (rank >= 0) & (rank < _MOST_RANKS)
+    start = trace.events.ts[row]
+    steps = context.steps
+    between &= (start >= steps.start.min()) & (start < steps.end.max())
+    row, source, target, size, link = (each[between] for each in (row, source, target, size, link))
+    rows = group(source, target, link)
+    count, total, time = rows.count(), rows.sum(size), rows.sum(trace.events.dur[row])
+    return tuple(
+        LinkTraffic(
+            int(source[first]),
+            int(target[first]),
+            trace.strings.text(int(link[first])) if link[first] >= 0 else "",
+            int(count[index]),
+            int(total[index]),
+            int(time[index]),
+        )
+        for index, first in enumerate(rows.first.tolist())
+    )
+
+
+def networked_groups(
+    context: Context, events: NDArray[np.int64], groups: Sequence[Group], of: NDArray[np.int64]
+) -> frozenset[str] | None:
+    """Labels of the groups that have collectives with tasks over a network (RDMA); None where no task is recorded.
+
+    Args:
+        context: of the rank.
+        events: positions of its collectives in `Context.device`.
+        groups: its groups.
+        of: group of each collective.
+    """
+    trace = context.trace
+    column = trace.events.fields.get("part_of")
+    if column is None or not {"transport", "link_type"} & set(trace.events.fields):
+        return None
+    row, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
+    far = np.isin(context.device.row[events], owner[went_over(context, row, NETWORK)])
+    return frozenset(groups[number].label for number in distinct(of[far]).tolist())
+
+
+def links(ranks: Sequence[RankSummary]) -> tuple[Link, ...] | NotMeasured:
+    """All pairs of all recordings, slowest of each kind first; slow ones are marked where enough tell what is usual."""
+    sums: dict[tuple[str, int, int], _Sum] = {}
+    seen: dict[tuple[str, int, int], int] = {}
+    for rank in ranks:
+        for one in rank.links:
+            key = one.link, one.source, one.target
+            before = sums.get(key, _Sum(0, 0, 0))
+            sums[key] = _Sum(before.transfers + one.count, before.bytes + one.bytes, before.time + one.time)
+            seen[key] = seen.get(key, 0) + 1
+    if not sums:
+        return NotMeasured("no_collective_tasks")
+    # Imported here: with it come fractions and decimal, and few recordings tell of links.
+    from statistics import median
+
+    found: list[Link] = []
+    for link, keys in groupby(sorted(sums), key=lambda key: key[0]):
+        kind = list(keys)
+        for key in kind:
+            mine = sums[key]
+            others = [sums[other].rate for other in kind if other != key and sums[other].time]
+            usual = median(others) if len(others) >= LEAST_LINKS - 1 else 0.0
+            below = 1 - mine.rate / usual if usual and mine.time else 0.0
+            slow = below if below >= SLOW and mine.transfers >= LEAST_TRANSFERS else None
+            found.append(Link(key[1], key[2], link, *mine, slow, seen[key]))
+    return tuple(sorted(found, key=lambda one: (one.link, one.bytes / one.time if one.time else 0.0, one.source)))
+
+
+class _Sum(NamedTuple):
+    transfers: int
+    bytes: int
+    time: int
+
+    @property
+    def rate(self) -> float:
+        """Bytes a nanosecond."""
+        return self.bytes / self.time if self.time else 0.0

@@ -1,0 +1,310 @@
+"""Collectives matched across ranks: same group, same step, same place in the order of the program (definitions §12)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.collectives import TYPES
+from traceanalyze.ranks.results import ClockOffset, MatchedGroup, Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.ranks.results import Group, RankSummary
+
+_ROLES = {
+    "tensor": r"tp|tensor|mp|model_parallel",
+    "pipeline": r"pp|pipe|pipeline",
+    "data": r"dp|data|ddp|fsdp|replicate|shard",
+    "expert": r"ep|expert|moe",
+    "context": r"cp|sp|context|sequence",
+}
+_WORDS = {role: re.compile(rf"(?:^|[^a-z])(?:{words})(?:[^a-z]|$)") for role, words in _ROLES.items()}
+
+
+def role_of(label: str, ranks: Sequence[RankSummary], listed: tuple[int, ...]) -> str | None:
+    """What a group is for, by its own name or by that of a group of the same ranks; None where names do not say."""
+    named = [name for rank in ranks for name, members in rank.group_names.items() if listed and members == listed]
+    for name in dict.fromkeys((label, *named)):
+        found = [role for role, words in _WORDS.items() if words.search(name.lower())]
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def missing_ranks(ranks: Sequence[RankSummary]) -> tuple[int, ...]:
+    """Ranks of the run that were not recorded, as far as the recordings tell how many there are."""
+    size = max((rank.world_size or 0 for rank in ranks), default=0)
+    here = {rank.rank for rank in ranks}
+    return tuple(number for number in range(size) if number not in here)
+
+
+def presence(
+    known: Sequence[Group], members: Sequence[int], ranks: Sequence[RankSummary]
+) -> tuple[tuple[int, ...], bool]:
+    """Ranks of a group that were not recorded, and whether all are known to be here.
+
+    A group that nothing describes counts as that of all ranks of the run.
+    """
+    here = {ranks[position].rank for position in members}
+    listed = next((one.ranks for one in known if one.ranks), ())
+    if not listed:
+        size = max(max((one.size for one in known), default=0), 0)
+        world = max((rank.world_size or 0 for rank in ranks), default=0)
+        unnamed = not any(one.label for one in known)
+        size = max(size, world) if unnamed else size
+        if not size:
+            return (), False
+        # Ranks inside a group are those of the run only if it is the group of all.
+        told = size == world or not world
+        absent = tuple(number for number in range(size) if number not in here) if told else ()
+        return absent, len(members) >= size
+    return tuple(number for number in listed if number not in here), all(number in here for number in listed)
+
+
+SYNCHRONISING = np.array(
+    [kind in {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"} for kind in TYPES], np.bool_
+)
+"""By position in `TYPES`."""
+POINT_TO_POINT = np.array([kind in {"send", "recv", "send_recv"} for kind in TYPES], np.bool_)
+"""Not matched: what is a send on one rank is a receive on another."""
+_UNEVEN = np.array([kind in {"all_to_all", "gather", "scatter"} for kind in TYPES], np.bool_)
+"""Ranks may send different amounts."""
+
+
+def common_steps(ranks: Sequence[RankSummary]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Steps that all ranks recorded completely (or recorded at all, where there is none), and their rows by rank.
+
+    Steps are the same by their names; of equal names the first with the first.
+    """
+    numbered = [_numbered(rank.steps) for rank in ranks]
+    shared = [key for key in numbered[0] if all(key in each for each in numbered)]
+    rows = np.array([[each[key] for key in shared] for each in numbered], np.int64).reshape(len(ranks), len(shared))
+    whole = np.ones(len(shared), np.bool_)
+    for rank, mine in zip(ranks, rows, strict=True):
+        whole &= rank.complete[mine]
+    chosen = whole if whole.any() else np.ones(len(shared), np.bool_)
+    return tuple(key[0] for key, wanted in zip(shared, chosen.tolist(), strict=True) if wanted), rows[:, chosen]
+
+
+def _numbered(names: Sequence[str]) -> dict[tuple[str, int], int]:
+    seen: Counter[str] = Counter()
+    found = {}
+    for row, name in enumerate(names):
+        found[name, seen[name]] = row
+        seen[name] += 1
+    return found
+
+
+class _Part(NamedTuple):
+    """What a rank contributes to a group: positions in its collectives."""
+
+    rank: int
+    rows: NDArray[np.int64]
+    step: NDArray[np.int64]
+    """Common step of each."""
+
+
+def matched(
+    ranks: Sequence[RankSummary], steps: Sequence[str], rows: NDArray[np.int64]
+) -> tuple[tuple[MatchedGroup, ...], tuple[Stop, ...], int]:
+    """Groups of at least two recorded ranks, where matching stopped, and how many collectives lie outside the steps.
+
+    Within a step the collectives of a group are one sequence; where kinds or sizes disagree, the rest of it is left
+    out. Where groups are not recorded, each kind is taken as a sequence of its own.
+    """
+    parts: dict[tuple[str, int], list[_Part]] = {}
+    known: dict[str, list[Group]] = {}
+    outside = 0
+    for position, rank in enumerate(ranks):
+        own = rank.collectives
+        common = np.full(len(rank.steps) + 1, -1, np.int64)
+        common[rows[position]] = np.arange(len(steps))
+        step = common[own.step]
+        outside += int((step < 0).sum())
+        for number, one in enumerate(rank.groups):
+            known.setdefault(one.label, []).append(one)
+            mine = (own.group == number) & (step >= 0) & ~POINT_TO_POINT[own.kind]
+            kinds = [-1] if one.label else np.unique(own.kind[mine]).tolist()
+            for kind in kinds:
+                chosen = np.flatnonzero(mine & ((kind < 0) | (own.kind == kind)))
+                if len(chosen):
+                    parts.setdefault((one.label, kind), []).append(_Part(position, chosen, step[chosen]))
+    groups, stops = [], []
+    for (label, _), sides in parts.items():
+        if len(sides) > 1:
+            group, stopped = _match(ranks, steps, label, known[label], sides)
+            groups.append(group)
+            stops.extend(stopped)
+    return tuple(_joined(groups)), tuple(stops), outside
+
+
+def _joined(groups: Sequence[MatchedGroup]) -> list[MatchedGroup]:
+    """Kinds that were matched apart as one group again, in order of time."""
+    found: dict[tuple[str, tuple[int, ...]], MatchedGroup] = {}
+    for one in groups:
+        key = one.group, one.members
+        if key in found:
+            found[key] = _merged(found[key], one)
+        else:
+            found[key] = one
+    return list(found.values())
+
+
+def _merged(first: MatchedGroup, second: MatchedGroup) -> MatchedGroup:
+    step, start = np.concatenate((first.step, second.step)), np.concatenate((first.start, second.start))
+    order = np.lexsort((start[:, 0], step))
+    return replace(
+        first,
+        kind=np.concatenate((first.kind, second.kind))[order],
+        bytes=np.concatenate((first.bytes, second.bytes))[order],
+        step=step[order],
+        start=start[order],
+        end=np.concatenate((first.end, second.end))[order],
+        exposed=np.concatenate((first.exposed, second.exposed))[order],
+        moved=np.concatenate((first.moved, second.moved))[order],
+        synchronising=np.concatenate((first.synchronising, second.synchronising))[order],
+    )
+
+
+def _by_step(side: _Part, steps: int) -> list[NDArray[np.int64]]:
+    """Its rows step by step, in their order."""
+    order = np.argsort(side.step, kind="stable")
+    return np.split(side.rows[order], np.searchsorted(side.step[order], np.arange(1, steps)))
+
+
+def _match(
+    ranks: Sequence[RankSummary], steps: Sequence[str], label: str, known: Sequence[Group], sides: list[_Part]
+) -> tuple[MatchedGroup, list[Stop]]:
+    kept: list[NDArray[np.int64]] = []
+    stops = []
+    members = tuple(side.rank for side in sides)
+    by_step = [_by_step(side, len(steps)) for side in sides]
+    for number, name in enumerate(steps):
+        rows = [each[number] for each in by_step]
+        length, what = _agreement(ranks, members, rows)
+        kept.append(np.stack([each[:length] for each in rows], axis=1))
+        left_out = sum(len(each) - length for each in rows)
+        if left_out:
+            stops.append(Stop(label, name, length, what, left_out))
+    table = np.concatenate(kept) if kept else np.empty((0, len(members)), np.int64)
+    step = np.repeat(np.arange(len(steps)), [len(each) for each in kept])
+    columns = {
+        name: np.stack(
+            [getattr(ranks[rank].collectives, name)[table[:, at]] for at, rank in enumerate(members)], axis=1
+        )
+        for name in ("kind", "bytes", "start", "end", "exposed", "moved")
+    }
+    kind = columns["kind"][:, 0]
+    missing, complete = presence(known, members, ranks)
+    listed = next((one.ranks for one in known if one.ranks), ())
+    return (
+        MatchedGroup(
+            group=label,
+            role=role_of(label, ranks, listed),
+            members=members,
+            missing=missing,
+            complete=complete,
+            kind=kind,
+            bytes=columns["bytes"].max(axis=1),
+            step=step,
+            start=columns["start"],
+            end=columns["end"],
+            exposed=columns["exposed"],
+            moved=columns["moved"],
+            synchronising=SYNCHRONISING[kind],
+        ),
+        stops,
+    )
+
+
+def _agreement(
+    ranks: Sequence[RankSummary], members: Sequence[int], rows: Sequence[NDArray[np.int64]]
+) -> tuple[int, str]:
+    """How far the sequences of the ranks agree, and in what they then do not."""
+    length = min(map(len, rows))
+    kind, size = (
+        np.stack(
+            [getattr(ranks[rank].collectives, name)[each[:length]] for rank, each in zip(members, rows, strict=True)]
+        )
+        for name in ("kind", "bytes")
+    )
+    other_kind = (kind != kind[0]).any(axis=0)
+    stated = np.where(size < 0, size.max(axis=0), size)
+    other_size = (stated != stated[0]).any(axis=0) & ~_UNEVEN[kind[0]]
+    wrong = np.flatnonzero(other_kind | other_size)
+    if len({len(each) for each in rows}) > 1 and (size < 0).any():
+        # One more on some ranks: without sizes nothing tells which one it is.
+        return 0, "count"
+    if len(wrong) == 0:
+        return length, "count"
+    return int(wrong[0]), "kind" if other_kind[wrong[0]] else "bytes"
+
+
+TOLERATED = 0.2
+"""Residual over skew up to which arrival times can be trusted."""
+
+
+def clock_offsets(
+    ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup]
+) -> tuple[ClockOffset, ...] | NotMeasured:
+    """Of every rank that shares a group with the reference, the first rank; directly or by way of others."""
+    useful = [one for one in groups if one.synchronising.any()]
+    if not useful:
+        return NotMeasured("no_matched_collectives")
+    offsets = {0: 0}
+    found = {0: (0, 0)}
+    while True:
+        reached = [(one, rank) for one in useful for rank in one.members if rank not in offsets]
+        step = next(((one, rank) for one, rank in reached if any(m in offsets for m in one.members)), None)
+        if step is None:
+            break
+        anchor = next(member for member in step[0].members if member in offsets)
+        difference = np.concatenate([_ends(one, step[1], anchor) for one in useful])
+        middle = _median(difference)
+        offsets[step[1]] = offsets[anchor] + middle
+        found[step[1]] = (_median(np.abs(difference - middle)), len(difference))
+    return tuple(
+        ClockOffset(
+            ranks[rank].label, ranks[0].label, offsets[rank], *found[rank], _skew(rank, useful, offsets, found[rank][0])
+        )
+        for rank in sorted(offsets)
+    )
+
+
+def _ends(one: MatchedGroup, rank: int, anchor: int) -> NDArray[np.int64]:
+    """By how much later one rank's clock says that the collectives of a group ended."""
+    if rank not in one.members or anchor not in one.members:
+        return np.empty(0, np.int64)
+    end = one.end[one.synchronising]
+    return end[:, one.members.index(rank)] - end[:, one.members.index(anchor)]
+
+
+def _median(values: NDArray[np.int64]) -> int:
+    """Middle value, exact: times since 1970 do not fit into floating point."""
+    ordered = np.sort(values)
+    return (int(ordered[(len(ordered) - 1) // 2]) + int(ordered[len(ordered) // 2])) // 2
+
+
+def _skew(rank: int, groups: Sequence[MatchedGroup], offsets: dict[int, int], residual: int) -> int | NotMeasured:
+    """Median arrival of a rank after the first one of its groups; only where the clocks are known well enough for it.
+
+    What the residual is measured by is the usual spread between the first and the last arrival.
+    """
+    late, spread = [], []
+    for one in groups:
+        if rank in one.members and all(member in offsets for member in one.members):
+            start = one.start[one.synchronising] - np.array([offsets[member] for member in one.members])
+            late.append(start[:, one.members.index(rank)] - start.min(axis=1))
+            spread.append(start.max(axis=1) - start.min(axis=1))
+    if not late or residual > TOLERATED * _median(np.concatenate(spread)):
+        return NotMeasured("clocks_too_uneven")
+    return _median(np.concatenate(late))

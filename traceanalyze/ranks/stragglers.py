@@ -1,0 +1,220 @@
+"""The rank that makes a group wait, if it is the same again and again, and what makes it late (definitions §12)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.ranks.results import PHASES, Straggler
+from traceanalyze.ranks.waits import by_durations, of_group
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.ranks.results import MatchedGroup, RankSummary
+
+MOSTLY = 0.5
+"""Part of what a group waits for its last rank that this one must have waited elsewhere just before."""
+
+
+def sources(groups: Sequence[MatchedGroup], last: Mapping[int, int]) -> dict[int, int | None]:
+    """For each group with a last rank the one whose last rank it waits for in the end; None where that has none.
+
+    Args:
+        groups: Complete ones.
+        last: By position of a group the place in it of the rank that comes last again and again.
+    """
+    before = {at: _passed_on_from(groups, at, place) for at, place in last.items()}
+    found: dict[int, int | None] = {}
+    for at in last:
+        seen, here = [at], at
+        while (source := before.get(here)) is not None and source not in seen:
+            seen.append(source)
+            here = source
+        # Ranks that wait for each other in turn pass nothing on.
+        found[at] = at if before.get(here) is not None else here if here in last else None
+    return found
+
+
+def _passed_on_from(groups: Sequence[MatchedGroup], at: int, place: int) -> int | None:
+    """The group in which the last rank of this one waits most, if that is why it comes late."""
+    one = groups[at]
+    chosen = np.flatnonzero(one.synchronising)
+    elsewhere = [
+        number for number in range(len(groups)) if number != at and one.members[place] in groups[number].members
+    ]
+    if not elsewhere:
+        return None
+    waited = np.stack([_waited_before(groups, at, member, chosen) for member in range(len(one.members))], axis=1)
+    caused = np.delete(one.wait[chosen], place, axis=1).mean(axis=1)
+    longer = waited[:, place] - np.delete(waited, place, axis=1).mean(axis=1)
+    if np.clip(longer, 0, caused).sum() < MOSTLY * caused.sum():
+        return None
+    return max(elsewhere, key=lambda number: int(_waits_of(groups[number], one.members[place])[1].sum()))
+
+
+def _waited_before(
+    groups: Sequence[MatchedGroup], at: int, member: int, chosen: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Before each collective of a group, since the one before it: how long the member waited in other groups, ns."""
+    one = groups[at]
+    rank = one.members[member]
+    waits = [_waits_of(other, rank) for number, other in enumerate(groups) if number != at and rank in other.members]
+    start = np.concatenate([begin for begin, _ in waits] or [np.zeros(0, np.int64)])
+    wait = np.concatenate([amount for _, amount in waits] or [np.zeros(0, np.int64)])
+    order = np.argsort(start, kind="stable")
+    upto = np.concatenate(([0], np.cumsum(wait[order])))
+    mine = one.start[chosen, member]
+    sequence = np.argsort(mine, kind="stable")
+    found = np.empty(len(mine), np.int64)
+    found[sequence] = np.diff(upto[np.searchsorted(start[order], mine[sequence])], prepend=0)
+    return found
+
+
+def _waits_of(one: MatchedGroup, rank: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """When a rank came to the collectives of a group, by its own clock, and how long it waited in each."""
+    chosen, place = np.flatnonzero(one.synchronising), one.members.index(rank)
+    return one.start[chosen, place], one.wait[chosen, place]
+
+
+LAST_IN_COLLECTIVES, LAST_IN_STEPS, LEAST_STEPS = 0.5, 0.6, 3
+"""Shares in which a straggler is the last, over at least so many steps."""
+_HOST = frozenset({"dispatch", "untraced", "device_gap"})
+"""Parts of the step in which pauses of the garbage collector lie."""
+
+
+class _Last(NamedTuple):
+    """A rank that comes last to the collectives of one group again and again."""
+
+    group: int
+    place: int
+    last: float
+    steps_last: int
+    steps: int
+
+
+def stragglers(
+    ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup], rows: NDArray[np.int64]
+) -> tuple[Straggler, ...] | NotMeasured:
+    """Ranks that make others wait, most waiting first. NotMeasured where no group is complete, or steps are too few.
+
+    Each is the last of a group, and did not come late to it because it was kept waiting in another group: then the
+    waiting counts for the last rank of that one.
+    """
+    if not any(one.synchronising.any() for one in groups):
+        return NotMeasured("no_matched_collectives")
+    whole = [one for one in groups if one.complete and one.synchronising.any()]
+    if not whole:
+        return NotMeasured("ranks_missing")
+    if rows.shape[1] < LEAST_STEPS:
+        return NotMeasured("few_steps_for_stragglers")
+    found = [one for at in range(len(whole)) if (one := _last_of(whole, at, rows.shape[1])) is not None]
+    source = sources(whole, {one.group: one.place for one in found})
+    named: dict[int, list[_Last]] = {}
+    for one in found:
+        if source[one.group] == one.group:
+            named.setdefault(whole[one.group].members[one.place], []).append(one)
+    told = [_straggler(ranks, whole, rows, position, own) for position, own in named.items()]
+    return tuple(sorted(_together(told, whole, rows), key=lambda one: -one.wait))
+
+
+def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | None:
+    one = groups[at]
+    chosen = np.flatnonzero(one.synchronising)
+    wait = one.wait[chosen]
+    least = int(wait.sum(axis=0).argmin())
+    by_step = np.zeros((steps, len(one.members)), np.int64)
+    np.add.at(by_step, one.step[chosen], wait)
+    used = np.unique(one.step[chosen])
+    last = float((wait[:, least] == 0).mean())
+    steps_last = int((by_step[used, least] == by_step[used].min(axis=1)).sum())
+    recurs = last >= LAST_IN_COLLECTIVES and steps_last >= LAST_IN_STEPS * len(used) and len(used) >= LEAST_STEPS
+    waited = int(wait.sum()) > int(wait[:, least].sum())
+    return _Last(at, least, last, steps_last, len(used)) if recurs and waited else None
+
+
+def _straggler(
+    ranks: Sequence[RankSummary],
+    groups: Sequence[MatchedGroup],
+    rows: NDArray[np.int64],
+    position: int,
+    own: Sequence[_Last],
+) -> Straggler:
+    """One rank, with numbers of the group that waits most for it of those it is the last of."""
+    steps = rows.shape[1]
+    main = max(own, key=lambda each: int(groups[each.group].wait[groups[each.group].synchronising].sum()))
+    one = groups[main.group]
+    others = [member for member in one.members if member != position]
+    wait = one.wait[one.synchronising].sum(axis=0)
+    exposed = of_group(one, steps).sum(axis=0)
+    time = sum(int(ranks[member].step_time[rows[member]].sum()) for member in others)
+    waited = int(wait.sum() - wait[main.place])
+    phase, excess = late_because(ranks, position, others, rows)
+    return Straggler(
+        group=one.group,
+        position=position,
+        label=ranks[position].label,
+        wait=waited // (len(others) * steps),
+        exposed=int(exposed.sum() - exposed[main.place]) // (len(others) * steps),
+        share=waited / time if time else 0.0,
+        last=main.last,
+        steps_last=main.steps_last,
+        steps=main.steps,
+        phase=phase,
+        excess=excess,
+    )
+
+
+def _together(
+    told: Sequence[Straggler], groups: Sequence[MatchedGroup], rows: NDArray[np.int64]
+) -> Iterator[Straggler]:
+    """Where several ranks of groups that depend on each other are late, what they cost is the waiting of the others.
+
+    Beside another late rank, one that is mended is waited for no less: together they cost what the mean of the ranks
+    that are not late waits, and each has its part of that.
+    """
+    waits = by_durations(groups, rows).sum(axis=1)
+    for one in told:
+        near = _connected(groups, one.position)
+        late = [each for each in told if each.position in near]
+        others = sorted(near - {each.position for each in late})
+        total = sum(each.exposed for each in late)
+        most = int(waits[others].sum()) // (len(others) * rows.shape[1]) if others else total
+        few = len(late) < 2 or total <= most
+        yield one if few else replace(one, exposed=one.exposed * most // total)
+
+
+def _connected(groups: Sequence[MatchedGroup], position: int) -> set[int]:
+    """A rank with those that share a group with it, or with one of these, and so on."""
+    found, before = {position}, 0
+    while len(found) > before:
+        before = len(found)
+        found |= {member for one in groups if found.intersection(one.members) for member in one.members}
+    return found
+
+
+def late_because(
+    ranks: Sequence[RankSummary], late: int, others: Sequence[int], rows: NDArray[np.int64]
+) -> tuple[str | None, int]:
+    """The part of the step by which one rank exceeds the mean of the others most, and by how much, ns a step.
+
+    Where pauses of the garbage collector make up at least half of an excess of host time, they are named.
+    """
+    count = max(rows.shape[1], 1)
+    excess = {}
+    for phase in PHASES:
+        if all(phase in ranks[rank].parts for rank in (late, *others)):
+            mine, *theirs = (int(ranks[rank].parts[phase][rows[rank]].sum()) for rank in (late, *others))
+            excess[phase] = (mine - sum(theirs) // len(theirs)) // count
+    pauses = excess.pop("gc", 0)
+    most = max(excess, key=lambda phase: excess[phase], default=None)
+    if most is None or excess[most] <= 0:
+        return None, 0
+    if most in _HOST and 2 * pauses >= excess[most]:
+        return "gc", pauses
+    return most, excess[most]

@@ -1,0 +1,279 @@
+"""One rank as the little that the comparison of ranks needs of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.communication.collectives import ranks_label
+from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.results import IdleCauses, NotMeasured
+from traceanalyze.analyses.steps.partition import exclusive_time
+from traceanalyze.analyses.steps.steps import owners, ownership
+from traceanalyze.model import intervals
+from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
+from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind, Mode
+from traceanalyze.ranks.links import link_traffic, networked_groups
+from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.results import RankAnalysis
+
+_OWN = re.compile(r"RANK|DEVICE|VISIBLE|PORT|PATH|HOME|_IP|IFNAME|SOCKET|LOG_DIR|WORK_DIR|CACHE_DIR|WHITELIST")
+"""Variables that differ between ranks by their nature."""
+
+
+def recording(context: Context) -> dict[str, str]:
+    """What was recorded, by the header or by what is there: stacks, shapes, memory; on Ascend the level, too."""
+    trace = context.trace
+    stated = trace.options
+    seen = {
+        "with_stack": bool((context.kind == EventKind.PYTHON).any()),
+        "record_shapes": "shapes" in trace.events.fields,
+        "profile_memory": "bytes" in trace.instants.fields,
+    }
+    found = {name: "on" if stated.get(name, False) or there else "off" for name, there in seen.items()}
+    return found | ({"level": trace.origin.level} if trace.origin.level else {})
+
+
+def environment(context: Context) -> dict[str, str] | None:
+    """Variables of the libraries that should be equal on all ranks; None where the profile states none."""
+    stated = context.trace.environment
+    return None if stated is None else {name: value for name, value in stated.items() if not _OWN.search(name)}
+
+
+LEAST_RUNS = 3
+"""Fewer runs of a kernel have no usual time."""
+MOST = 64
+"""Kernels kept of a rank, longest first: they are sent between processes."""
+LEAST_NS = 5_000
+"""Shorter kernels take as long as the device needs to start them, at any clock rate."""
+
+
+def kernel_times(context: Context) -> tuple[KernelTime, ...]:
+    """Compute kernels of the headline device that run alone: name, shapes and launch configuration tell what is same.
+
+    Kernels beside communication are left out: they share the device with it, and ranks that wait for others have more
+    of them. Empty where neither shapes nor launch configurations are recorded, as a name alone does not tell the work.
+    """
+    fields = context.trace.events.fields
+    if not context.devices or not {"shapes", "kernel_shapes", "grid"} & set(fields):
+        return ()
+    device, work = context.device, context.work
+    mine = device.device == context.devices[0]
+    comm = mine & (device.klass == DeviceClass.COMM)
+    busy = intervals.merge(device.start[comm], device.end[comm])
+    chosen = mine[work.event] & (device.klass[work.event] == DeviceClass.COMPUTE)
+    chosen &= work.time >= LEAST_NS
+    chosen[chosen] = intervals.coverage(busy, *_span(context, work.event[chosen])) == 0
+    event, op = work.event[chosen], work.op[chosen]
+    row, time = device.row[event], work.time[chosen]
+    shape = np.where(op >= 0, argument(context, "shapes", np.maximum(op, 0)), MISSING)
+    shape = np.where(shape == MISSING, argument(context, "kernel_shapes", row), shape)
+    grid = argument(context, "grid", row)
+    rows = group(device.name[event], shape, grid)
+    count, total = rows.count(), rows.sum(time)
+    known = (count >= LEAST_RUNS) & ((shape[rows.first] != MISSING) | (grid[rows.first] != MISSING))
+    order = np.lexsort((time, rows.of))
+    middle = time[order][np.cumsum(count) - count + count // 2] if len(rows) else time
+    longest = np.argsort(-np.where(known, total, -1), kind="stable")[:MOST]
+    return tuple(
+        KernelTime(
+            name=context.trace.strings.text(int(device.name[event[first]])),
+            what=" ".join(_text(context, code) for code in (int(shape[first]), int(grid[first]))),
+            count=int(count[index]),
+            time=int(total[index]),
+            median=int(middle[index]),
+        )
+        for index, first in ((index, rows.first[index]) for index in longest.tolist() if known[index])
+    )
+
+
+def _span(context: Context, event: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return context.device.start[event], context.device.end[event]
+
+
+def _text(context: Context, code: int) -> str:
+    return "" if code == MISSING else context.trace.strings.text(code)
+
+
+_IDLE = {
+    "data_loading": (Cause.DATA_LOADING,),
+    "dispatch": (
+        Cause.DISPATCH_LAUNCH,
+        Cause.DISPATCH_COPY,
+        Cause.DISPATCH_ALLOC,
+        Cause.DISPATCH_OTHER,
+        Cause.DISPATCH_LATENCY,
+        Cause.HOST_OP,
+    ),
+    "sync": (Cause.SYNC,),
+    "device_gap": (Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY),
+    "untraced": (Cause.UNTRACED,),
+}
+
+
+def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
+    """What the comparison needs of one rank; arrays over its steps and its collectives only."""
+    trace, steps = context.trace, analysis.steps
+    events = np.flatnonzero(context.device.klass == DeviceClass.COMM)
+    groups, of = _groups(context, events)
+    return RankSummary(
+        rank=trace.origin.rank,
+        label="" if trace.origin.rank is None else str(trace.origin.rank),
+        world_size=trace.origin.world_size,
+        steps=steps.name,
+        marked=analysis.mode == Mode.STEPS,
+        complete=steps.complete,
+        step_time=steps.time,
+        parts=_parts(analysis),
+        groups=groups,
+        collectives=_collectives(context, events, of),
+        links=link_traffic(context),
+        group_names=dict(trace.groups),
+        host=trace.origin.host,
+        device=next((one.name for one in trace.devices if context.devices and one.id == context.devices[0]), ""),
+        recorded=recording(context),
+        environment=environment(context),
+        kernels=kernel_times(context),
+        networked=networked_groups(context, events, groups, of),
+        host_computes=context.host_computes,
+    )
+
+
+def _parts(analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
+    """Parts of every step that the recording tells."""
+    if not analysis.partitions:
+        return {}
+    main = analysis.partitions[0]
+    parts = {"compute": main.compute, "communication": main.comm_exposed, "memory_ops": main.mem_exposed}
+    idle = analysis.idle
+    if isinstance(idle, IdleCauses):
+        parts |= {
+            key: idle.by_step[:, list(causes)].sum(axis=1)
+            for key, causes in _IDLE.items()
+            if not any(cause in idle.missing for cause in causes)
+        }
+    if not isinstance(analysis.host_more, NotMeasured) and not isinstance(analysis.host_more.gc, NotMeasured):
+        parts["gc"] = np.zeros(len(analysis.steps), np.int64)
+        for pause in analysis.host_more.gc.pauses:
+            if pause.step is not None and pause.idle is not None and pause.evidence == "recorded":
+                parts["gc"][pause.step] += pause.idle
+    return parts
+
+
+def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int64]) -> RankCollectives:
+    """Collectives in the order of the program, which is the same on all ranks; that of the device need not be."""
+    device, base = context.device, context.trace.base_ns
+    asked, known = ownership(context)
+    order = np.lexsort((device.start[events], np.where(known, asked, device.start)[events]))
+    events, of = events[order], of[order]
+    described = description_rows(context, events)
+    kind = types(context, events, described)
+    exposed = np.zeros(len(device), np.int64)
+    windows = intervals.merge(context.all_steps.start, context.all_steps.end)
+    for one in context.devices if len(events) else ():
+        exposed += exclusive_time(device, one, windows)
+    parts = context.collective_parts
+    moved, waited_for = np.full((2, len(events)), -1, np.int64)
+    if parts is not None:
+        waited_for = parts.waited_for[events]
+        moved = np.where(parts.recorded, parts.by_event(parts.end - parts.start), -1)[events]
+    return RankCollectives(
+        of,
+        kind,
+        _bytes(context, described, kind),
+        _steps(context, events, asked, known),
+        base + device.start[events],
+        base + device.end[events],
+        exposed[events],
+        moved,
+        waited_for,
+    )
+
+
+def _steps(
+    context: Context, events: NDArray[np.int64], asked: NDArray[np.int64], known: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Analysed step that asked for each collective; where that is not recorded, the one it begins in."""
+    steps, start = context.steps, context.device.start
+    if context.markers is None or len(events) == 0:
+        return np.zeros(len(events), np.int64)
+    every = context.all_steps
+    at = np.minimum(np.searchsorted(every.end, start, "right"), len(every) - 1)
+    inside = (start >= every.start[at]) & (start < every.end[at])
+    owner = np.where(known, owners(context.markers, context.device, asked, known), np.where(inside, at, -1))[events]
+    chosen = np.searchsorted(steps.host_start, every.host_start)
+    row = np.minimum(chosen, max(len(steps) - 1, 0))
+    row = np.where(steps.host_start[row] == every.host_start, row, -1) if len(steps) else np.full(len(every), -1)
+    return np.where(owner >= 0, row[owner], -1)
+
+
+def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, ...], NDArray[np.int64]]:
+    """Groups by their ranks, else their name; and the group of each collective."""
+    described = description_rows(context, events)
+    ranks, name, size = (
+        np.maximum(np.where(described >= 0, argument(context, field, np.maximum(described, 0)), -1), -1)
+        for field in ("group_ranks", "group", "group_size")
+    )
+    rows = group(np.where(ranks >= 0, ranks, name))
+    peers = _peers(context, events)
+    text = context.trace.strings.text
+    labels: dict[str, int] = {}
+    found: list[Group] = []
+    place = []
+    for index, first in enumerate(rows.first.tolist()):
+        code = int(ranks[first] if ranks[first] >= 0 else name[first])
+        written = text(code) if code >= 0 else ""
+        label = ranks_label(written)
+        listed = tuple(map(int, re.findall(r"\d+", written))) if ranks[first] >= 0 else ()
+        listed = listed or context.trace.groups.get(written, ())
+        mine = rows.of == index
+        seen = max(int(size[mine].max()), int(peers[mine].max()) + 1, len(listed), 0)
+        if label not in labels:
+            labels[label] = len(found)
+            found.append(Group(label, tuple(listed), seen))
+        place.append(labels[label])
+    return tuple(found), np.array(place, np.int64)[rows.of]
+
+
+def _peers(context: Context, events: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Highest rank that the tasks of each collective name, -1 for none: so many ranks there are at least."""
+    highest = np.full(len(context.device), -1, np.int64)
+    column = context.trace.events.fields.get("part_of")
+    if column is None:
+        return highest[events]
+    place = np.full(len(context.trace.events), -1, np.int64)
+    place[context.device.row] = np.arange(len(context.device))
+    row, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
+    valid = (owner >= 0) & (owner < len(place))
+    event = np.where(valid, place[np.where(valid, owner, 0)], -1)
+    for field in ("src_rank", "dst_rank"):
+        rank = argument(context, field, row)
+        # Ranks beyond any machine are the profiler's way of saying that there is none.
+        sane = (event >= 0) & (rank >= 0) & (rank < 2**20)
+        np.maximum.at(highest, event[sane], rank[sane])
+    return highest[events]
+
+
+def _bytes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of each collective (definitions §12), -1 where not stated."""
+    given, result, dtype = (
+        np.where(described >= 0, argument(context, field, np.maximum(described, 0)), -1)
+        for field in ("in_elements", "out_elements", "dtype")
+    )
+    rows = group(kind, given, result, dtype)
+    found = []
+    for first in rows.first.tolist():
+        elements = int((result if counts_output(TYPES[int(kind[first])]) else given)[first])
+        each = element_bytes(context.trace.strings.text(int(dtype[first]))) if dtype[first] >= 0 else None
+        found.append(-1 if each is None or not 0 <= elements <= MOST_ELEMENTS else elements * each)
+    return np.array(found, np.int64)[rows.of]

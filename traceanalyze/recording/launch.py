@@ -1,0 +1,123 @@
+"""`traceanalyze record`: this process becomes the script, recorded. Signals and exit status need no passing on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NoReturn
+
+from traceanalyze.errors import UsageError
+from traceanalyze.recording.options import require_this_package, require_torch
+from traceanalyze.recording.run_file import refuse_recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from traceanalyze.recording.options import RecordOptions
+
+BOOTSTRAP = "traceanalyze.recording.bootstrap"
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*t?(?:\.exe)?")
+_CLUSTER = re.compile(r"-([^cmWX]*)([cmWX]?)(.*)", re.DOTALL)
+_LONG_WITH_VALUE = "--check-hash-based-pycs"
+_TORCHRUN_MODULES = {"torch.distributed.run", "torch.distributed.launch"}
+
+
+def recorded(command: Sequence[str], interpreter: str) -> list[str]:
+    """The command that runs the same script recorded.
+
+    Args:
+        command: `python [options] script.py …`, `python -m module …`, `script.py …` or `torchrun … script.py …`.
+        interpreter: Python for a script that is given alone.
+
+    Raises:
+        UsageError: Another command, or one without a script.
+    """
+    name = PurePath(command[0]).name
+    if name.endswith(".py"):
+        return [interpreter, "-m", BOOTSTRAP, *command]
+    if name == "torchrun":
+        return [command[0], *_torchrun(command[1:])]
+    if not _PYTHON.fullmatch(name):
+        raise UsageError(
+            f"record: {command[0]} is neither python, a .py file nor torchrun; "
+            "with other launchers use traceanalyze.record() in the script"
+        )
+    options, rest = _split_options(command)
+    if rest[0] != "-m":
+        return [*options, "-m", BOOTSTRAP, *rest]
+    module = rest[1:]
+    if not module:
+        raise UsageError("record: python -m names no module")
+    if module[0] in _TORCHRUN_MODULES:
+        return [*options, "-m", module[0], *_torchrun(module[1:])]
+    return [*options, "-m", BOOTSTRAP, *rest]
+
+
+def _split_options(command: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Python and its options; then the script, or `-m` and the module, with what follows."""
+    options, rest = [command[0]], list(command[1:])
+    while rest:
+        word = rest[0]
+        if not word.startswith("-"):
+            return options, rest
+        rest = rest[1:]
+        flags, letter, value = _letters(word)
+        if word == "-" or letter == "c":
+            raise UsageError("record: records a script or a module, not python -c or standard input")
+        if letter == "m":
+            return options + ([f"-{flags}"] if flags else []), ["-m", *([value] if value else []), *rest]
+        options.append(word)
+        if word == _LONG_WITH_VALUE or (letter and not value):
+            options += rest[:1]
+            rest = rest[1:]
+    raise UsageError("record: no script to run; write traceanalyze record -- python train.py …")
+
+
+def _letters(word: str) -> tuple[str, str, str]:
+    """Of `-uXdev`: flags `u`, the letter `X` that takes a value, its value `dev`; each empty if there is none."""
+    found = None if word.startswith("--") else _CLUSTER.fullmatch(word)
+    return (found[1], found[2], found[3]) if found else ("", "", "")
+
+
+def _torchrun(arguments: Sequence[str]) -> list[str]:
+    """The arguments of torchrun with the script replaced by the one that records it, in every rank's process."""
+    require_torch()
+    from torch.distributed.run import parse_args
+
+    try:
+        parsed = parse_args(list(arguments))
+    except SystemExit as error:
+        raise UsageError("record: torchrun does not understand these arguments") from error
+    if parsed.no_python:
+        raise UsageError("record: torchrun --no-python starts something else than Python, which cannot be recorded")
+    script = len(arguments) - len(parsed.training_script_args) - 1
+    options = [word for word in arguments[:script] if word not in {"-m", "--module"}]
+    return [*options, "-m", BOOTSTRAP, *(["-m"] if parsed.module else []), *arguments[script:]]
+
+
+FOLDER, OPTIONS, QUIET = "TRACEANALYZE_RECORD_FOLDER", "TRACEANALYZE_RECORD_OPTIONS", "TRACEANALYZE_RECORD_QUIET"
+"""Variables by which the recorded process learns what to do, through any launcher."""
+
+
+def launch(command: Sequence[str], folder: Path, options: RecordOptions, *, quiet: bool) -> NoReturn:
+    """Replace this process by the command, recorded.
+
+    Raises:
+        UsageError: The command cannot be recorded or does not exist, its Python does not have this package, or the
+            folder holds a recording.
+    """
+    words = recorded(command, sys.executable)
+    refuse_recorded(folder)
+    program = shutil.which(words[0])
+    if program is None:
+        raise UsageError(f"record: {words[0]}: command not found")
+    if PurePath(program).name != "torchrun":
+        require_this_package(program)
+    environment = {**os.environ, FOLDER: str(folder.resolve()), OPTIONS: options.to_json(), QUIET: "1" if quiet else ""}
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvpe(words[0], words, environment)  # noqa: S606 - the user's own command, as a shell would start it

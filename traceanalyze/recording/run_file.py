@@ -1,0 +1,100 @@
+"""`run.json`: what the traces beside it were recorded with."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import socket
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from traceanalyze import __version__
+from traceanalyze.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from traceanalyze.recording.options import Device, RecordOptions
+
+SCHEMA = "traceanalyze.run/1"
+
+
+def run_file(rank: int) -> str:
+    """The name: one for the job from its first rank, one more for every other rank."""
+    return "run.json" if rank == 0 else f"run_rank{rank}.json"
+
+
+def write_run(
+    folder: Path,
+    options: RecordOptions,
+    device: Device,
+    rank: tuple[int, int | None],
+    steps: int,
+    files: Sequence[str],
+) -> None:
+    """Write versions, devices, options, rank, size of the job, steps the script made, and the files recorded."""
+    content = {
+        "schema": SCHEMA,
+        "rank": rank[0],
+        "world_size": rank[1],
+        "host": platform.node(),
+        "device": device.kind,
+        "device_names": list(device.names),
+        "versions": {"traceanalyze": __version__, "python": platform.python_version(), **device.versions},
+        "options": asdict(options),
+        "steps_seen": steps,
+        "files": list(files),
+    }
+    path = folder / run_file(rank[0])
+    hidden = path.with_name(f".{path.name}")
+    hidden.write_text(f"{json.dumps(content, indent=1)}\n", encoding="utf-8")
+    os.replace(hidden, path)  # noqa: PTH105
+
+
+TRACES = "*.pt.trace.json.gz"
+_ASCEND = "*_ascend_pt"
+_UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
+
+
+def rank_and_world(environment: Mapping[str, str] = os.environ) -> tuple[int, int | None]:
+    """Rank and size of the job, from torch.distributed where it is in use, else from RANK and WORLD_SIZE; rank 0 else.
+
+    The size is None where nothing states it.
+    """
+    import torch.distributed as job
+
+    if job.is_available() and job.is_initialized():
+        return job.get_rank(), job.get_world_size()
+    rank, world = environment.get("RANK", ""), environment.get("WORLD_SIZE", "")
+    return int(rank) if rank.isdecimal() else 0, int(world) if world.isdecimal() else None
+
+
+def worker_name(rank: int) -> str:
+    """`rank0_host_pid`."""
+    return f"rank{rank}_{_UNSAFE.sub('-', socket.gethostname())}_{os.getpid()}"
+
+
+def trace_name(rank: int) -> str:
+    """`rank0_host_pid.time.pt.trace.json.gz`: the name TensorBoard's plugin knows, with the rank."""
+    return f"{worker_name(rank)}.{time.time_ns()}.pt.trace.json.gz"
+
+
+def refuse_recorded(folder: Path, rank: int | None = None) -> None:
+    """Two recordings of a rank in one folder would be taken for one run.
+
+    Args:
+        folder: Where the recording is to go.
+        rank: Look for recordings of this rank only.
+
+    Raises:
+        UsageError: There is one already, or the folder is a file.
+    """
+    start = "" if rank is None else f"rank{rank}_"
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: this is a file; give a folder for the recording")
+    if any(folder.glob(f"{start}{TRACES}")) or any(folder.glob(f"{start}{_ASCEND}")):
+        raise UsageError(f"{folder}: holds a recording already; give another folder")

@@ -1,0 +1,303 @@
+"""The baseline file: samples of runs as JSON, one run a line, small enough to commit (20 runs in at most 100 kB)."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from traceanalyze.errors import InputError, UsageError
+from traceanalyze.frozen import frozen
+from traceanalyze.regression.definitions import metric_of
+from traceanalyze.regression.explain import Amounts, Explain, shortened
+from traceanalyze.regression.samples import RunSample, Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+SCHEMA_VERSION = 1
+KEEP = 20
+BYTES_PER_RUN = 5_000
+"""Room of each run, on average; 20 runs are kept by default."""
+_LEAST_RUNS = 4
+"""A file of fewer runs has the room of so many: names are stored once, and the newest run keeps every row."""
+_MARK = "traceanalyze"
+_HEAD = b'{"baseline":'
+
+
+@frozen
+class Baseline:
+    """The runs of a baseline file, oldest first."""
+
+    runs: tuple[RunSample, ...] = ()
+    created: str = ""
+    tool_version: str = ""
+    label: str = ""
+
+    def level(self) -> tuple[RunSample, ...]:
+        """The runs to compare with: those since the last accepted change, as older ones tell of another level."""
+        change = next((run.accepted for run in reversed(self.runs) if run.accepted), "")
+        if not change:
+            return self.runs
+        first = next(index for index, run in enumerate(self.runs) if run.accepted == change)
+        return self.runs[first:]
+
+
+def is_baseline(head: bytes) -> bool:
+    """Whether a file begins as a baseline does."""
+    return head.lstrip().startswith(_HEAD)
+
+
+def added(baseline: Baseline, runs: Iterable[RunSample], *, keep: int = KEEP) -> tuple[Baseline, tuple[RunSample, ...]]:
+    """The baseline with more runs, the newest `keep` of all; and the runs that were in it already, left out."""
+    known = {run.id for run in baseline.runs}
+    new: list[RunSample] = []
+    twice: list[RunSample] = []
+    for run in runs:
+        (twice if run.id in known else new).append(run)
+        known.add(run.id)
+    every = (*baseline.runs, *new)
+    return replace(baseline, runs=every[max(len(every) - keep, 0) :]), tuple(twice)
+
+
+def dump(baseline: Baseline) -> bytes:
+    """The file. Where it would be too big, older runs keep less beside their samples, at last the newest, too.
+
+    Every step of every run always stays; what goes are rows of explanations, values of single ranks and workloads.
+    """
+    runs = list(baseline.runs)
+    content = _written(baseline, runs)
+    limit = BYTES_PER_RUN * max(len(runs), _LEAST_RUNS)
+    for leaner in _LEANER:
+        for part in (slice(0, -1), slice(-1, None)):
+            if len(content) <= limit:
+                return content
+            runs[part] = [leaner(run) for run in runs[part]]
+            content = _written(baseline, runs)
+    return content
+
+
+def _with_rows(rows: int) -> Callable[[RunSample], RunSample]:
+    return lambda run: replace(run, explain=shortened(run.explain, rows))
+
+
+def _without_ranks(run: RunSample) -> RunSample:
+    """Single ranks only of the step time."""
+    return replace(
+        run, metrics={n: each if n == "step.time" else replace(each, per_rank={}) for n, each in run.metrics.items()}
+    )
+
+
+def _without_workload(run: RunSample) -> RunSample:
+    return replace(run, workload={})
+
+
+_LEANER = (
+    _with_rows(25),
+    _with_rows(12),
+    _without_ranks,
+    _with_rows(6),
+    _without_workload,
+    _with_rows(3),
+    _with_rows(0),
+)
+"""What is given up, in this order, first by the older runs."""
+
+
+def _written(baseline: Baseline, runs: Sequence[RunSample]) -> bytes:
+    names: dict[str, int] = {}
+    workloads: dict[str, int] = {}
+    written = [_text(_run(run, names, workloads)) for run in runs]
+    lines = [
+        f'{{"baseline":{_text(_MARK)}',
+        f'"created":{_text(baseline.created)}',
+        f'"label":{_text(baseline.label)}',
+        f'"names":{_text(list(names))}',
+        '"runs":[\n' + ",\n".join(written) + "\n]",
+        f'"schema_version":{SCHEMA_VERSION}',
+        f'"tool_version":{_text(baseline.tool_version)}',
+        '"workloads":[' + ",".join(workloads) + "]}",
+    ]
+    return (",\n".join(lines) + "\n").encode()
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _number(value: float) -> int | float:
+    return int(value) if value == int(value) else round(value, 6)
+
+
+def _run(run: RunSample, names: dict[str, int], workloads: dict[str, int]) -> dict[str, Any]:
+    def of(name: str) -> int:
+        return names.setdefault(name, len(names))
+
+    work = _text([[of(name), _number(count)] for name, count in run.workload.items()])
+    explain = run.explain
+    return {
+        "accepted": run.accepted,
+        "commit": run.commit,
+        "environment": run.environment | {"workload": workloads.setdefault(work, len(workloads))},
+        "explain": {
+            "kept": explain.kept,
+            "kernels": [[of(name), _number(a.time), _number(a.count)] for name, a in explain.kernels.items()],
+            "parts": dict(explain.parts),
+            "reasons": [[*map(of, key), _number(a.time), _number(a.count)] for key, a in explain.reasons.items()],
+            "steps": explain.steps,
+            "unseen": list(explain.unseen),
+        },
+        "findings": None if run.findings is None else dict(run.findings),
+        "id": run.id,
+        "label": run.label,
+        "metrics": {name: _sample(name, sample) for name, sample in run.metrics.items()},
+        "missing": dict(run.missing),
+        "name": run.name,
+        "notes": list(run.notes),
+        "ranks": list(run.ranks),
+        "time": run.time,
+        "usable_steps": run.usable_steps,
+    }
+
+
+def _sample(name: str, sample: Sample) -> dict[str, Any]:
+    """Steps that do not differ are not repeated: their number is that of the run."""
+    metric = metric_of(name)
+    found: dict[str, Any] = {"unit": metric.unit if metric else "", "value": _number(sample.value)}
+    if sample.per_step:
+        found["varies"] = sample.varies
+    if sample.varies:
+        found["per_step"] = [_number(value) for value in sample.per_step]
+    if sample.per_rank:
+        found["per_rank"] = {str(rank): _number(value) for rank, value in sample.per_rank.items()}
+    return found
+
+
+def load(content: bytes, source: str) -> Baseline:
+    """Read a baseline file.
+
+    Raises:
+        InputError: It is damaged, or of a newer version of the tool.
+    """
+    try:
+        document = json.loads(content)
+        _check_version(document["schema_version"], source)
+        names, workloads = document["names"], document["workloads"]
+        runs = tuple(_read_run(run, names, workloads) for run in document["runs"])
+        return Baseline(runs, document["created"], document["tool_version"], document["label"])
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise InputError(f"{source}: this baseline is damaged ({type(error).__name__}: {error})") from error
+
+
+def _check_version(version: object, source: str) -> None:
+    if not isinstance(version, int):
+        raise TypeError("schema_version is no number")
+    if version > SCHEMA_VERSION:
+        raise InputError(
+            f"{source}: written by a newer version (schema {version}; this one reads up to {SCHEMA_VERSION}); "
+            "update traceanalyze"
+        )
+
+
+def _read_run(run: Mapping[str, Any], names: Sequence[str], workloads: Sequence[Any]) -> RunSample:
+    environment = {key: _environment(value) for key, value in run["environment"].items() if key != "workload"}
+    steps, explain = int(run["usable_steps"]), run["explain"]
+    work = workloads[run["environment"]["workload"]]
+    return RunSample(
+        id=str(run["id"]),
+        name=str(run["name"]),
+        time=str(run["time"]),
+        ranks=tuple(run["ranks"]),
+        environment=environment,
+        workload={names[name]: count for name, count in work},
+        metrics={name: _read_sample(sample, steps) for name, sample in run["metrics"].items()},
+        missing=dict(run["missing"]),
+        explain=Explain(
+            steps=int(explain["steps"]),
+            parts={key: int(time) for key, time in explain["parts"].items()},
+            unseen=tuple(explain["unseen"]),
+            reasons={(names[a], names[b], names[c]): Amounts(t, n) for a, b, c, t, n in explain["reasons"]},
+            kernels={names[a]: Amounts(t, n) for a, t, n in explain["kernels"]},
+            kept=int(explain["kept"]),
+        ),
+        usable_steps=steps,
+        label=str(run["label"]),
+        commit=str(run["commit"]),
+        accepted=str(run["accepted"]),
+        findings=None if run["findings"] is None else {str(k): int(v) for k, v in run["findings"].items()},
+        notes=tuple(map(str, run["notes"])),
+    )
+
+
+def _environment(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _read_sample(sample: Mapping[str, Any], steps: int) -> Sample:
+    value = float(sample["value"])
+    constant = (value,) * steps if "varies" in sample else ()
+    per_rank = {int(rank): float(number) for rank, number in sample.get("per_rank", {}).items()}
+    return Sample(value, tuple(map(float, sample.get("per_step", constant))), per_rank)
+
+
+def read_baseline(path: str) -> Baseline:
+    """The baseline of a file.
+
+    Raises:
+        InputError: It cannot be read, or is damaged.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    return load(content, path)
+
+
+def write_baseline(path: str, baseline: Baseline) -> None:
+    """Write the file under a temporary name and rename it: nobody ever sees a part of it."""
+    place = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(dump(baseline))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(place)
+    except BaseException as error:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        raise
+
+
+def changed(path: str, change: Callable[[Baseline | None], Baseline]) -> Baseline:
+    """Read, change and write a baseline while no other program does; None is read where there is no file yet."""
+    with _locked(path):
+        after = change(read_baseline(path) if Path(path).exists() else None)
+        write_baseline(path, after)
+    return after
+
+
+@contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Wait for the lock file beside it. It stays: removing it would let two programs hold different ones."""
+    place = Path(path)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(place.parent / f".{place.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be locked: {error.strerror}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

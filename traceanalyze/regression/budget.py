@@ -1,0 +1,277 @@
+"""The budget file, `traceanalyze.toml`: what is understood, and what is refused with the nearest valid name."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import field, fields, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
+from traceanalyze.regression.definitions import METRICS, Kind, Level, Metric, known_names, metric_of
+from traceanalyze.regression.environment import DEFAULT_MATCH, KEYS
+from traceanalyze.regression.quantities import amount, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from traceanalyze.regression.definitions import Metric
+    from traceanalyze.regression.quantities import Amount
+    from traceanalyze.regression.samples import Environment
+
+
+@frozen
+class Rule:
+    """How one metric is judged."""
+
+    metric: Metric
+    level: Level
+    budget: Amount
+    """Largest change for the worse."""
+    min_effect: float
+    """In the metric's unit."""
+    highest: float | None = None
+    """Absolute limit, in the metric's unit."""
+    lowest: float | None = None
+    asked: bool = False
+    """The user's budget names it."""
+
+
+@frozen
+class Settings:
+    """Everything that a budget file may say beside the metrics."""
+
+    confidence: float = 0.95
+    noise_floor: float = 0.01
+    noise_floor_points: float = 1.0
+    prior_weight: float = 4
+    warmup_steps: int = 1
+    on_inconclusive: str = "warn"
+    on_improvement: str = "note"
+    on_missing: str = "fail"
+    match: tuple[str, ...] = DEFAULT_MATCH
+    min_workload_similarity: float = 0.0
+    tokens_per_step: float | None = None
+    samples_per_step: float | None = None
+
+
+@frozen
+class Budget:
+    """A budget for one environment."""
+
+    settings: Settings = field(default_factory=Settings)
+    rules: Mapping[str, Rule] = field(
+        default_factory=lambda: {name: default(metric) for name, metric in METRICS.items()}
+    )
+    source: str = ""
+    """File it is from; empty for the defaults."""
+
+    @property
+    def selectors(self) -> tuple[str, ...]:
+        """Metrics that are selected by patterns of names."""
+        return tuple(name for name in self.rules if name not in METRICS)
+
+
+def default(metric: Metric) -> Rule:
+    """How a metric is judged when nobody says anything."""
+    return Rule(metric, metric.level, metric.budget, metric.min_effect)
+
+
+_CHOICES = {
+    "on_inconclusive": ("pass", "warn", "fail"),
+    "on_improvement": ("note", "fail"),
+    "on_missing": ("pass", "warn", "fail"),
+}
+_METRIC_KEYS = ("level", "max_increase", "max_decrease", "max_change", "min_effect", "max", "min")
+LEAST_TIMING_BUDGET = 0.005
+"""No data can pass a smaller relative budget of a time."""
+
+
+@frozen
+class BudgetFile:
+    """A budget file that was checked; overrides wait for the environment of the candidate."""
+
+    budget: Budget
+    overrides: tuple[tuple[Mapping[str, object], Mapping[str, Any]], ...] = ()
+
+    def for_environment(self, environment: Environment) -> Budget:
+        """The budget with every override that fits; later ones win."""
+        budget = self.budget
+        for when, metrics in self.overrides:
+            if all(_fits(environment.get(key), wanted) for key, wanted in when.items()):
+                budget = _with_metrics(budget, metrics, f"{budget.source}: [[gate.override]]")
+        return budget
+
+
+def read_budget(content: bytes, source: str) -> BudgetFile:
+    """Understand a TOML file, all of it.
+
+    Args:
+        content: the file.
+        source: its name; in a `pyproject.toml` the table is `[tool.traceanalyze.gate]`.
+
+    Raises:
+        UsageError: It is not TOML, or says something that cannot be meant.
+    """
+    try:
+        document: Mapping[str, Any] = tomllib.loads(content.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{source}: not TOML: {error}") from error
+    if source.endswith("pyproject.toml"):
+        document = _table(_table(document.get("tool", {}), source).get("traceanalyze", {}), source)
+    return budget_of(_table(document.get("gate", {}), f"{source}: [gate]"), source)
+
+
+def budget_of(table: Mapping[str, Any], source: str) -> BudgetFile:
+    """The same from the table `[gate]`."""
+    place = f"{source}: [gate]"
+    settings = _settings(table, place)
+    budget = Budget(settings, source=source)
+    budget = _with_metrics(budget, _table(table.get("metrics", {}), f"{place} metrics"), source)
+    written = table.get("override", [])
+    if not isinstance(written, list):
+        raise UsageError(f"{source}: write [[gate.override]] with two brackets")
+    overrides = []
+    for each in written:
+        where = f"{source}: [[gate.override]]"
+        entry = _table(each, where)
+        _known(entry, ("when", "metrics"), where)
+        when = _table(entry.get("when", {}), f"{where} when")
+        _known(when, KEYS, f"{where} when")
+        metrics = _table(entry.get("metrics", {}), f"{where} metrics")
+        _with_metrics(budget, metrics, where)
+        overrides.append((when, metrics))
+    return BudgetFile(budget, tuple(overrides))
+
+
+def _settings(table: Mapping[str, Any], place: str) -> Settings:
+    names = [each.name for each in fields(Settings)]
+    _known(table, (*names, "metrics", "override"), place)
+    found = {key: _setting(key, written, f"{place} {key}") for key, written in table.items() if key in names}
+    settings = Settings(**found)
+    if not 0.5 < settings.confidence < 1:
+        raise UsageError(f"{place} confidence: {settings.confidence:g} must lie between 0.5 and 1")
+    if settings.noise_floor == 0 or settings.noise_floor_points == 0 or settings.prior_weight == 0:
+        raise UsageError(f"{place}: noise_floor, noise_floor_points and prior_weight must be above 0")
+    return settings
+
+
+def _setting(key: str, written: object, where: str) -> Any:
+    if key in _CHOICES:
+        if written not in _CHOICES[key]:
+            raise UsageError(f"{where}: {written!r} is not one of {', '.join(_CHOICES[key])}")
+        return written
+    if key == "match":
+        return _match(written, where)
+    if key in {"noise_floor", "min_workload_similarity"}:
+        return share(written, where)
+    if key == "warmup_steps":
+        if not isinstance(written, int) or isinstance(written, bool) or written < 0:
+            raise UsageError(f"{where}: {written!r} is not a number of steps")
+        return written
+    return amount(written, "points", where, relative=False).value
+
+
+def _match(written: object, where: str) -> tuple[str, ...]:
+    if not isinstance(written, list) or not all(isinstance(key, str) for key in written):
+        raise UsageError(f"{where}: write a list of names")
+    _known(dict.fromkeys(written), KEYS, where)
+    return tuple(written)
+
+
+def _with_metrics(budget: Budget, table: Mapping[str, Any], source: str) -> Budget:
+    rules = dict(budget.rules)
+    for name, written in table.items():
+        place = f'{source}: metrics."{name}"'
+        metric = metric_of(name)
+        if metric is None:
+            raise UsageError(f"{source}: there is no metric {name}{_nearest(name, known_names())}")
+        entry = _table(written, place)
+        _known(entry, _METRIC_KEYS, place)
+        rules[name] = _rule(rules.get(name, default(metric)), entry, place)
+    return replace(budget, rules=rules)
+
+
+def _rule(before: Rule, table: Mapping[str, Any], place: str) -> Rule:
+    metric = before.metric
+    changes = [key for key in ("max_increase", "max_decrease", "max_change") if key in table]
+    if len(changes) > 1:
+        raise UsageError(f"{place}: {' and '.join(changes)} say the same; keep one")
+    wrong = "max_decrease" if metric.lower_is_better else "max_increase"
+    if wrong in table:
+        better = "lower" if metric.lower_is_better else "higher"
+        right = "max_increase" if metric.lower_is_better else "max_decrease"
+        raise UsageError(f"{place}: {wrong} of a metric of which {better} is better; write {right}")
+    found = before
+    for key in changes:
+        found = replace(
+            found, budget=amount(table[key], metric.unit, f"{place} {key}", relative=metric.kind != Kind.RATIO)
+        )
+    if "min_effect" in table:
+        found = replace(
+            found, min_effect=amount(table["min_effect"], metric.unit, f"{place} min_effect", relative=False).value
+        )
+    if "max" in table:
+        found = replace(found, highest=_limit(table["max"], metric, f"{place} max"))
+    if "min" in table:
+        found = replace(found, lowest=_limit(table["min"], metric, f"{place} min"))
+    level = table.get("level", before.level if before.asked else Level.ERROR)
+    if level not in list(Level):
+        raise UsageError(f"{place} level: {level!r} is not one of {', '.join(Level)}")
+    found = replace(found, level=Level(level), asked=True)
+    _check_timing(found, place)
+    return found
+
+
+def _limit(written: object, metric: Metric, place: str) -> float:
+    return amount(written, metric.unit, place, relative=False).value
+
+
+def _check_timing(rule: Rule, place: str) -> None:
+    """A time is compared as a relative change, so its budget is one, and not below what can be resolved."""
+    if rule.metric.kind != Kind.TIME:
+        return
+    if not rule.budget.relative:
+        raise UsageError(
+            f"{place}: the budget of a time is a share such as 5%; write absolute limits as max or min_effect"
+        )
+    if rule.budget.value < LEAST_TIMING_BUDGET:
+        raise UsageError(f"{place}: no measurement can pass a budget below {LEAST_TIMING_BUDGET:.1%} of a time")
+    if not rule.metric.lower_is_better and rule.budget.value >= 1:
+        raise UsageError(f"{place}: a decrease by {rule.budget.value:.0%} cannot be a budget")
+
+
+def check_keys(keys: Iterable[str], option: str) -> tuple[str, ...]:
+    """Names of environment keys, as an option gives them."""
+    found = tuple(keys)
+    _known(dict.fromkeys(found), KEYS, option)
+    return found
+
+
+def _fits(value: object, wanted: object) -> bool:
+    if isinstance(wanted, str):
+        return value is not None and any(
+            fnmatchcase(str(v), wanted) for v in (value if isinstance(value, tuple) else (value,))
+        )
+    return value == wanted
+
+
+def _table(value: object, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{place}: this must be a table")
+    return value
+
+
+def _known(table: Mapping[str, object], names: Iterable[str], place: str) -> None:
+    known = tuple(names)
+    for key in table:
+        if key not in known:
+            raise UsageError(f"{place}: there is no {key}{_nearest(key, known)}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]}?" if near else ""

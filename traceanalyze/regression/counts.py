@@ -1,0 +1,250 @@
+"""Exact counts and bytes of every usable step of one rank: compared first, as they do not depend on luck."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.syncs import idle_caused
+from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.memory.recorded import memory
+from traceanalyze.analyses.results import IdleCauses, NotMeasured
+from traceanalyze.analyses.steps.phases import phases
+from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
+from traceanalyze.model.vocabulary import ApiClass, Cause, DeviceClass, EventKind, Phase
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.results_device import Count
+    from traceanalyze.regression.rank_steps import RankSteps
+
+Values = dict[str, "NDArray[np.float64] | NotMeasured"]
+"""Metric → one value a usable step (one value in all for metrics of the run)."""
+
+_CAUSES = {
+    "idle.dispatch_time": tuple(cause for cause in Cause if cause.name.startswith("DISPATCH")),
+    "idle.host_op_time": (Cause.HOST_OP,),
+    "idle.sync_time": (Cause.SYNC,),
+    "idle.data_time": (Cause.DATA_LOADING,),
+}
+_PHASES = {"forward.time": Phase.FORWARD, "backward.time": Phase.BACKWARD, "optimizer.time": Phase.OPTIMIZER}
+BUSY = "busy"
+"""Busy time of the rank, from which the skew of the ranks is computed; not a metric itself."""
+
+
+def timings(rank: RankSteps) -> Values:
+    """The timing and ratio metrics of one rank, ns and points."""
+    steps, part = rank.side.context.steps, rank.side.partition
+    found: Values = {"step.time": steps.time.astype(np.float64)}
+    if part is None:
+        missing = NotMeasured("no_device_events")
+        names = ("compute.time", "comm.exposed_time", "memops.exposed_time", "idle.time", "gpu.busy_ratio", BUSY)
+        more = ("comm.overlap_ratio", "sync.idle_caused_time", *_CAUSES, *_PHASES)
+        return found | dict.fromkeys((*names, *more), missing)
+    found |= {
+        "compute.time": part.compute.astype(np.float64),
+        "comm.exposed_time": part.comm_exposed.astype(np.float64),
+        "memops.exposed_time": part.mem_exposed.astype(np.float64),
+        "idle.time": part.idle.astype(np.float64),
+        "gpu.busy_ratio": 100 * part.busy / np.maximum(steps.time, 1),
+        "comm.overlap_ratio": _overlap(part.comm_overlapped, part.comm_total),
+        BUSY: part.busy.astype(np.float64),
+    }
+    return found | _causes(rank) | {"sync.idle_caused_time": _sync_cost(rank)} | _phases(rank)
+
+
+def _overlap(hidden: NDArray[np.int64], total: NDArray[np.int64]) -> NDArray[np.float64] | NotMeasured:
+    if not (total > 0).all():
+        return NotMeasured("no_communication")
+    return 100 * hidden / total
+
+
+def _causes(rank: RankSteps) -> Values:
+    found: Values = {}
+    causes = rank.side.idle
+    for name, members in _CAUSES.items():
+        if isinstance(causes, IdleCauses):
+            missing = [causes.missing[cause] for cause in members if cause in causes.missing]
+            found[name] = missing[0] if missing else causes.by_step[:, members].sum(axis=1).astype(np.float64)
+        else:
+            found[name] = causes
+    return found
+
+
+def _sync_cost(rank: RankSteps) -> NDArray[np.float64] | NotMeasured:
+    """Device idle time that sync points caused, by the step in which they began; terminal ones have no cost."""
+    context = rank.side.context
+    if len(context.calls) == 0:
+        return NotMeasured("no_api")
+    sync = np.flatnonzero(context.is_sync)
+    analysed, _ = idle.clipped(context.pieces, *context.stretches)
+    cost, _ = idle_caused(sync, context.calls, context.gaps, analysed)
+    start = context.calls.start[sync]
+    step = np.where(start < last_launch(rank), rank.of_host(start), -1)
+    return rank.per_step(step, cost)
+
+
+def last_launch(rank: RankSteps) -> int:
+    """Start of the last launch of the trace; later sync points are terminal."""
+    context = rank.side.context
+    linked = context.link >= 0
+    return int(context.launch_start[linked].max()) if linked.any() else int(np.iinfo(np.int64).min)
+
+
+def _phases(rank: RankSteps) -> Values:
+    context = rank.side.context
+    table = phases(context, rank.side.phase)
+    if isinstance(table, NotMeasured):
+        return dict.fromkeys(_PHASES, table)
+    device = {row.phase: row.device for row in table}
+    if context.markers is None and not device.keys() & set(_PHASES.values()):
+        return dict.fromkeys(_PHASES, NotMeasured("no_host_ops"))
+    nothing = np.zeros(rank.count, np.int64)
+    return {name: device.get(phase, nothing).astype(np.float64) for name, phase in _PHASES.items()}
+
+
+_MALLOC = re.compile(
+    r"(cuda|hip)Malloc(Async|Managed|Pitch|3D)?$|cuMemCreate$|hipMemCreate$|aclrtMalloc(?!Host)|aclMallocMem"
+)
+_FREE = re.compile(r"(cuda|hip)Free(Async)?$|cuMemRelease$|hipMemRelease$|aclrtFree(?!Host)")
+_COMPILED = re.compile(r"Torch-Compiled Region:?\s*\[?(\d+)/(\d+)")
+
+
+def counts(rank: RankSteps) -> Values:
+    """The exact metrics of one rank."""
+    return _calls(rank) | _device(rank) | _compiled(rank) | _memory(rank)
+
+
+def _calls(rank: RankSteps) -> Values:
+    context = rank.side.context
+    calls = context.calls
+    names = ("launch.count", "sync.count", "alloc.device_malloc.count", "alloc.device_free.count")
+    if len(calls) == 0:
+        return dict.fromkeys(names, NotMeasured("no_api"))
+    step = rank.of_host(calls.start)
+    text = context.trace.strings.lookup
+    malloc = text(calls.name, lambda name: bool(_MALLOC.search(name))).astype(np.bool_) & calls.outermost
+    free = text(calls.name, lambda name: bool(_FREE.search(name))).astype(np.bool_) & calls.outermost
+    launched = (calls.klass == ApiClass.LAUNCH) & calls.outermost
+    return {
+        "launch.count": rank.counted(step[launched]),
+        "sync.count": _sync_points(rank, step),
+        "alloc.device_malloc.count": rank.counted(step[malloc]),
+        "alloc.device_free.count": rank.counted(step[free]),
+    }
+
+
+def _sync_points(rank: RankSteps, step: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sync points that are not terminal: calls under one operator instance count once (definitions §7)."""
+    context = rank.side.context
+    calls = context.calls
+    sync = np.flatnonzero(context.is_sync & (calls.start < last_launch(rank)))
+    if len(sync) == 0:
+        return np.zeros(rank.count)
+    op = np.full(len(sync), -1, np.int64)
+    for track in np.unique(calls.track[sync]).tolist():
+        here = np.flatnonzero(calls.track[sync] == track)
+        op[here] = context.ops_at(track, calls.start[sync[here]])
+    point = np.where(op >= 0, op, -2 - sync)
+    return rank.counted(step[sync[group(calls.track[sync], point).first]])
+
+
+def _device(rank: RankSteps) -> Values:
+    context = rank.side.context
+    device = context.device
+    if len(device) == 0:
+        names = ("kernel.count", "memcpy.h2d_bytes", "memcpy.d2h_bytes", "collective.count", "collective.bytes")
+        return dict.fromkeys(names, NotMeasured("no_device_events"))
+    step = rank.of_device()
+    comm = np.flatnonzero(device.klass == DeviceClass.COMM)
+    return {
+        "kernel.count": rank.counted(step[device.kind == EventKind.KERNEL]),
+        **_copied(rank, step),
+        "collective.count": rank.counted(step[comm]),
+        "collective.bytes": _collective_bytes(rank, step, comm),
+    }
+
+
+def _copied(rank: RankSteps, step: NDArray[np.int64]) -> Values:
+    context = rank.side.context
+    event = np.flatnonzero(context.device.kind == EventKind.MEMCPY)
+    size = argument(context, "bytes", context.device.row[event])
+    if len(event) and (size == MISSING).all():
+        return dict.fromkeys(("memcpy.h2d_bytes", "memcpy.d2h_bytes"), NotMeasured("no_bytes"))
+    way = directions(context, event) if len(event) else event
+    found: Values = {}
+    for name in ("h2d", "d2h"):
+        mine = (way == DIRECTIONS.index(name)) & (size != MISSING)
+        found[f"memcpy.{name}_bytes"] = rank.per_step(step[event[mine]], size[mine])
+    return found
+
+
+def _collective_bytes(
+    rank: RankSteps, step: NDArray[np.int64], comm: NDArray[np.int64]
+) -> NDArray[np.float64] | NotMeasured:
+    if len(comm) == 0:
+        return np.zeros(rank.count)
+    size = collective_sizes(rank, comm)
+    if (size[step[comm] >= 0] < 0).any():
+        return NotMeasured("no_collective_metadata")
+    return rank.per_step(step[comm], size)
+
+
+def collective_sizes(rank: RankSteps, comm: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Size S of each collective (definitions §12), -1 where the profile does not say."""
+    context = rank.side.context
+    row = description_rows(context, comm)
+    fields = ("in_elements", "out_elements", "dtype")
+    given, made, dtype = (np.where(row >= 0, argument(context, field, np.maximum(row, 0)), MISSING) for field in fields)
+    keys = group(types(context, comm, row), given, made, dtype)
+    size = np.full(len(keys), -1, np.int64)
+    kind = types(context, comm, row)
+    for index, first in enumerate(keys.first.tolist()):
+        elements = int(made[first] if counts_output(TYPES[int(kind[first])]) else given[first])
+        each = element_bytes(context.trace.strings.text(int(dtype[first]))) if dtype[first] >= 0 else None
+        if elements >= 0 and each is not None:
+            size[index] = elements * each
+    return size[keys.of]
+
+
+def _compiled(rank: RankSteps) -> Values:
+    """Of compiled code: pieces beyond the first, which graph breaks make, and versions of a piece beyond its first."""
+    context = rank.side.context
+    names = context.trace.events.name[context.host_rows]
+    codes = np.unique(names)
+    regions = [
+        found.groups() for found in (_COMPILED.search(context.trace.strings.text(int(c))) for c in codes) if found
+    ]
+    if not regions:
+        missing = NotMeasured("no_compiled_regions")
+        return {"compile.graph_break.count": missing, "compile.recompile.count": missing}
+    pieces = {piece for piece, _ in regions}
+    return {
+        "compile.graph_break.count": np.array([len(pieces) - 1.0]),
+        "compile.recompile.count": np.array([float(len(set(regions)) - len(pieces))]),
+    }
+
+
+def _memory(rank: RankSteps) -> Values:
+    found = memory(rank.side.context).devices
+    if isinstance(found, NotMeasured):
+        return dict.fromkeys(("memory.allocated_peak", "memory.reserved_peak"), found)
+    devices = [device for device in found if device.kind == "device"]
+    return {
+        "memory.allocated_peak": _highest(device.peak_allocated for device in devices),
+        "memory.reserved_peak": _highest(device.peak_reserved for device in devices),
+    }
+
+
+def _highest(peaks: Iterable[Count]) -> NDArray[np.float64] | NotMeasured:
+    known = [peak for peak in peaks if not isinstance(peak, NotMeasured)]
+    return np.array([float(max(known))]) if known else NotMeasured("no_memory_totals")

@@ -1,0 +1,157 @@
+"""Which metrics there are: kind, unit, how ranks are put together, which direction is worse, and default budgets."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Literal
+
+from traceanalyze.frozen import frozen
+from traceanalyze.regression.quantities import Amount
+
+
+class Kind(StrEnum):
+    """How a metric is compared."""
+
+    TIME = "time"
+    """On a log scale, as a relative change with an interval."""
+    RATIO = "ratio"
+    """As a difference in points."""
+    EXACT = "exact"
+    """Number against number: no statistics."""
+
+
+class Level(StrEnum):
+    """What a regression of a metric does."""
+
+    OFF = "off"
+    WARN = "warn"
+    ERROR = "error"
+
+
+NOTHING = Amount(0)
+Ranks = Literal["max", "median", "sum"]
+
+
+@frozen
+class Metric:
+    """One metric; its values are kept in `unit`."""
+
+    name: str
+    kind: Kind
+    unit: str
+    """ns, 1/s, GB/s, points, B or count"""
+    ranks: Ranks
+    lower_is_better: bool = True
+    level: Level = Level.OFF
+    budget: Amount = NOTHING
+    """Largest change for the worse."""
+    min_effect: float = 0
+    """Changes smaller than this, in `unit`, do not count."""
+    per_run: bool = False
+    """One number for the run, no steps."""
+
+
+COMPONENT_FLOOR_NS = 100_000
+"""Components of the step shorter than this are not compared: ratios of nearly nothing mean nothing."""
+TIME_BUDGET = Amount(0.05, relative=True)
+RATIO_BUDGET = Amount(2)
+_TWO_PERCENT = Amount(0.02, relative=True)
+
+
+def _component(name: str) -> Metric:
+    return Metric(name, Kind.TIME, "ns", "median", budget=TIME_BUDGET, min_effect=COMPONENT_FLOOR_NS)
+
+
+def _exact(
+    name: str, unit: str = "count", level: Level = Level.WARN, budget: Amount = NOTHING, *, per_run: bool = False
+) -> Metric:
+    return Metric(name, Kind.EXACT, unit, "max", level=level, budget=budget, per_run=per_run)
+
+
+_ALL = (
+    Metric("step.time", Kind.TIME, "ns", "max", level=Level.ERROR, budget=TIME_BUDGET, min_effect=500_000),
+    Metric("step.tokens_per_s", Kind.TIME, "1/s", "sum", lower_is_better=False, budget=TIME_BUDGET),
+    Metric("step.samples_per_s", Kind.TIME, "1/s", "sum", lower_is_better=False, budget=TIME_BUDGET),
+    *(
+        _component(name)
+        for name in (
+            "compute.time",
+            "comm.exposed_time",
+            "memops.exposed_time",
+            "idle.time",
+            "idle.dispatch_time",
+            "idle.host_op_time",
+            "idle.sync_time",
+            "idle.data_time",
+            "sync.idle_caused_time",
+            "optimizer.time",
+            "forward.time",
+            "backward.time",
+        )
+    ),
+    Metric("gpu.busy_ratio", Kind.RATIO, "points", "median", lower_is_better=False, budget=RATIO_BUDGET),
+    Metric("comm.overlap_ratio", Kind.RATIO, "points", "median", lower_is_better=False, budget=RATIO_BUDGET),
+    Metric("rank.skew", Kind.RATIO, "points", "max", budget=RATIO_BUDGET),
+    _exact("kernel.count", budget=_TWO_PERCENT),
+    _exact("launch.count", budget=_TWO_PERCENT),
+    _exact("sync.count"),
+    _exact("memcpy.h2d_bytes", "B", Level.OFF),
+    _exact("memcpy.d2h_bytes", "B", Level.OFF),
+    _exact("collective.count"),
+    _exact("collective.bytes", "B", budget=_TWO_PERCENT),
+    _exact("alloc.device_malloc.count"),
+    _exact("alloc.device_free.count"),
+    _exact("alloc.retry.count", per_run=True),
+    _exact("compile.graph_break.count", per_run=True),
+    _exact("compile.recompile.count", per_run=True),
+    _exact("memory.allocated_peak", "B", budget=_TWO_PERCENT, per_run=True),
+    _exact("memory.reserved_peak", "B", budget=_TWO_PERCENT, per_run=True),
+    _exact("findings.high", per_run=True),
+    _exact("findings.total", per_run=True),
+)
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+
+_SELECTOR = re.compile(r'(op|kernel|module|collective)\["([^"]+)"\]\.([a-z_]+)')
+_SUFFIXES = {
+    "op": ("device_time", "host_time", "count"),
+    "kernel": ("device_time", "count"),
+    "module": ("device_time",),
+    "collective": ("device_time", "exposed_time", "busbw", "algbw", "count", "bytes"),
+}
+
+
+@frozen
+class Selector:
+    """Some operators, kernels, modules or collectives by the pattern of their names."""
+
+    of: str
+    """op, kernel, module or collective"""
+    pattern: str
+    suffix: str
+
+
+def selector_of(name: str) -> Selector | None:
+    """The selector that a metric's name is; None where it is none, or no such number exists."""
+    found = _SELECTOR.fullmatch(name)
+    if found is None or found[3] not in _SUFFIXES[found[1]]:
+        return None
+    return Selector(found[1], found[2], found[3])
+
+
+def metric_of(name: str) -> Metric | None:
+    """The metric of a name, selectors included."""
+    selector = selector_of(name)
+    if selector is None:
+        return METRICS.get(name)
+    if selector.suffix.endswith("_time"):
+        return _component(name)
+    if selector.suffix in {"busbw", "algbw"}:
+        return Metric(name, Kind.TIME, "GB/s", "median", lower_is_better=False, budget=TIME_BUDGET, per_run=True)
+    unit = "B" if selector.suffix == "bytes" else "count"
+    return Metric(name, Kind.EXACT, unit, "median")
+
+
+def known_names() -> tuple[str, ...]:
+    """Names of metrics, and of each kind of selector one, for messages."""
+    return (*METRICS, *(f'{of}["…"].{suffix}' for of, suffixes in _SUFFIXES.items() for suffix in suffixes))

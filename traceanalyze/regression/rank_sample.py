@@ -1,0 +1,258 @@
+"""From one rank's recording to the little that is kept of it."""
+
+from __future__ import annotations
+
+import hashlib
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.communication.collectives import collectives
+from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.host.modules import event_modules
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.analyses.steps.partition import exclusive_time
+from traceanalyze.analyses.steps.phases import launch_places
+from traceanalyze.errors import InputError
+from traceanalyze.model import intervals
+from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.regression.counts import collective_sizes, counts, timings
+from traceanalyze.regression.definitions import selector_of
+from traceanalyze.regression.environment import rank_environment, workload
+from traceanalyze.regression.explain import explain
+from traceanalyze.regression.rank_steps import rank_steps
+from traceanalyze.regression.samples import RankSample, Sample, finding_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.options import Options
+    from traceanalyze.analyses.results import Steps
+    from traceanalyze.model.trace import Trace
+    from traceanalyze.regression.budget import Settings
+    from traceanalyze.regression.counts import Values
+    from traceanalyze.regression.definitions import Selector
+    from traceanalyze.regression.rank_steps import RankSteps
+    from traceanalyze.regression.samples import Counted
+
+    Findings = Callable[[Trace, Options], Counted]
+
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+
+NO_MATCH = NotMeasured("selector_matches_nothing")
+
+
+def selected(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:
+    """What the selector asks for; `NO_MATCH` where no name fits its pattern."""
+    on_device = selector.of != "op" or selector.suffix == "device_time"
+    if on_device and len(rank.side.context.device) == 0:
+        return NotMeasured("no_device_events")
+    return _SELECTED[selector.of](rank, selector)
+
+
+def _names_like(rank: RankSteps, codes: NDArray[np.int32], pattern: str) -> NDArray[np.bool_]:
+    lookup = rank.side.context.trace.strings.lookup
+    return lookup(codes, lambda name: fnmatchcase(name, pattern)).astype(np.bool_)
+
+
+def _device_time(rank: RankSteps, event: NDArray[np.int64]) -> NDArray[np.float64]:
+    device = rank.side.context.device
+    return rank.per_step(rank.of_device()[event], (device.end - device.start)[event])
+
+
+def _kernels(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:
+    device = rank.side.context.device
+    event = np.flatnonzero((device.kind == EventKind.KERNEL) & _names_like(rank, device.name, selector.pattern))
+    if len(event) == 0:
+        return NO_MATCH
+    return rank.counted(rank.of_device()[event]) if selector.suffix == "count" else _device_time(rank, event)
+
+
+def _operators(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:
+    """Runs that are not inside another matching run; device time of all that was launched inside, counted once."""
+    context = rank.side.context
+    rows = np.flatnonzero(context.kind == EventKind.HOST_OP)
+    rows = rows[_names_like(rank, context.trace.events.name[rows], selector.pattern)]
+    if len(rows) == 0:
+        return NO_MATCH
+    start = context.trace.events.ts[rows]
+    end, track = start + context.trace.events.dur[rows], context.trace.events.track[rows]
+    inside = np.zeros(len(context.device), np.bool_)
+    launch_track, launch_time = launch_places(context)
+    count, host = np.zeros(rank.count), np.zeros(rank.count)
+    for thread in np.unique(track).tolist():
+        mine = track == thread
+        merged = intervals.merge(start[mine], end[mine])
+        here = np.flatnonzero(launch_track == thread)
+        inside[here] = intervals.contains(merged, launch_time[here])
+        order = np.lexsort((-end[mine], start[mine]))
+        first, last = start[mine][order], end[mine][order]
+        reach = np.maximum.accumulate(last)
+        outer = np.concatenate(([True], last[1:] > reach[:-1]))
+        step = rank.of_host(first[outer])
+        count += rank.counted(step)
+        host += rank.per_step(step, (last - first)[outer])
+    if selector.suffix == "device_time":
+        return _device_time(rank, np.flatnonzero(inside))
+    return count if selector.suffix == "count" else host
+
+
+def _modules(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:
+    """Device time, forward and backward, of modules whose path (or one around them) fits."""
+    context, found = rank.side.context, rank.side.modules
+    if found is None:
+        return NotMeasured("no_modules")
+    fits = np.zeros(len(found.places), np.bool_)
+    for index, place in enumerate(found.places):
+        names = {place.path, place.path.replace("/", "."), place.name}
+        own = any(fnmatchcase(name, selector.pattern) for name in names)
+        fits[index] = own or (place.parent >= 0 and fits[place.parent])
+    if not fits.any():
+        return NO_MATCH
+    of = event_modules(context, found, rank.side.phase)
+    return _device_time(rank, context.work.event[(of >= 0) & fits[np.maximum(of, 0)]])
+
+
+def _collectives(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:
+    context = rank.side.context
+    if selector.suffix in {"busbw", "algbw"}:
+        return _bandwidth(rank, selector)
+    comm = np.flatnonzero(context.device.klass == DeviceClass.COMM)
+    kind = types(context, comm, description_rows(context, comm)) if len(comm) else comm
+    fits = np.array([fnmatchcase(name, selector.pattern) for name in TYPES], np.bool_)
+    event = comm[fits[kind]]
+    if len(event) == 0:
+        return NO_MATCH
+    step = rank.of_device()[event]
+    if selector.suffix == "count":
+        return rank.counted(step)
+    if selector.suffix == "bytes":
+        size = collective_sizes(rank, event)
+        return NotMeasured("no_collective_metadata") if (size < 0).any() else rank.per_step(step, size)
+    if selector.suffix == "exposed_time":
+        windows = intervals.merge(context.steps.start, context.steps.end)
+        return rank.per_step(step, exclusive_time(context.device, context.devices[0], windows)[event])
+    return _device_time(rank, event)
+
+
+def _bandwidth(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:
+    """Mean over the run, weighted by time."""
+    table = collectives(rank.side.context)
+    rows = [] if isinstance(table, NotMeasured) else [row for row in table if fnmatchcase(row.kind, selector.pattern)]
+    if not rows:
+        return NO_MATCH
+    known = [(getattr(row, selector.suffix), row.time.total) for row in rows]
+    values = [(float(value), time) for value, time in known if not isinstance(value, NotMeasured) and time]
+    if not values:
+        return NotMeasured("no_collective_metadata")
+    return np.array([sum(value * time for value, time in values) / sum(time for _, time in values)])
+
+
+_SELECTED: dict[str, Callable[[RankSteps, Selector], NDArray[np.float64] | NotMeasured]] = {
+    "kernel": _kernels,
+    "op": _operators,
+    "module": _modules,
+    "collective": _collectives,
+}
+
+
+def rank_sample(
+    trace: Trace,
+    options: Options,
+    settings: Settings,
+    *,
+    tool_version: str,
+    selectors: Sequence[str] = (),
+    chosen: Callable[[Steps], NDArray[np.bool_]] | None = None,
+    findings: Findings | None = None,
+) -> RankSample:
+    """Measure one rank.
+
+    Args:
+        trace: the recording.
+        options: classification rules.
+        settings: number of warm-up steps, tokens and samples per step.
+        tool_version: kept with the sample.
+        selectors: metrics that are named by patterns.
+        chosen: the user's choice of steps.
+        findings: counts findings by rule; None: they are not counted.
+
+    Raises:
+        InputError: No step is left to measure.
+    """
+    rank = rank_steps(trace, options, warmup=settings.warmup_steps, chosen=chosen)
+    if rank.count == 0:
+        raise InputError(f"{trace.origin.path}: no usable step: {_why_none(rank, settings, asked=chosen is not None)}")
+    counted = findings(trace, options) if findings is not None else None
+    values = counts(rank) | timings(rank) | finding_values(counted)
+    values |= _rates(rank, settings)
+    values |= {name: selected(rank, selector) for name in selectors if (selector := selector_of(name)) is not None}
+    steps = rank.side.context.steps
+    events = trace.events
+    return RankSample(
+        path=trace.origin.path,
+        steps=steps.name,
+        values=values,
+        environment=rank_environment(rank, tool_version),
+        workload=workload(rank),
+        explain=explain(rank),
+        mean_step=float(steps.time.mean()),
+        digest=_digest(trace),
+        began=trace.base_ns + int(events.ts.min()) if len(events) else 0,
+        ended=trace.base_ns + int((events.ts + events.dur).max()) if len(events) else 0,
+        findings=None if counted is None else counted.by_rule,
+        places=() if counted is None else counted.places,
+        summary=None if counted is None else counted.summary,
+        outcome=None if counted is None else counted.outcome,
+    )
+
+
+def _why_none(rank: RankSteps, settings: Settings, *, asked: bool) -> str:
+    every = len(rank.side.context.all_steps)
+    if asked:
+        return f"none of the {every} steps is chosen by --steps and complete"
+    return (
+        f"{every} recorded, {settings.warmup_steps} left out as warm-up (--warmup 0 keeps them), "
+        "incomplete ones left out, too"
+    )
+
+
+def _rates(rank: RankSteps, settings: Settings) -> Values:
+    """Tokens and samples per second, where the budget says how many a rank handles in a step."""
+    time = np.maximum(rank.side.context.steps.time, 1) / 1e9
+    given = {"step.tokens_per_s": settings.tokens_per_step, "step.samples_per_s": settings.samples_per_step}
+    return {name: number / time for name, number in given.items() if number is not None}
+
+
+def _digest(trace: Trace) -> str:
+    """Of what was recorded, however the file is packed."""
+    found = hashlib.sha256()
+    events = trace.events
+    for column in (events.ts, events.dur, events.name, events.cat, events.track):
+        found.update(np.ascontiguousarray(column).tobytes())
+    found.update(trace.strings.blob.tobytes())
+    found.update(f"{trace.base_ns} {trace.origin.rank}".encode())
+    return found.hexdigest()
+
+
+_RETRIES = frozenset({"retry", "failed_retry"})
+
+
+def snapshot_samples(devices: Sequence[AllocatorAnalysis]) -> dict[str, Sample]:
+    """Peaks of the highest device, and retries of that with most; of all devices of a run's snapshots."""
+    if not devices:
+        return {}
+    retries = max(sum(1 for run in device.runs if run.kind in _RETRIES) for device in devices)
+    return {
+        "memory.allocated_peak": Sample(float(max(_peak(device, "allocated") for device in devices))),
+        "memory.reserved_peak": Sample(float(max(_peak(device, "reserved") for device in devices))),
+        "alloc.retry.count": Sample(float(retries)),
+    }
+
+
+def _peak(device: AllocatorAnalysis, which: str) -> int:
+    return max((int(getattr(moment, which)) for moment in device.moments), default=0)

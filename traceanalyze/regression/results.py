@@ -1,0 +1,123 @@
+"""What the gate says: a verdict on every metric, on the whole, and why."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from traceanalyze.regression.budget import Budget, Rule
+    from traceanalyze.regression.environment import Difference
+    from traceanalyze.regression.explain import Why
+    from traceanalyze.regression.samples import RunSample
+
+
+class Verdict(StrEnum):
+    """Answer for one metric; worst first."""
+
+    REGRESSION = "regression"
+    MISSING = "missing"
+    INCONCLUSIVE = "inconclusive"
+    IMPROVEMENT = "improvement"
+    PASS = "pass"  # noqa: S105 - no password
+    NOT_MEASURED = "not_measured"
+
+
+class Overall(StrEnum):
+    """Answer of the gate."""
+
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+    PASS = "pass"  # noqa: S105 - no password
+
+
+@frozen
+class Statistics:
+    """How a metric with an interval was judged; `effect` and the like on the transformed scale (more is worse)."""
+
+    effect: float
+    half_width: float
+    p: float
+    p_holm: float
+    threshold: float
+    noise_floor: float
+    df: float
+    significant: bool
+    runs_needed: int | None = None
+
+
+@frozen
+class MetricResult:
+    """One metric of both sides, in the metric's unit."""
+
+    rule: Rule
+    verdict: Verdict
+    reason: str
+    """Key of `gate_reason_…`, why the verdict is what it is."""
+    baseline: float | None
+    candidate: float | None
+    baseline_runs: tuple[float, ...] = ()
+    candidate_runs: tuple[float, ...] = ()
+    baseline_range: tuple[float, float] | None = None
+    """Smallest and largest step, where they differ."""
+    candidate_range: tuple[float, float] | None = None
+    statistics: Statistics | None = None
+    notes: tuple[tuple[str, str], ...] = ()
+    """Remarks that decide nothing: key and value."""
+
+    @property
+    def name(self) -> str:
+        """Name of the metric."""
+        return self.rule.metric.name
+
+    @property
+    def difference(self) -> float | None:
+        """Candidate minus baseline."""
+        return None if self.baseline is None or self.candidate is None else self.candidate - self.baseline
+
+    @property
+    def change(self) -> float | None:
+        """Relative change; None where there is nothing to relate to."""
+        if self.difference is None or not self.baseline:
+            return 0.0 if self.difference == 0 else None
+        return self.difference / self.baseline
+
+
+@frozen
+class SideSummary:
+    """What the report says of a side."""
+
+    label: str
+    runs: tuple[RunSample, ...]
+    stored: bool = False
+    """Runs are the history that a baseline file keeps."""
+
+
+@frozen
+class GateResult:
+    """Everything the gate says."""
+
+    overall: Overall
+    exit_code: int
+    reason: str
+    """Why the exit code is not 0, one line; else empty."""
+    baseline: SideSummary
+    candidate: SideSummary
+    budget: Budget
+    metrics: tuple[MetricResult, ...]
+    """Evaluated ones, worst first."""
+    why: Why | None
+    differences: tuple[Difference, ...]
+    similarity: float | None
+    waived: tuple[str, ...] = ()
+    notes: tuple[tuple[str, Mapping[str, object]], ...] = ()
+    """Remarks on the input: key of `gate_note_…` and its values."""
+    findings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Findings whose number changed: rule → number on either side."""
+    strict: bool = False
+    tool_version: str = ""

@@ -1,0 +1,285 @@
+"""The run is the sample: ranks are put together step by step, then the steps of a run become one number a metric."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
+from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.summary import summarize
+from traceanalyze.regression.counts import BUSY
+from traceanalyze.regression.definitions import Metric, metric_of
+from traceanalyze.rules.evaluate import evaluate, plan
+from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Severity
+from traceanalyze.rules.of_run import evaluate_run, without_waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.options import Options
+    from traceanalyze.model.trace import Trace
+    from traceanalyze.ranks.results import RankSummary
+    from traceanalyze.regression.counts import Values
+    from traceanalyze.regression.explain import Explain
+    from traceanalyze.rules.evaluate import Outcome
+    from traceanalyze.rules.finding import Finding
+
+HIGH = "findings.high"
+TOTAL = "findings.total"
+_LINE = re.compile(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
+
+
+@frozen
+class Place:
+    """A finding with a source line."""
+
+    rule: str
+    slug: str
+    severe: bool
+    file: str
+    line: int
+
+
+@frozen
+class Counted:
+    """What the rules found, as numbers."""
+
+    by_rule: Mapping[str, int] = field(default_factory=dict)
+    severe: int = 0
+    places: tuple[Place, ...] = ()
+    summary: RankSummary | None = None
+    """What the rules about ranks need of this one; None of a run."""
+    outcome: Outcome | None = None
+    """What the rules say about this one alone, without the times behind it; None of a run."""
+
+
+def count_findings(trace: Trace, options: Options) -> Counted:
+    """Run the rules on one rank."""
+    context = Context(trace, options)
+    analysis = analyze_context(context)
+    outcome = evaluate(Facts(analysis, context), plan())
+    kept = replace(outcome, findings=tuple(replace(one, intervals=None) for one in outcome.findings))
+    return replace(_counted(outcome.findings), summary=summarize(context, analysis), outcome=kept)
+
+
+def seen_together(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[RankSample], Counted]:
+    """The ranks of a run with what is said of each beside the others, and the findings about all of them.
+
+    As in a report: communication that is waiting for a late rank is a finding about ranks, not one of each.
+    """
+    samples = [sample for _, sample in ranks]
+    told = [
+        (sample.summary.of_rank(rank), sample.outcome)
+        for rank, sample in ranks
+        if sample.summary is not None and sample.outcome is not None
+    ]
+    if len(told) < max(len(samples), 2):
+        return samples, Counted()
+    wanted = plan()
+    cluster = compare_ranks([summary for summary, _ in told])
+    outcomes = without_waiting([outcome for _, outcome in told], cluster, wanted)
+    found = [_with(sample, _counted(one.findings)) for sample, one in zip(samples, outcomes, strict=True)]
+    return found, _counted(evaluate_run(cluster, wanted).findings)
+
+
+def _with(sample: RankSample, counted: Counted) -> RankSample:
+    values = {**sample.values, **finding_values(counted)}
+    return replace(sample, values=values, findings=counted.by_rule, places=counted.places)
+
+
+def _counted(found: Sequence[Finding]) -> Counted:
+    return Counted(
+        dict(sorted(Counter(finding.rule for finding in found).items())),
+        sum(1 for finding in found if finding.severity == Severity.HIGH),
+        tuple(dict.fromkeys(place for finding in found for place in _places(finding))),
+    )
+
+
+def _places(finding: Finding) -> Iterator[Place]:
+    texts = [evidence.line for evidence in finding.evidence] + list(finding.scope.ops)
+    for text in texts:
+        found = _LINE.search(text) if text else None
+        if found is not None:
+            severe = finding.severity == Severity.HIGH
+            yield Place(finding.rule, finding.slug, severe, found["file"].strip(), int(found["line"]))
+
+
+def finding_values(counted: Counted | None) -> Values:
+    """The metrics of a rank's findings; nothing where rules were not run."""
+    if counted is None:
+        return {}
+    return {HIGH: np.array([float(counted.severe)]), TOTAL: np.array([float(sum(counted.by_rule.values()))])}
+
+
+def with_run_findings(metrics: Mapping[str, Sample], counted: Counted) -> dict[str, Sample]:
+    """Metrics of a run: those of its ranks' findings, and as many more as its own findings are."""
+    more = {HIGH: counted.severe, TOTAL: sum(counted.by_rule.values())}
+    return {name: replace(one, value=one.value + more[name]) if name in more else one for name, one in metrics.items()}
+
+
+FEW_STEPS = 3
+"""With fewer usable steps in a run its median is worth little."""
+EnvironmentValue = str | int | tuple[str, ...] | None
+Environment = dict[str, EnvironmentValue]
+
+
+@frozen
+class Sample:
+    """One metric of one run."""
+
+    value: float
+    """Median over the usable steps."""
+    per_step: tuple[float, ...] = ()
+    """Empty for a metric of the run as a whole."""
+    per_rank: Mapping[int, float] = field(default_factory=dict)
+    """Median of each rank, where ranks differ."""
+
+    @property
+    def low(self) -> float:
+        """Smallest value."""
+        return min(self.per_step, default=self.value)
+
+    @property
+    def high(self) -> float:
+        """Largest value."""
+        return max(self.per_step, default=self.value)
+
+    @property
+    def varies(self) -> bool:
+        """Whether the steps differ."""
+        return self.low != self.high
+
+
+@frozen
+class RankSample:
+    """What is kept of one rank's recording."""
+
+    path: str
+    steps: tuple[str, ...]
+    """Names of the usable steps."""
+    values: Values
+    environment: Environment
+    workload: Mapping[str, float]
+    """Operator → runs per step."""
+    explain: Explain
+    mean_step: float
+    digest: str
+    """Hash of the recording's content."""
+    began: int
+    """ns since 1970, where the profile tells absolute time."""
+    ended: int
+    """The same of its last event."""
+    findings: Mapping[str, int] | None = None
+    """Rule → findings; None where rules were not run."""
+    places: tuple[Place, ...] = ()
+    """Findings with a source line."""
+    summary: RankSummary | None = None
+    """What the rules about the ranks of a run need; None where rules were not run."""
+    outcome: Outcome | None = None
+    """What the rules say about this rank alone, without the times behind it; None where they were not run."""
+
+
+@frozen
+class RunSample:
+    """One run of a side, as a baseline keeps it."""
+
+    id: str
+    name: str
+    time: str
+    """When it was recorded, ISO 8601; empty where the profile does not tell."""
+    ranks: tuple[int | None, ...]
+    environment: Environment
+    workload: Mapping[str, float]
+    metrics: Mapping[str, Sample]
+    missing: Mapping[str, str]
+    """Metric → key of the reason why it was not measured."""
+    explain: Explain
+    usable_steps: int
+    label: str = ""
+    commit: str = ""
+    accepted: str = ""
+    """Of runs that regressed and were accepted together: the id of their first; it begins a new level."""
+    findings: Mapping[str, int] | None = None
+    """Rule → findings; None where rules were not run."""
+    notes: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    """Findings with a source line; a baseline file does not keep them."""
+
+
+def combined(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[dict[str, Sample], dict[str, str], int]:
+    """Metrics of a run from those of its ranks: samples, reasons of what is missing, and the number of usable steps."""
+    rows = _common_steps([sample for _, sample in ranks])
+    steps = len(rows[0])
+    samples: dict[str, Sample] = {}
+    missing: dict[str, str] = {}
+    for name in dict.fromkeys(name for _, sample in ranks for name in sample.values):
+        metric = metric_of(name)
+        if metric is None:
+            continue
+        columns = [sample.values.get(name, NotMeasured("not_recorded")) for _, sample in ranks]
+        reasons = [column.reason for column in columns if isinstance(column, NotMeasured)]
+        if reasons:
+            missing[name] = reasons[0]
+            continue
+        known = [column for column in columns if not isinstance(column, NotMeasured)]
+        samples[name] = _sample(metric, known, rows, [rank for rank, _ in ranks])
+    skew = _skew([sample.values.get(BUSY) for _, sample in ranks], rows)
+    if isinstance(skew, Sample):
+        samples["rank.skew"] = skew
+    else:
+        missing["rank.skew"] = skew.reason
+    return samples, missing, steps
+
+
+def _common_steps(ranks: Sequence[RankSample]) -> list[list[int]]:
+    """Rows of the steps that all ranks have: by name, else by position."""
+    counts = Counter(name for sample in ranks for name in set(sample.steps))
+    shared = [name for name in ranks[0].steps if counts[name] == len(ranks)]
+    if shared and len(set(ranks[0].steps)) == len(ranks[0].steps):
+        return [[sample.steps.index(name) for name in shared] for sample in ranks]
+    fewest = min(len(sample.steps) for sample in ranks)
+    return [list(range(fewest)) for _ in ranks]
+
+
+def _sample(
+    metric: Metric, columns: Sequence[NDArray[np.float64]], rows: Sequence[Sequence[int]], ranks: Sequence[int | None]
+) -> Sample:
+    chosen = [column if metric.per_run else column[list(row)] for column, row in zip(columns, rows, strict=True)]
+    table = np.stack(chosen)
+    over_ranks = {"max": table.max(axis=0), "sum": table.sum(axis=0), "median": np.median(table, axis=0)}[metric.ranks]
+    own = [float(np.median(column)) for column in chosen]
+    differ = len(own) > 1 and len(set(own)) > 1
+    per_rank = {
+        rank if rank is not None else at: value for at, (rank, value) in enumerate(zip(ranks, own, strict=True))
+    }
+    return Sample(
+        value=float(np.median(over_ranks)),
+        per_step=() if metric.per_run else tuple(over_ranks.tolist()),
+        per_rank=per_rank if differ else {},
+    )
+
+
+def _skew(
+    columns: Sequence[NDArray[np.float64] | NotMeasured | None], rows: Sequence[Sequence[int]]
+) -> Sample | NotMeasured:
+    """How far the busiest rank is above the median one, in points of the median."""
+    known = [column for column in columns if column is not None and not isinstance(column, NotMeasured)]
+    if len(known) < 2 or len(known) != len(columns):
+        return NotMeasured("one_rank" if len(columns) < 2 else "no_device_events")
+    table = np.stack([column[list(row)] for column, row in zip(known, rows, strict=True)])
+    middle = np.median(table, axis=0)
+    if not (middle > 0).all():
+        return NotMeasured("no_device_events")
+    skew = 100 * (table.max(axis=0) - middle) / middle
+    return Sample(float(np.median(skew)), tuple(skew.tolist()))

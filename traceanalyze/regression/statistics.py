@@ -1,0 +1,222 @@
+"""The statistics of the gate: moderated two-sample t on one number a run, Holm's correction, and what is only shown.
+
+Everything is in closed form: the same numbers give the same answer. Values `y` are transformed so that more is worse.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.frozen import frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_TINY = 1e-300
+_EPSILON = 1e-16
+_MOST_TERMS = 10_000
+_HALVINGS = 200
+
+
+def survival(t: float, df: float) -> float:
+    """Probability that a value of the distribution with `df` degrees of freedom lies above `t`."""
+    if math.isinf(t):
+        return 0.0 if t > 0 else 1.0
+    tail = 0.5 * _beta(df / 2, 0.5, df / (df + t * t), t * t / (df + t * t))
+    return tail if t >= 0 else 1.0 - tail
+
+
+def quantile(p: float, df: float) -> float:
+    """Value below which a share `p` (0 < p < 1) of the distribution lies."""
+    if not 0 < p < 1:
+        raise ValueError("p must lie between 0 and 1")
+    if p < 0.5:
+        return -quantile(1 - p, df)
+    above, low, high = 1 - p, 0.0, 1.0
+    while survival(high, df) > above:
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if middle in {low, high}:
+            break
+        low, high = (middle, high) if survival(middle, df) > above else (low, middle)
+    return (low + high) / 2
+
+
+def _beta(a: float, b: float, x: float, rest: float) -> float:
+    """Regularised incomplete beta function I_x(a, b); `rest` is 1 - x, given because subtracting would lose digits."""
+    if x <= 0:
+        return 0.0
+    if rest <= 0:
+        return 1.0
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)
+    if x < (a + 1) / (a + b + 2):
+        return math.exp(log_front) * _fraction(a, b, x) / a
+    return 1.0 - math.exp(log_front) * _fraction(b, a, rest) / b
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """Its continued fraction, by Lentz's method."""
+    c = 1.0
+    d = 1.0 / _away_from_zero(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, _MOST_TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            d = 1.0 / _away_from_zero(1 + term * d)
+            c = _away_from_zero(1 + term / c)
+            value *= c * d
+        if abs(c * d - 1) < _EPSILON * 4:
+            break
+    return value
+
+
+def _away_from_zero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
+
+
+MOST_RUNS = 200
+"""No more runs a side are ever recommended."""
+_LEAST_FLOOR = 0.003
+_LEARN_FROM = 5
+_MAD_TO_SD = 1.4826
+
+_quantile = lru_cache(maxsize=256)(quantile)
+
+
+@frozen
+class Prior:
+    """What is known of the spread from run to run before any run is seen."""
+
+    floor: float
+    """Standard deviation of `y`."""
+    weight: float = 4
+    """Degrees of freedom that this knowledge is worth."""
+    confidence: float = 0.95
+
+    @property
+    def alpha(self) -> float:
+        """One-sided level of significance."""
+        return (1 - self.confidence) / 2
+
+
+@frozen
+class Estimate:
+    """Difference of two sides and how well it is known."""
+
+    effect: float
+    """Mean of the candidate minus mean of the baseline."""
+    half_width: float
+    """Of the confidence interval around `effect`."""
+    spread: float
+    """Moderated standard deviation of one run."""
+    df: float
+    p: float
+    """One-sided: how likely an effect this bad would be without any change."""
+
+
+def estimate(baseline: Sequence[float], candidate: Sequence[float], prior: Prior) -> Estimate:
+    """The moderated two-sample t on run values: pooled variance, drawn towards the prior.
+
+    Works from one run a side on, because the prior has a weight of its own.
+    """
+    base, new = np.asarray(baseline, np.float64), np.asarray(candidate, np.float64)
+    df = prior.weight + len(base) + len(new) - 2
+    squares = float(((base - base.mean()) ** 2).sum() + ((new - new.mean()) ** 2).sum())
+    spread = math.sqrt((prior.weight * prior.floor**2 + squares) / df)
+    error = spread * math.sqrt(1 / len(base) + 1 / len(new))
+    effect = float(new.mean() - base.mean())
+    half = _quantile(1 - prior.alpha, df) * error
+    without_spread = 0.0 if effect > 0 else 1.0 if effect < 0 else 0.5
+    return Estimate(effect, half, spread, df, survival(effect / error, df) if error else without_spread)
+
+
+def half_width_alone(found: Estimate, runs: int, prior: Prior) -> float:
+    """Half-width of the interval around the mean of one side that has so many runs."""
+    return _quantile(1 - prior.alpha, found.df) * found.spread / math.sqrt(runs)
+
+
+def runs_needed(found: Estimate, threshold: float, prior: Prior) -> int | None:
+    """Fewest runs a side that resolve half of the budget; None when there are more than `MOST_RUNS`."""
+    for runs in range(1, MOST_RUNS + 1):
+        df = prior.weight + 2 * runs - 2
+        if _quantile(1 - prior.alpha, df) * found.spread * math.sqrt(2 / runs) <= threshold / 2:
+            return runs
+    return None
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """P values corrected for their number (Holm's step-down method), in the order given."""
+    order = sorted(range(len(p)), key=lambda index: (p[index], index))
+    corrected = [1.0] * len(p)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(p) - rank) * p[index]))
+        corrected[index] = highest
+    return corrected
+
+
+def learned_floor(history: Sequence[float], default: float, *, least: float = _LEAST_FLOOR) -> float:
+    """Noise floor: the spread of the baseline's runs once there are five of them, else the default."""
+    if len(history) < _LEARN_FROM:
+        return default
+    return max(least, float(np.std(np.asarray(history, np.float64), ddof=1)))
+
+
+def mann_whitney(baseline: Sequence[float], candidate: Sequence[float]) -> float | None:
+    """Two-sided p of the Mann-Whitney test on pooled steps, by the normal approximation with ties; only ever shown."""
+    n, m = len(baseline), len(candidate)
+    if min(n, m) == 0:
+        return None
+    values = np.concatenate((np.asarray(baseline, np.float64), np.asarray(candidate, np.float64)))
+    _, of, count = np.unique(values, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[of]
+    u = float(rank[n:].sum()) - m * (m + 1) / 2
+    ties = float((count.astype(np.float64) ** 3 - count).sum())
+    variance = n * m / 12 * (n + m + 1 - ties / ((n + m) * (n + m - 1)))
+    if variance <= 0:
+        return None
+    z = max(abs(u - n * m / 2) - 0.5, 0) / math.sqrt(variance)
+    return math.erfc(z / math.sqrt(2))
+
+
+def two_populations(steps: Sequence[float]) -> bool:
+    """Whether the steps look like two kinds of steps: one gap wider than 4 MAD with a fifth of them on either side."""
+    ordered = np.sort(np.asarray(steps, np.float64))
+    least = math.ceil(0.2 * len(ordered))
+    if len(ordered) < 5:
+        return False
+    gaps = np.diff(ordered)
+    at = int(np.argmax(gaps))
+    return bool(at + 1 >= least and len(ordered) - at - 1 >= least and gaps[at] > 4 * _mad(ordered))
+
+
+def outliers(runs: Sequence[float]) -> list[int]:
+    """Positions of runs far from the others (robust z above 3.5); they are told, never removed."""
+    values = np.asarray(runs, np.float64)
+    mad = _mad(values) * _MAD_TO_SD
+    if len(values) < 4 or mad == 0:
+        return []
+    return [int(index) for index in np.flatnonzero(np.abs(values - np.median(values)) > 3.5 * mad)]
+
+
+def drifts(steps: Sequence[float]) -> bool:
+    """Whether a run gets faster or slower: its halves differ by over 1 % and by over 3 standard deviations."""
+    values = np.asarray(steps, np.float64)
+    if len(values) < 6:
+        return False
+    first, second = values[: len(values) // 2], values[len(values) // 2 :]
+    shift = abs(float(np.median(second) - np.median(first)))
+    spread = _MAD_TO_SD * max(_mad(first), _mad(second))
+    return shift > 3 * spread and shift > 0.01 * abs(float(np.median(values)))
+
+
+def _mad(values: NDArray[np.float64]) -> float:
+    return float(np.median(np.abs(values - np.median(values)))) if len(values) else 0.0

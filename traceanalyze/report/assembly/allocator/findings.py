@@ -1,0 +1,241 @@
+"""What the detectors found on one device, worst first, each with its amount, its line and what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.frozen import frozen
+from traceanalyze.report.model import Column, Kind, Message, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from traceanalyze.analyses.memory.results import AllocatorAnalysis, Leak
+    from traceanalyze.analyses.memory.results_patterns import GrowingSizes, OversizedBlocks, SmallBlocks
+
+_COLUMNS = (
+    Column("severity", Kind.TERM),
+    Column("memory_finding", Kind.TERM),
+    Column("amount_bytes", Kind.MEMORY),
+    Column("share", Kind.SHARE),
+    Column("count", Kind.COUNT),
+    Column("source_line", Kind.NAME),
+)
+_ORDER = ("critical", "warn", "info")
+_CYCLE = 0.01
+"""Share of the history's time that retries must cost to be a warning (memory-snapshot specification, D2)."""
+_WASTE = 0.05
+"""Rounding beyond this share is worth saying; real files have at most 2.95 % (D10)."""
+_ACTIVATIONS = 0.5
+_OVERSIZED = 2
+"""Growths, as MEM106."""
+_SOON = 1000
+"""Steps: a leak that fills the device within these ends the run."""
+
+
+@frozen
+class MemoryFinding:
+    """One thing to know, with the sentence that explains it."""
+
+    severity: str
+    key: str
+    amount: int | None
+    share: float | None
+    count: int | None
+    line: str
+    advice: Message
+
+
+def memory_findings(analysis: AllocatorAnalysis) -> tuple[MemoryFinding, ...]:
+    """Everything found, critical first, then by amount."""
+    found = (
+        *_ooms(analysis),
+        *_leaks(analysis),
+        *_retries(analysis),
+        *_churn(analysis),
+        *_fragmentation(analysis),
+        *_habits(analysis),
+        *_patterns(analysis),
+        *_limits(analysis),
+    )
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(one: MemoryFinding) -> tuple[int, int, int, str]:
+    """A failed request is what everybody looks for, and a leak ends in one."""
+    kind = 0 if one.key.startswith("oom") else 1 if one.key == "leak" else 2
+    return _ORDER.index(one.severity), kind, -(one.amount or 0), one.key
+
+
+def findings_table(found: tuple[MemoryFinding, ...]) -> Table:
+    """Findings as a table, the advice as sentences below it."""
+    rows = tuple((one.severity, one.key, one.amount, one.share, one.count, one.line or None) for one in found)
+    notes = tuple(dict.fromkeys(one.advice for one in found))
+    return Table("memory_findings", _COLUMNS, rows, notes=notes)
+
+
+def _peak(analysis: AllocatorAnalysis) -> int:
+    return max(analysis.moments[0].requested, 1)
+
+
+def _ooms(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    for one in analysis.ooms:
+        values = (
+            ("request", Kind.MEMORY, one.request),
+            ("free", Kind.MEMORY, one.free),
+            ("hole", Kind.MEMORY, one.largest_hole),
+            ("device", Kind.MEMORY, one.device_free),
+        )
+        advice = Message(f"advice_oom_{one.kind}", values)
+        yield MemoryFinding("critical", f"oom_{one.kind}", one.request, None, 1, one.line, advice)
+
+
+def _leaks(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    if isinstance(analysis.leaks, NotMeasured):
+        return
+    for leak in analysis.leaks:
+        values = (
+            ("amount", Kind.MEMORY, leak.per_step),
+            ("line", Kind.NAME, leak.line),
+            ("steps", Kind.COUNT, leak.steps),
+        )
+        severity = "info" if leak.confidence != "likely" else "critical" if _soon_full(analysis, leak) else "warn"
+        share = leak.per_step / _peak(analysis)
+        advice = Message(f"advice_leak_{leak.confidence}", values)
+        yield MemoryFinding(severity, "leak", leak.per_step, share, leak.steps, leak.line, advice)
+
+
+def _soon_full(analysis: AllocatorAnalysis, leak: Leak) -> bool:
+    """Whether the leak fills what is left of the device within `_SOON` steps."""
+    if analysis.capacity is None:
+        return False
+    left = analysis.capacity - max(moment.reserved for moment in analysis.moments)
+    return left < _SOON * leak.per_step
+
+
+def _retries(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    runs = [run for run in analysis.runs if run.kind in {"retry", "failed_retry"}]
+    if not runs:
+        return
+    costs = [run.cost for run in runs if run.cost is not None]
+    span = 0 if analysis.time is None or not len(analysis.time) else int(analysis.time[-1] - analysis.time[0])
+    steps = 0 if isinstance(analysis.steps, NotMeasured) else len(analysis.steps)
+    often = len(runs) * 100 >= steps > 0 or sum(costs) >= _CYCLE * span > 0
+    severity = "critical" if analysis.ooms else "warn" if often else "info"
+    amount = sum(run.bytes for run in runs)
+    known = ("count", Kind.COUNT, len(runs)), ("amount", Kind.MEMORY, amount)
+    advice = Message("advice_retry_timed", (*known, ("cost", Kind.DURATION, sum(costs))))
+    if not costs:
+        advice = Message("advice_retry", known)
+    yield MemoryFinding(severity, "retry", amount, None, len(runs), runs[0].line, advice)
+
+
+def _churn(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    churn = analysis.churn
+    if isinstance(churn, NotMeasured) or not churn.released:
+        return
+    line = next((run.line for run in analysis.runs if run.kind == churn.kind), "")
+    values = (
+        ("amount", Kind.MEMORY, churn.recycled),
+        ("cycles", Kind.COUNT, churn.cycles),
+        ("line", Kind.NAME, line),
+    )
+    if churn.flagged:
+        advice = Message(f"advice_churn_{churn.kind}", values)
+        yield MemoryFinding("warn", "churn", churn.recycled, churn.ratio, churn.cycles, line, advice)
+    elif churn.kind == "empty_cache":
+        runs = sum(run.kind == "empty_cache" for run in analysis.runs)
+        advice = Message("advice_empty_cache", values)
+        yield MemoryFinding("info", "empty_cache", churn.released, churn.ratio, runs, line, advice)
+
+
+def _fragmentation(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    found = analysis.fragmentation
+    if isinstance(found, NotMeasured) or found.level == "none":
+        return
+    values = (
+        ("request", Kind.MEMORY, found.request),
+        ("free", Kind.MEMORY, found.free),
+        ("hole", Kind.MEMORY, found.largest_hole),
+        ("avoidable", Kind.MEMORY, found.avoidable),
+        ("pinner", Kind.NAME, found.pinners[0].line if found.pinners else found.line),
+    )
+    advice = Message("advice_fragmentation", values)
+    yield MemoryFinding(found.level, "fragmentation", found.avoidable, found.share, found.growths, found.line, advice)
+
+
+def _habits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    spike, gradients = analysis.spike, analysis.gradients
+    if not isinstance(spike, NotMeasured) and spike.flagged:
+        values = (("share", Kind.SHARE, spike.share), ("line", Kind.NAME, spike.line))
+        advice = Message("advice_spike", values)
+        yield MemoryFinding("warn", "spike", spike.bytes, spike.share, None, spike.line, advice)
+    if not isinstance(gradients, NotMeasured) and gradients.flagged:
+        advice = Message("advice_gradients", (("amount", Kind.MEMORY, gradients.bytes),))
+        yield MemoryFinding("info", "held_gradients", gradients.bytes, gradients.share, None, "", advice)
+    peak = analysis.moments[0]
+    activations = sum(one.allocated for one in peak.holders if one.category == "activations")
+    share = activations / peak.allocated if peak.allocated else 0.0
+    if share >= _ACTIVATIONS:
+        line = next(one.line for one in peak.holders if one.category == "activations")
+        advice = Message("advice_activations", (("share", Kind.SHARE, share),))
+        yield MemoryFinding("info", "activation_peak", activations, share, None, line, advice)
+
+
+def _patterns(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    """How the program asks for memory."""
+    if not isinstance(analysis.growing, NotMeasured) and analysis.growing.flagged:
+        yield _growing(analysis.growing)
+    if not isinstance(analysis.oversized, NotMeasured) and analysis.oversized.growths >= _OVERSIZED:
+        yield _oversized(analysis.oversized)
+    if not isinstance(analysis.small, NotMeasured) and analysis.small.flagged:
+        yield _small(analysis.small)
+
+
+def _growing(found: GrowingSizes) -> MemoryFinding:
+    values = (
+        ("steps", Kind.COUNT, found.steps),
+        ("first", Kind.MEMORY, found.smallest),
+        ("last", Kind.MEMORY, found.largest),
+        ("amount", Kind.MEMORY, found.grown),
+        ("line", Kind.NAME, found.line),
+    )
+    advice = Message("advice_growing_sizes", values)
+    severity = "warn" if found.retries else "info"
+    return MemoryFinding(severity, "growing_sizes", found.grown, None, found.steps, found.line, advice)
+
+
+def _oversized(found: OversizedBlocks) -> MemoryFinding:
+    values = (
+        ("count", Kind.COUNT, found.growths),
+        ("request", Kind.MEMORY, found.request),
+        ("hole", Kind.MEMORY, found.unused),
+        ("amount", Kind.MEMORY, found.grown),
+    )
+    advice = Message("advice_oversized_blocks", values)
+    return MemoryFinding("info", "oversized_blocks", found.grown, None, found.growths, found.line, advice)
+
+
+def _small(found: SmallBlocks) -> MemoryFinding:
+    values = (
+        ("count", Kind.COUNT, found.count),
+        ("segments", Kind.COUNT, found.segments),
+        ("amount", Kind.MEMORY, found.held),
+    )
+    advice = Message("advice_small_blocks", values)
+    return MemoryFinding("info", "small_blocks", found.held, found.share, found.count, found.line, advice)
+
+
+def _limits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
+    if analysis.near_limit and analysis.capacity is not None:
+        reserved = max(moment.reserved for moment in analysis.moments)
+        pressed = any(run.kind in {"retry", "failed_retry"} for run in analysis.runs)
+        share = reserved / analysis.capacity
+        advice = Message("advice_near_limit", (("capacity", Kind.MEMORY, analysis.capacity),))
+        yield MemoryFinding("warn" if pressed else "info", "near_limit", reserved, share, None, "", advice)
+    if analysis.rounding_waste >= _WASTE:
+        advice = Message("advice_rounding", (("share", Kind.SHARE, analysis.rounding_waste),))
+        yield MemoryFinding("info", "rounding", None, analysis.rounding_waste, None, "", advice)
+    for key in analysis.settings:
+        yield MemoryFinding("info", key, None, None, None, "", Message(f"advice_{key}"))

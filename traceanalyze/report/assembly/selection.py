@@ -1,0 +1,107 @@
+"""Lists of numbers as users write them (`5`, `0,3-5`, `2:`), and the steps or ranks they choose."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze.errors import UsageError
+from traceanalyze.frozen import frozen
+from traceanalyze.report.assembly.window import step_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.results import Steps
+
+_ITEM = re.compile(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<stop>\d*)")
+_LONGEST_LIST = 12
+
+
+@frozen
+class Numbers:
+    """Ranges of whole numbers, both ends included; the last of an open range is None."""
+
+    text: str
+    """The option as given, for error messages."""
+    what: str
+    """What is numbered: step, rank."""
+    ranges: tuple[tuple[int, int | None], ...]
+
+    def chosen(self, numbers: Sequence[int]) -> list[bool]:
+        """Which of the numbers are in the list.
+
+        Raises:
+            UsageError: A single number of the list, or the whole list, chooses nothing.
+        """
+        for first, last in self.ranges:
+            if not any(_inside(number, first, last) for number in numbers):
+                wanted = str(first) if first == last else f"{first} to {'the end' if last is None else last}"
+                raise UsageError(f"{self.text}: there is no {self.what} {wanted}; there is {listed(numbers)}")
+        return [any(_inside(number, *bounds) for bounds in self.ranges) for number in numbers]
+
+
+def _inside(number: int, first: int, last: int | None) -> bool:
+    return first <= number and (last is None or number <= last)
+
+
+def parse_numbers(text: str, option: str, what: str) -> Numbers:
+    """Read a list such as `0,3-5` (5 included) or `2:` (from 2 on) or `:4` (0 to 3, as Python slices)."""
+    ranges: list[tuple[int, int | None]] = []
+    for item in text.replace(" ", "").split(","):
+        found = _ITEM.fullmatch(item)
+        if found is None:
+            raise UsageError(f"{option} {text}: '{item}' is not a number, a range such as 3-5, or 2: (from 2 on)")
+        if found["one"]:
+            bounds: tuple[int, int | None] = (int(found["one"]), int(found["one"]))
+        elif found["from"]:
+            bounds = (int(found["from"]), int(found["to"]))
+        else:
+            bounds = (int(found["start"] or 0), int(found["stop"]) - 1 if found["stop"] else None)
+        if bounds[1] is not None and bounds[1] < bounds[0]:
+            raise UsageError(f"{option} {text}: the range '{item}' is empty")
+        ranges.append(bounds)
+    return Numbers(f"{option} {text}", what, tuple(ranges))
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Numbers in words: `0 to 7`, `1, 4, 9`, or the ends of a long list."""
+    ordered = sorted(set(numbers))
+    if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return f"{ordered[0]} to {ordered[-1]}"
+    if len(ordered) > _LONGEST_LIST:
+        return f"{len(ordered)} of them from {ordered[0]} to {ordered[-1]}"
+    return ", ".join(map(str, ordered)) or "none"
+
+
+def stream_chooser(text: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
+    """Mask of the device events on the streams a user chose."""
+    numbers = parse_numbers(text, "--streams", "stream")
+
+    def choose(streams: NDArray[np.int64]) -> NDArray[np.bool_]:
+        import numpy as np
+
+        known = np.unique(streams)
+        wanted = known[np.array(numbers.chosen(known.tolist()), np.bool_)] if len(known) else known
+        return np.isin(streams, wanted)
+
+    return choose
+
+
+def step_chooser(text: str, option: str = "--steps") -> Callable[[Steps], NDArray[np.bool_]]:
+    """Mask of the steps a user chose, by the number each goes by."""
+    numbers = parse_numbers(text, option, "step")
+
+    def choose(steps: Steps) -> NDArray[np.bool_]:
+        import numpy as np
+
+        labels = step_labels(steps.name)
+        if not all(label.isdecimal() for label in labels):
+            names = ", ".join(labels[:_LONGEST_LIST])
+            raise UsageError(f"{option} {text}: the trace has no numbered steps, only: {names}")
+        return np.array(numbers.chosen([int(label) for label in labels]), np.bool_)
+
+    return choose

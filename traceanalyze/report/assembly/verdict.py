@@ -1,0 +1,151 @@
+"""The sentences a report opens with: first the number, then the cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.host.computes import HOST_COMPUTES
+from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.vocabulary import Cause, Mode
+from traceanalyze.report.assembly.split import DISPATCH
+from traceanalyze.report.assembly.window import median, step_labels
+from traceanalyze.report.model import Kind, Message
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps, SyncSite
+    from traceanalyze.report.assembly.split import Part
+    from traceanalyze.report.assembly.window import Window
+
+IDLE_WORTH_NAMING = 0.1
+"""Idle share of the step from which it may be the headline."""
+MOSTLY = 0.5
+"""Share of idle time from which one cause is most of it."""
+PART_WORTH_NAMING = 0.01
+SYNC_WORTH_NAMING = 0.05
+"""Share of the time that sync points must cost to be named."""
+OUTLIER = 1.3
+"""A step longer than this many medians is worth a sentence."""
+
+_GROUPS = {
+    "data_loading": (Cause.DATA_LOADING,),
+    "sync": (Cause.SYNC,),
+    "peer_wait": (Cause.PEER_WAIT,),
+    "allocation": (Cause.DISPATCH_ALLOC,),
+    "dispatch": tuple(cause for cause in DISPATCH if cause != Cause.DISPATCH_ALLOC),
+    "device_gap": (Cause.DEVICE_GAP,),
+    "device_dependency": (Cause.DEVICE_DEPENDENCY,),
+    "untraced": (Cause.UNTRACED,),
+}
+
+
+def verdict(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> tuple[Message, ...]:
+    """What there is to say about one rank, most important first."""
+    if analysis.mode == Mode.EMPTY or window.total == 0:
+        return (Message("nothing_to_analyse"),)
+    if analysis.mode == Mode.HOST_ONLY:
+        return (_host_sentence(analysis, parts, window), *_outlier(analysis.steps, window), *_cut(analysis))
+    sentence = _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window)
+    costs = _sync_cost(analysis.syncs, analysis.steps)
+    return (sentence, *costs, *_outlier(analysis.steps, window), *_cut(analysis))
+
+
+def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses | NotMeasured, window: Window) -> Message:
+    spans = {
+        "compute": window.sum(partition.compute),
+        "exposed_communication": window.sum(partition.comm_exposed),
+        "exposed_memory_ops": window.sum(partition.mem_exposed),
+    }
+    idle_ns = window.sum(partition.idle)
+    form = "step" if mode == Mode.STEPS else "trace"
+    time = ("time", Kind.DURATION, window.mean(window.total))
+    others = max(spans["exposed_communication"], spans["exposed_memory_ops"])
+    if window.share(idle_ns) >= IDLE_WORTH_NAMING and idle_ns >= others:
+        return _idle_sentence(form, time, idle_ns, idle, window)
+    named = ["compute", *(key for key in spans if key != "compute" and window.share(spans[key]) >= PART_WORTH_NAMING)]
+    return Message(
+        f"{form}_busy_{len(named)}",
+        (
+            time,
+            ("busy", Kind.SHARE, window.share(window.total - idle_ns)),
+            *(
+                value
+                for index, key in enumerate(named, start=1)
+                for value in (
+                    (f"part{index}", Kind.TERM, key),
+                    (f"share{index}", Kind.SHARE, window.share(spans[key])),
+                )
+            ),
+        ),
+    )
+
+
+def _idle_sentence(
+    form: str, time: tuple[str, Kind, int], idle_ns: int, idle: IdleCauses | NotMeasured, window: Window
+) -> Message:
+    idle_share = ("idle", Kind.SHARE, window.share(idle_ns))
+    if isinstance(idle, NotMeasured) or idle.missing:
+        return Message(f"{form}_idle", (time, idle_share))
+    causes = {key: sum(window.sum(idle.by_step[:, cause]) for cause in group) for key, group in _GROUPS.items()}
+    largest = max(causes, key=lambda key: causes[key])
+    weight = "mostly" if causes[largest] >= MOSTLY * idle_ns else "partly"
+    cause = ("cause", Kind.TERM, f"because_{largest}")
+    share = ("share", Kind.SHARE, window.share(causes[largest]))
+    return Message(f"{form}_idle_{weight}", (time, idle_share, cause, share))
+
+
+def _sync_cost(syncs: tuple[SyncSite, ...] | NotMeasured, steps: Steps) -> tuple[Message, ...]:
+    """A sentence when sync points cost much: what the host does after them is then not the root of the idle time."""
+    if isinstance(syncs, NotMeasured):
+        return ()
+    costs = {index: site.idle_caused for index, site in enumerate(syncs) if site.idle_caused}
+    # What a sync costs may lie between the steps, too.
+    time = int(steps.end.max() - steps.start.min()) if len(steps) else 0
+    share = sum(costs.values()) / time if time else 0.0
+    if share < SYNC_WORTH_NAMING:
+        return ()
+    worst = syncs[max(costs, key=lambda index: costs[index])]
+    return (Message("sync_cost", (("share", Kind.SHARE, share), ("where", Kind.NAME, worst.op or worst.call))),)
+
+
+def _host_sentence(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> Message:
+    largest = max(parts, key=lambda part: window.sum(part.time))
+    alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
+    return Message(
+        "host_computes" if alone else "host_only",
+        (
+            ("time", Kind.DURATION, window.mean(window.total)),
+            ("part", Kind.TERM, largest.key),
+            ("share", Kind.SHARE, window.share(window.sum(largest.time))),
+        ),
+    )
+
+
+def _cut(analysis: RankAnalysis) -> tuple[Message, ...]:
+    """A sentence when part of the file is missing: device events often come last in it."""
+    read = analysis.trace.read
+    return (Message("cut_short"),) if read.truncated or read.stream_fault is not None else ()
+
+
+def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:
+    """A sentence when single steps are much longer than the usual one."""
+    if window.count < 3:
+        return ()
+    times = {row: int(steps.end[row] - steps.start[row]) for row in window.rows}
+    middle = median(tuple(times.values()))
+    slow = [row for row, time in times.items() if time > OUTLIER * middle]
+    if not slow or middle == 0:
+        return ()
+    worst = max(slow, key=lambda row: times[row])
+    return (
+        Message(
+            "slow_step" if len(slow) == 1 else "slow_steps",
+            (
+                ("slow", Kind.COUNT, len(slow)),
+                ("steps", Kind.COUNT, window.count),
+                ("step", Kind.TEXT, step_labels(steps.name)[worst]),
+                ("time", Kind.DURATION, times[worst]),
+                ("factor", Kind.RATIO, times[worst] / middle),
+                ("median", Kind.DURATION, middle),
+            ),
+        ),
+    )

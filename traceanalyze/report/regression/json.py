@@ -1,0 +1,125 @@
+"""The gate for programs: everything it knows, the same bytes for the same input."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from traceanalyze.report.regression import words
+
+if TYPE_CHECKING:
+    from traceanalyze.locales import Texts
+    from traceanalyze.regression.explain import Why, WhyRow
+    from traceanalyze.regression.results import GateResult, MetricResult, SideSummary
+
+SCHEMA_VERSION = 1
+
+
+def render(result: GateResult, texts: Texts) -> str:
+    """One JSON object with sorted keys."""
+    return json.dumps(document(result, texts), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def document(result: GateResult, texts: Texts) -> dict[str, Any]:
+    """The same as plain values. Times are in ns, `_ratio` and `change` are fractions of 1."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "traceanalyze", "version": result.tool_version},
+        "verdict": str(result.overall),
+        "exit_code": result.exit_code,
+        "text": words.headline(result, texts),
+        "budget": result.budget.source or None,
+        "baseline": _side(result.baseline),
+        "candidate": _side(result.candidate),
+        "metrics": [_metric(each, texts) for each in result.metrics],
+        "why": None if result.why is None else _why(result.why),
+        "findings": {rule: {"baseline": old, "candidate": new} for rule, (old, new) in result.findings.items()},
+        "environment_differences": [
+            {"key": each.key, "baseline": list(each.baseline), "candidate": list(each.candidate)}
+            for each in result.differences
+        ],
+        "waived": list(result.waived),
+        "workload_similarity": result.similarity,
+        "notes": [{"key": key, "values": dict(values)} for key, values in result.notes],
+    }
+
+
+def _side(side: SideSummary) -> dict[str, Any]:
+    return {
+        "label": side.label,
+        "runs": [
+            {
+                "id": run.id,
+                "name": run.name,
+                "time": run.time or None,
+                "commit": run.commit or None,
+                "ranks": list(run.ranks),
+                "usable_steps": run.usable_steps,
+                "environment": dict(run.environment),
+            }
+            for run in side.runs
+        ],
+    }
+
+
+def _metric(each: MetricResult, texts: Texts) -> dict[str, Any]:
+    rule, found = each.rule, each.statistics
+    return {
+        "metric": each.name,
+        "kind": str(rule.metric.kind),
+        "unit": rule.metric.unit,
+        "better": "lower" if rule.metric.lower_is_better else "higher",
+        "level": str(rule.level),
+        "verdict": str(each.verdict),
+        "reason": each.reason,
+        "text": words.reason(each, texts),
+        "baseline": each.baseline,
+        "candidate": each.candidate,
+        "difference": each.difference,
+        "change": each.change,
+        "baseline_samples": list(each.baseline_runs),
+        "candidate_samples": list(each.candidate_runs),
+        "baseline_range": None if each.baseline_range is None else list(each.baseline_range),
+        "candidate_range": None if each.candidate_range is None else list(each.candidate_range),
+        "budget": {"value": rule.budget.value, "relative": rule.budget.relative},
+        "min_effect": rule.min_effect,
+        "max": rule.highest,
+        "min": rule.lowest,
+        "statistics": None
+        if found is None
+        else {
+            "e": found.effect,
+            "h": found.half_width,
+            "p": found.p,
+            "p_holm": found.p_holm,
+            "T": found.threshold,
+            "df": found.df,
+            "noise_floor": found.noise_floor,
+            "significant": found.significant,
+            "runs_needed": found.runs_needed,
+        },
+        "notes": [{"key": key, "value": value} for key, value in each.notes],
+    }
+
+
+def _why(why: Why) -> dict[str, Any]:
+    return {
+        "baseline_ns": why.baseline,
+        "candidate_ns": why.candidate,
+        "parts": [_row(row) for row in why.parts],
+        "reasons": [_row(row) for row in why.reasons],
+        "kernels": [_row(row) for row in why.kernels],
+    }
+
+
+def _row(row: WhyRow) -> dict[str, Any]:
+    return {
+        "part": row.part or None,
+        "what": row.what or None,
+        "name": row.name,
+        "baseline_ns": row.baseline,
+        "candidate_ns": row.candidate,
+        "diff_ns": row.change,
+        "baseline_count": row.baseline_count,
+        "candidate_count": row.candidate_count,
+    }

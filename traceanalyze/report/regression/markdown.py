@@ -1,0 +1,93 @@
+"""The gate for a pull request: the verdict first, then the table, the rest folded away."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from traceanalyze.regression.results import Overall, Verdict
+from traceanalyze.report.regression import words
+from traceanalyze.report.regression.console import sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.regression.results import GateResult
+
+SUMMARY_BYTES = 900_000
+"""GitHub cuts off summaries of a step at 1 MiB."""
+COMMENT_BYTES = 60_000
+"""And comments at 65,536 characters."""
+_SIGNS = {Overall.FAIL: "❌", Overall.INCONCLUSIVE: "⚠️", Overall.PASS: "✅"}
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+def render(result: GateResult, texts: Texts, *, limit: int = SUMMARY_BYTES) -> str:
+    """Markdown of at most `limit` bytes."""
+    say = texts.messages
+    cut = f"\n\n_{say['gate_cut']}_\n"
+    text = ""
+    used = 0
+    for block in _blocks(result, texts):
+        size = len(block.encode())
+        if used + size + len(cut.encode()) > limit:
+            return text + cut
+        text, used = text + block, used + size
+    return text
+
+
+def _blocks(result: GateResult, texts: Texts) -> Iterator[str]:
+    """Pieces that stay valid wherever the text ends."""
+    say = texts.messages
+    yield f"### {_SIGNS[result.overall]} traceanalyze gate: {_plain(words.headline(result, texts))}\n\n"
+    for side in (result.baseline, result.candidate):
+        if side.runs:
+            yield f"- **{_plain(words.label(side, texts))}**: {_plain(words.side(side, texts))}\n"
+    heads = [say[f"gate_column_{name}"] for name in words.COLUMNS]
+    judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
+    yield "\n" + _head(heads, text_columns={0, 6})
+    for each in judged:
+        yield _row(words.line(each, texts).cells())
+    unknown = [each.name for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
+    if unknown:
+        yield f"\n{_plain(say['gate_not_measured'].format(names=', '.join(unknown)))}\n"
+    for section in sections(result, texts):
+        rows = "".join(map(_row, section.rows))
+        head = _head(section.columns, text_columns={0})
+        yield f"\n<details><summary>{_html(section.title)}</summary>\n\n{head}{rows}\n</details>\n"
+    listed = [
+        (say["gate_environment"], list(words.environment(result, texts))),
+        (say["gate_notes"], [*_changes(result, texts), *words.notes(result, texts)]),
+    ]
+    for title, lines in listed:
+        if lines:
+            items = "".join(f"- {_plain(line)}\n" for line in lines)
+            yield f"\n<details><summary>{_html(title)}</summary>\n\n{items}\n</details>\n"
+
+
+def _changes(result: GateResult, texts: Texts) -> Iterator[str]:
+    for key, names in (
+        ("gate_counts", words.changed_counts(result, texts)),
+        ("gate_findings", words.changed_findings(result)),
+    ):
+        if names:
+            yield texts.messages[key].format(names=", ".join(names))
+
+
+def _head(heads: Sequence[str], *, text_columns: set[int]) -> str:
+    rule = "|".join(" --- " if at in text_columns else " ---: " for at in range(len(heads)))
+    return f"{_row(heads)}|{rule}|\n"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(_plain(cell) for cell in cells) + " |\n"
+
+
+def _plain(text: str) -> str:
+    """Text that means nothing to Markdown, on one line."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _html(text: str) -> str:
+    return " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

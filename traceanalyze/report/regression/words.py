@@ -1,0 +1,244 @@
+"""Numbers and verdicts of the gate as people read them; every format says the same."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from traceanalyze.frozen import frozen
+from traceanalyze.model import units
+from traceanalyze.regression.definitions import Kind, Level
+from traceanalyze.regression.results import Overall, Verdict
+from traceanalyze.regression.statistics import MOST_RUNS
+from traceanalyze.regression.verdict import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from traceanalyze.locales import Texts
+    from traceanalyze.regression.environment import Difference
+    from traceanalyze.regression.results import GateResult, MetricResult, SideSummary
+
+_NAMED = 3
+
+
+@frozen
+class Line:
+    """One metric in words."""
+
+    metric: str
+    baseline: str
+    candidate: str
+    change: str
+    resolution: str
+    budget: str
+    verdict: str
+
+    def cells(self) -> tuple[str, ...]:
+        """In the order of the columns."""
+        return self.metric, self.baseline, self.candidate, self.change, self.resolution, self.budget, self.verdict
+
+
+COLUMNS = ("metric", "baseline", "candidate", "change", "resolution", "budget", "verdict")
+
+
+def headline(result: GateResult, texts: Texts) -> str:
+    """The answer in one sentence."""
+    say = texts.messages
+    judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
+    if result.overall == Overall.FAIL:
+        strict = result.strict
+        failing = [
+            each
+            for each in judged
+            if each.verdict in {Verdict.REGRESSION, Verdict.MISSING, Verdict.IMPROVEMENT}
+            and (each.rule.level == Level.ERROR or (strict and each.verdict == Verdict.REGRESSION))
+        ]
+        worst = [each for each in failing if each.verdict != Verdict.IMPROVEMENT] or failing
+        return say["gate_fail"].format(names=_listed([_told(each, texts) for each in worst], texts))
+    if result.overall == Overall.INCONCLUSIVE:
+        open_ = [
+            each.name for each in judged if each.verdict == Verdict.INCONCLUSIVE and each.rule.level == Level.ERROR
+        ]
+        return say["gate_inconclusive"].format(names=_listed(open_, texts))
+    warned = [each for each in judged if each.verdict in {Verdict.REGRESSION, Verdict.MISSING}]
+    if warned:
+        return say["gate_pass_warn"].format(names=_listed([_told(each, texts) for each in warned], texts))
+    return say["gate_pass"]
+
+
+def _told(each: MetricResult, texts: Texts) -> str:
+    verdict = texts.messages[f"gate_verdict_{each.verdict}"]
+    return f"{each.name} {change(each) if each.verdict != Verdict.MISSING else verdict}"
+
+
+def _listed(names: Sequence[str], texts: Texts) -> str:
+    head = texts.messages["list_mark"].join(names[:_NAMED])
+    return head if len(names) <= _NAMED else texts.messages["gate_more"].format(names=head, count=len(names) - _NAMED)
+
+
+def line(each: MetricResult, texts: Texts) -> Line:
+    """One metric in words."""
+    return Line(
+        metric=each.name,
+        baseline=value(each, each.baseline),
+        candidate=value(each, each.candidate),
+        change=change(each) if _worth_telling(each) else texts.messages["gate_no_change"],
+        resolution=resolution(each, texts),
+        budget=budget(each),
+        verdict=verdict(each, texts),
+    )
+
+
+def _worth_telling(each: MetricResult) -> bool:
+    """A change that is significant, or an exact one."""
+    return each.statistics is None or each.statistics.significant or each.verdict == Verdict.IMPROVEMENT
+
+
+def verdict(each: MetricResult, texts: Texts) -> str:
+    """The verdict, with its level where that is not the strict one."""
+    told = texts.messages[f"gate_verdict_{each.verdict}"]
+    mild = each.rule.level == Level.WARN and each.verdict in {Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE}
+    return texts.messages["gate_level_warn"].format(verdict=told) if mild else told
+
+
+def value(each: MetricResult, number: float | None) -> str:
+    """A value in the metric's unit."""
+    if number is None:
+        return "n/m"
+    unit = each.rule.metric.unit
+    if unit == "ns":
+        return units.duration(round(number))
+    if unit == "B":
+        return units.memory(round(number))
+    if unit == "points":
+        return f"{number:.1f} %"
+    if unit == "count":
+        return units.count(number)
+    return f"{number:,.4g} {unit}"
+
+
+def change(each: MetricResult) -> str:
+    """The change with its sign: relative, of ratios in points, of counts as their budget."""
+    if each.difference is None:
+        return "n/m"
+    kind = each.rule.metric.kind
+    if kind == Kind.RATIO:
+        return f"{each.difference:+.1f} points"
+    if each.difference == 0:
+        return "0"
+    if kind == Kind.EXACT and each.rule.metric.unit == "count" and not each.rule.budget.relative:
+        return f"{each.difference:+,.6g}"
+    return f"+{value(each, each.difference)}" if each.change is None else _percent(each.change)
+
+
+def _percent(share: float, sign: str = "+") -> str:
+    return f"{100 * share:{sign}.1f} %"
+
+
+def resolution(each: MetricResult, texts: Texts) -> str:
+    """Half-width of the interval; exact metrics have none."""
+    if each.statistics is None:
+        exact = each.rule.metric.kind == Kind.EXACT and each.baseline is not None and each.candidate is not None
+        return texts.messages["gate_exact"] if exact else ""
+    half = each.statistics.half_width
+    kind = each.rule.metric.kind
+    if kind == Kind.TIME:
+        return _percent(math.expm1(half), "")
+    return f"{half:.1f} points" if kind == Kind.RATIO else value(each, half)
+
+
+def budget(each: MetricResult) -> str:
+    """The largest change allowed, and absolute limits."""
+    rule = each.rule
+    allowed = rule.budget
+    text = f"{100 * allowed.value:g} %" if allowed.relative else _plain(each, allowed.value)
+    limits = [
+        f"{mark} {value(each, limit)}" for mark, limit in (("≤", rule.highest), ("≥", rule.lowest)) if limit is not None
+    ]
+    return ", ".join([text, *limits])
+
+
+def _plain(each: MetricResult, number: float) -> str:
+    if each.rule.metric.unit == "points":
+        return f"{number:g} points"
+    return "0" if number == 0 else value(each, number)
+
+
+def reason(each: MetricResult, texts: Texts) -> str:
+    """Why the verdict is what it is."""
+    limit = each.rule.highest if each.reason.startswith(("above", "near")) else each.rule.lowest
+    if each.reason == "near_limit" and limit is None:
+        limit = each.rule.lowest
+    missing = next((value for key, value in each.notes if key == "not_measured"), "")
+    why = texts.reasons.get(missing, missing)
+    return texts.messages[f"gate_reason_{each.reason}"].format(limit=value(each, limit), why=why)
+
+
+def label(summary: SideSummary, texts: Texts) -> str:
+    """What a side is called: as the user calls it, else a word of the language."""
+    known = summary.label in {"baseline", "candidate"}
+    return texts.messages[f"gate_column_{summary.label}"] if known else summary.label
+
+
+def side(summary: SideSummary, texts: Texts) -> str:
+    """What a side consists of, in one line."""
+    say = texts.messages
+    runs = summary.runs
+    counts = sorted({run.usable_steps for run in runs})
+    steps = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}" if counts else "0"
+    many, one = (
+        ("gate_side_no_steps", "gate_side_no_steps_run") if counts in ([], [0]) else ("gate_side_runs", "gate_side_run")
+    )
+    key = one if len(runs) == 1 else many
+    devices = dict.fromkeys(shown(run.environment.get("device")) for run in runs if run.environment.get("device"))
+    return " · ".join([say[key].format(runs=len(runs), steps=steps), *devices])
+
+
+def difference(each: Difference, texts: Texts) -> str:
+    """A key of the environment and its values on both sides."""
+    mark = texts.messages["or_mark"]
+    values = [mark.join(shown(one) for one in values) for values in (each.baseline, each.candidate)]
+    return texts.messages["gate_difference"].format(key=each.key, baseline=values[0], candidate=values[1])
+
+
+def environment(result: GateResult, texts: Texts) -> Iterator[str]:
+    """Differences, waived keys and the likeness of the workloads."""
+    yield from (difference(each, texts) for each in result.differences)
+    yield from (texts.messages["gate_waived"].format(key=key) for key in result.waived)
+    if result.similarity is not None:
+        yield texts.messages["gate_similarity"].format(similarity=f"{result.similarity:.2f}")
+
+
+def notes(result: GateResult, texts: Texts) -> Iterator[str]:
+    """Remarks on the input and the samples."""
+    say = texts.messages
+    yield from (say[f"gate_note_{key}"].format(**values) for key, values in result.notes)
+    for each in result.metrics:
+        statistics = each.statistics
+        if each.verdict == Verdict.INCONCLUSIVE and statistics is not None:
+            if statistics.runs_needed is not None:
+                yield say["gate_runs_needed"].format(metric=each.name, runs=statistics.runs_needed)
+            elif statistics.threshold > 0:
+                yield say["gate_runs_many"].format(metric=each.name, most=MOST_RUNS)
+        if each.verdict == Verdict.MISSING:
+            yield say["said_of"].format(title=each.name, text=reason(each, texts))
+        for key, text in each.notes:
+            if key != "not_measured":
+                yield say[f"gate_note_{key}"].format(metric=each.name, value=text)
+
+
+def changed_counts(result: GateResult, texts: Texts) -> list[str]:
+    """Exact metrics that differ."""
+    return [
+        texts.messages["gate_count"].format(
+            name=each.name, baseline=value(each, each.baseline), candidate=value(each, each.candidate)
+        )
+        for each in result.metrics
+        if each.rule.metric.kind == Kind.EXACT and each.difference
+    ]
+
+
+def changed_findings(result: GateResult) -> list[str]:
+    """Rules whose findings changed in number."""
+    return [f"{rule} {old} → {new}" for rule, (old, new) in result.findings.items()]
