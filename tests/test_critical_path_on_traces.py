@@ -9,8 +9,8 @@ import pytest
 
 import traceanalyze
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_path import CriticalPath, PathKind
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from pathlib import Path

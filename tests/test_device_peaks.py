@@ -7,8 +7,8 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.device_peaks import PEAKS, peaks_of
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline.choices import read_peaks
 
 GOOD = 'pattern = "my (chip|card)"\nname = "My chip"\nbandwidth_gbs = 500\ntflops = { fp32 = 2, bf16 = 4.5 }'

@@ -11,6 +11,7 @@ from pkgutil import iter_modules
 import pytest
 
 import traceanalyze.locales
+from tests.declared import declared
 from traceanalyze.locales import KINDS, LANGUAGES, spoken, texts
 
 OTHERS = LANGUAGES[1:]
@@ -23,7 +24,8 @@ PROPER = {
 
 
 def of(language, kind):
-    return spoken(language)[kind]
+    """Texts of the catalogues; English ones may stand where tables are declared."""
+    return declared(kind) | spoken(language)[kind] if language == "en" else spoken(language)[kind]
 
 
 def placeholders(text):
@@ -46,7 +48,10 @@ def test_chinese_is_spoken():
 
 def test_every_text_is_there(both):
     ours, theirs = both
-    assert sorted(set(ours) - set(theirs)) == []
+    # The meaning of a column is said for the column of one table, or for all of its name.
+    missing = set(ours) - set(theirs)
+    other = {key.partition(".")[2] for key in ours if "." in key} | {key.partition(".")[2] for key in theirs}
+    assert sorted(key for key in missing if key.partition(".")[2] not in theirs and key not in other) == []
 
 
 def test_no_text_is_there_for_nothing(both):

@@ -25,7 +25,7 @@ ENGLISH, CHINESE = texts("en").notes, texts("zh").notes
 def constants() -> set[str]:
     """Every piece of text that the code which notes things can say."""
     found = set()
-    files = (path for folder in ("readers", "api", "analyses") for path in (PACKAGE / folder).rglob("*.py"))
+    files = (path for folder in ("readers", "pipeline", "analyses") for path in (PACKAGE / folder).rglob("*.py"))
     for path in (PACKAGE / "plugins.py", *files):
         tree = ast.parse(path.read_text())
         found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str}

@@ -15,8 +15,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.results import NotMeasured, RankAnalysis
+    from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.errors import InputError, TraceAnalyzeError, UsageError
+    from traceanalyze.model.table import NotMeasured
     from traceanalyze.model.trace import Run, Trace
     from traceanalyze.pipeline import analyze, load, load_runs
     from traceanalyze.pipeline.compare import compare
@@ -32,7 +33,7 @@ __version__ = "0.1.0"
 _HOME = {
     "CompareReport": "report.model",
     "InputError": "errors",
-    "NotMeasured": "analyses.results",
+    "NotMeasured": "model.table",
     "RankAnalysis": "analyses.results",
     "Report": "report.model",
     "Run": "model.trace",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Phase
 
 

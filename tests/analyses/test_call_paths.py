@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host_more import CallPath
+from traceanalyze.model.table import NotMeasured
 
 US = 1_000
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.communication.collectives import ranks_label
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 ARGS = {

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 
 def copies(b):

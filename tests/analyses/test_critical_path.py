@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_path import CriticalPath, PathKind
+from traceanalyze.model.table import NotMeasured
 
 
 def measured(b: TraceBuilder) -> CriticalPath:

@@ -1,7 +1,7 @@
 """User annotations on the device, on hand-made traces."""
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 
 def test_annotations_by_name():

@@ -1,7 +1,7 @@
 """Allocator records and calls on hand-made traces."""
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 
 def test_peaks_of_the_recording_and_of_each_step():

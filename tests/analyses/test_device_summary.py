@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 
 def summary(b):

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host_more import GcPause
+from traceanalyze.model.table import NotMeasured
 
 US, MS = 1_000, 1_000_000
 

@@ -2,7 +2,7 @@
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 
 def annotations(b, options=None):

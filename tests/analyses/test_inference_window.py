@@ -4,9 +4,9 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host_more import Distribution, SteadyState
 from traceanalyze.model.inference import InferencePhase
+from traceanalyze.model.table import NotMeasured
 
 US, MS = 1_000, 1_000_000
 PREFILL, DECODE, MIXED, OTHER = InferencePhase

@@ -4,9 +4,9 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import Spread
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.table import NotMeasured
 
 GEMM = "ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_64x3_tn"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>"

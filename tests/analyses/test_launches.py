@@ -1,7 +1,7 @@
 """Launch metrics on hand-made traces."""
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 
 def test_delay_is_from_the_calls_return_to_the_kernels_start():

@@ -1,8 +1,8 @@
 """Modules and Python functions on hand-made traces (definitions §11)."""
 
 from tests.builder import HOST, TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.phases import hierarchy
+from traceanalyze.model.table import NotMeasured
 
 
 def modules(b):

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.table import NotMeasured
 
 H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
 

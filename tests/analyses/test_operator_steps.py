@@ -2,7 +2,7 @@
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.host.operators import MOST
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 
 def op_steps(b):

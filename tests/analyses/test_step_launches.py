@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.idle import launches as step_launches
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 
 def launches(b):

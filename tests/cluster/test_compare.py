@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.cluster.make import rank
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group, LinkTraffic
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.operators import DATA_LOADER, api_pairs
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.table import NotMeasured
 
 
 def told(base, candidate, **options):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.compare.make import parts_of, side_from, training
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.attribution import headline, parts
+from traceanalyze.model.table import NotMeasured
 
 
 def test_parts_of_both_sides_sum_to_the_step():

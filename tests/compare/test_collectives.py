@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.collectives import collective_pairs
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.table import NotMeasured
 
 NCCL, RCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)"
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.compare.calls import Program
 from tests.compare.make import side_from
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.kernels import kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.table import NotMeasured
 
 
 def program(**kernels):

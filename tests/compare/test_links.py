@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import traceanalyze
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 _RANKS = "ascend/msinsight_2rank_torch/{}/level1/rank{}_ascend_pt"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.memory import OTHER_CALLS, memory_call_pairs, memory_pairs
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.table import NotMeasured
 
 OPTIONS = CompareOptions()
 

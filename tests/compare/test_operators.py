@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.compare.calls import Program, told
 from tests.compare.make import side_from
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.operators import EXTRA_STEPS, operator_pairs, operator_totals
 from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model.table import NotMeasured
 
 OPTIONS = CompareOptions()
 

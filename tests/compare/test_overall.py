@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from, training
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.attribution import parts
 from traceanalyze.comparison.overall import overall
 from traceanalyze.comparison.side import side
 from traceanalyze.model.columns import Sparse
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import ModuleMemory
 
 FLASH = "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>(Flash_fwd_params)"

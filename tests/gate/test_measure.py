@@ -6,8 +6,8 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.errors import InputError
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.regression.budget import Settings
 from traceanalyze.regression.rank_sample import rank_sample
 from traceanalyze.regression.samples import combined, count_findings

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.make import ints, rank
 from tests.postmortem.make import finding
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.causes.waiting import DRAWS, cost_of, waiting
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group
 

@@ -15,7 +15,6 @@ from traceanalyze.analyses.results import (
     KernelClass,
     LaunchClass,
     Launches,
-    NotMeasured,
     Partition,
     RankAnalysis,
     Steps,
@@ -23,6 +22,7 @@ from traceanalyze.analyses.results import (
 )
 from traceanalyze.analyses.results_path import CriticalPath, PathKind, PathPlace, PathSegments
 from traceanalyze.model.columns import Strings
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Device, Events, Flows, Instants, Origin, ReadReport, Trace
 from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.results import (
     ApiPair,
     ApiSide,
@@ -29,6 +28,7 @@ from traceanalyze.comparison.results import (
     Unmatched,
 )
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.table import NotMeasured
 
 MS = 1_000_000
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize96x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"

@@ -11,8 +11,8 @@ import pytest
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, TRAIN, Loop, train
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import console
 from traceanalyze.report.console.style import Style

@@ -9,8 +9,8 @@ import pytest
 
 import traceanalyze
 from tests.ascend_builder import EIGHT, AscendBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import LANGUAGES, texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.format import Formatter

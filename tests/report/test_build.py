@@ -7,9 +7,10 @@ import pytest
 
 from tests.builder import TraceBuilder
 from tests.report.make import MS, analysis, empty, host_only, ints, partition_of, steps_of, whole_trace
-from traceanalyze.analyses.results import NotMeasured, SyncSite
+from traceanalyze.analyses.results import SyncSite
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import SyncKind
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.assembly.selection import parse_numbers, step_chooser

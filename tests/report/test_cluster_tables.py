@@ -14,15 +14,14 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from tests.cluster.simulated import summaries, workload
 from tests.cluster.test_compare import late
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.pipeline import Choices, reports
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group
 from traceanalyze.report.assembly.cluster import cluster_tables, straggler_sentences
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.json import render as as_json
-from traceanalyze.report.model import Kind
 
 SAMPLE = Path(__file__).parents[2] / "sample_traces" / "gpu_two_ranks"
 TABLES = ("rank_findings", "rank_waits", "collective_waits", "rank_imbalance", "rank_steps", "clock_offsets", "links")
@@ -68,7 +67,7 @@ def test_every_table_term_and_note_has_a_text():
             rows = () if isinstance(table.rows, NotMeasured) else table.rows
             for index, column in enumerate(table.columns):
                 assert column.key in words.columns
-                assert words.meaning_of(table.key, column.key), (table.key, column.key)
+                assert words.meaning(table, column), (table.key, column.key)
                 values = {row[index] for row in rows if column.kind == Kind.TERM} - {None}
                 assert [one for one in values if not isinstance(one, NotMeasured) and one not in words.terms] == []
             assert all(note.key in words.messages for note in table.notes)

@@ -5,14 +5,13 @@ from dataclasses import replace
 import pytest
 
 from tests.report.make_compare import MS, comparison, itself, side, swapped
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.results import Contribution, Part
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.assembly.compare.causes import effects
 from traceanalyze.report.assembly.compare.per_step import PerStep
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.model import Kind
 
 WORDS = texts()
 
@@ -274,7 +273,7 @@ def test_every_text_is_there():
             assert formatter.title(table)
             for index, column in enumerate(table.columns):
                 assert column.key in WORDS.columns
-                assert WORDS.meaning_of(table.key, column.key), (table.key, column.key)
+                assert WORDS.meaning(table, column), (table.key, column.key)
                 if column.kind == Kind.TERM:
                     assert {row[index] for row in table.rows} <= set(WORDS.terms), (table.key, column.key)
 

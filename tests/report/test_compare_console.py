@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.report.make_compare import comparison, contribution, itself
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.console import Style
 from traceanalyze.report.console.compare import render

@@ -13,9 +13,9 @@ from tests.report.browser import dump_dom, evaluated
 from tests.report.make_compare import MS, comparison, contribution, itself, swapped
 from tests.report.test_compare_on_traces import PAIRS
 from tests.report.test_html import HOSTILE, Page, in_browser, table_of
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.html import render_compare
 from traceanalyze.report.html.compare import MAX_CAUSES, MAX_TEXT

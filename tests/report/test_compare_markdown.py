@@ -10,8 +10,8 @@ import traceanalyze
 from tests.report.make_compare import MS, comparison, contribution, itself, swapped
 from tests.report.test_compare_on_traces import PAIRS
 from tests.report.test_markdown import tables_of
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.compare_markdown import render
 

@@ -8,11 +8,11 @@ import pytest
 
 import traceanalyze
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Kind
 from traceanalyze.report.console import Style
 from traceanalyze.report.console.compare import render
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.json import render_compare
-from traceanalyze.report.model import Kind
 from traceanalyze.report.view import Detail, View
 from traceanalyze.report.xlsx.compare import render as workbook
 

@@ -9,10 +9,10 @@ import openpyxl
 import pytest
 
 from tests.report.make_compare import MS, comparison, itself, measured
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.results import KernelPair, MemoryPair, MemorySide
 from traceanalyze.locales import texts
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.xlsx.compare import render
 from traceanalyze.report.xlsx.plan import MAX_ROWS

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from wcwidth import wcswidth
 
 from tests.report.make import MS, analysis, empty, host_only, whole_trace
-from traceanalyze.analyses.results import Gap, NotMeasured
+from traceanalyze.analyses.results import Gap
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.console import Style, render, render_all, style_for
@@ -161,7 +162,7 @@ def test_what_was_not_measured_is_never_a_zero():
 
 
 def replace_reason(reason):
-    from traceanalyze.analyses.results import NotMeasured
+    from traceanalyze.model.table import NotMeasured
 
     return NotMeasured(reason)
 

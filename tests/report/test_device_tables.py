@@ -3,12 +3,11 @@
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
-from traceanalyze.report.model import Kind
 
 TABLES = (
     *("kernel_groups", "kernels", "collectives", "copies", "device_summary", "device_overlap", "kernel_durations"),
@@ -54,10 +53,10 @@ def test_every_table_column_and_term_has_its_texts(made):
     words, found = texts(), tables(made())
     for key in TABLES:
         table = found[key]
-        assert key in words.tables
+        assert words.title(found[key])
         for column in table.columns:
-            assert column.key in words.columns, column.key
-            assert words.meaning_of(key, column.key)
+            assert words.heading(column)
+            assert words.meaning(found[key], column)
             terms = table.column(column.key) if column.kind == Kind.TERM else ()
             assert {term for term in terms if isinstance(term, str)} <= set(words.terms)
         rows = () if isinstance(table.rows, NotMeasured) else table.rows

@@ -9,14 +9,13 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured, Word
 from traceanalyze.report import json as json_report
 from traceanalyze.report import xlsx
 from traceanalyze.report.assembly.findings import proof, sentence_of
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.model import Word
 from traceanalyze.report.view import Detail, View
 from traceanalyze.rules.finding import Evidence, Finding
 

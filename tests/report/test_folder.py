@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 
 from tests.report.make import MS, analysis
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Column, Kind, NotMeasured
 from traceanalyze.report import csv as tables_csv
 from traceanalyze.report import parquet
 from traceanalyze.report.assembly import build_report
 from traceanalyze.report.folder import files, is_index
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 _COLUMNS = (
     Column("name", Kind.NAME),
@@ -26,7 +26,7 @@ _COLUMNS = (
     Column("causes", Kind.BREAKDOWN),
     Column("count", Kind.COUNT),
 )
-_TABLE = Table(
+_TABLE = table_of_rows(
     "extra",
     _COLUMNS,
     (
@@ -64,16 +64,16 @@ def test_csv_has_every_column_and_row_with_names_and_values_as_in_json():
 
 @pytest.mark.parametrize("name", ["=a", "+a", "-a", "@a", "\ta", "\ra"])
 def test_csv_text_that_a_spreadsheet_would_run_is_marked(name):
-    table = Table("extra", _COLUMNS[:1], ((name,),))
+    table = table_of_rows("extra", _COLUMNS[:1], ((name,),))
     assert read(table)[0]["name"] == "'" + name
 
 
 def test_csv_holds_lone_surrogates_off():
-    assert read(Table("extra", _COLUMNS[:1], (("a\ud800b",),)))[0]["name"] == "a?b"
+    assert read(table_of_rows("extra", _COLUMNS[:1], (("a\ud800b",),)))[0]["name"] == "a?b"
 
 
 def test_a_table_that_was_not_measured_has_its_header():
-    assert tables_csv.render(Table("extra", _COLUMNS[:2], NotMeasured("no_api"))).endswith(b"name,time_ns\r\n")
+    assert tables_csv.render(table_of_rows("extra", _COLUMNS[:2], NotMeasured("no_api"))).endswith(b"name,time_ns\r\n")
 
 
 def test_parquet_is_typed():
@@ -84,7 +84,7 @@ def test_parquet_is_typed():
     assert kinds == ["string", "int64", "double", "bool", "map", "double"]
     assert table.column("time_ns").to_pylist() == [1_500_000, -5, None]
     assert table.column("causes").to_pylist()[0] == [("sync", 3), ("host_op", 1)]
-    missing = Table("extra", _COLUMNS, NotMeasured("no_api"))
+    missing = table_of_rows("extra", _COLUMNS, NotMeasured("no_api"))
     assert pq.read_table(io.BytesIO(parquet.render(missing))).num_rows == 0
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from tests.analyses.test_call_paths import model
 from tests.analyses.test_gc_pauses import loop
 from tests.analyses.test_inference_window import Server, serving
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
-from traceanalyze.report.model import Kind
 from traceanalyze.report.view import Detail, View
 
 
@@ -29,7 +28,7 @@ def test_every_word_has_a_text():
             assert table.key in words.tables
             for index, column in enumerate(table.columns):
                 assert column.key in words.columns
-                assert words.meaning_of(table.key, column.key)
+                assert words.meaning(table, column)
                 rows = () if isinstance(table.rows, NotMeasured) else table.rows
                 if column.kind == Kind.TERM:
                     assert {row[index] for row in rows} <= set(words.terms)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.report.assembly import build_report
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.model import Kind
 
 TABLES = (
     *("operators", "operator_shapes", "op_kernels", "operator_steps", "annotations"),
@@ -148,10 +147,10 @@ def test_every_word_has_a_text(device):
     found = tables(training(device=device))
     assert set(TABLES) <= set(found)
     for key in TABLES:
-        assert key in words.tables
+        assert words.title(found[key])
         for index, column in enumerate(found[key].columns):
-            assert column.key in words.columns
-            assert words.meaning_of(key, column.key)
+            assert words.heading(column)
+            assert words.meaning(found[key], column)
             rows = found[key].rows
             if column.kind == Kind.TERM and not isinstance(rows, NotMeasured):
                 assert {row[index] for row in rows} <= set(words.terms)

@@ -16,16 +16,16 @@ from tests.report.make import MS, analysis, empty, host_only, whole_trace
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import Loop, frame, train
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
 from traceanalyze.model import units
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
+from traceanalyze.model.table import Column, Kind, NotMeasured
 from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import json as json_report
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.assembly.allocator.timeline import build_timeline_report
 from traceanalyze.report.html import MAX_RANKS, MAX_ROWS, render
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "base"}
 HOSTILE = (
@@ -170,8 +170,8 @@ def test_reasons_checks_and_advice_are_said():
     text = Page(render([report_of()], texts())).text().replace("\xa0", " ")
     assert "warning Q03" in text
     assert texts().hints["no_python"] in text
-    missing = Table("extra", (Column("name", Kind.NAME),), NotMeasured("no_host_events"))
-    nothing = replace(missing, rows=())
+    missing = table_of_rows("extra", (Column("name", Kind.NAME),), NotMeasured("no_host_events"))
+    nothing = table_of_rows("extra", (Column("name", Kind.NAME),), ())
     for table, reason in ((missing, texts().reasons["no_host_events"]), (nothing, texts().messages["no_rows"])):
         text = Page(render([with_table(table)], words())).text()
         assert f"A table of another kind: {reason}" in text[text.rindex(texts().messages["not_measured"]) :]
@@ -216,7 +216,7 @@ def test_headings_have_units_and_cells_have_none():
 
 def test_long_tables_stop_and_say_so():
     columns = (Column("name", Kind.NAME), Column("count", Kind.COUNT))
-    table = Table("extra", columns, tuple((f"kernel {n}", n) for n in range(MAX_ROWS + 7)))
+    table = table_of_rows("extra", columns, tuple((f"kernel {n}", n) for n in range(MAX_ROWS + 7)))
     page = Page(render([with_table(table)], words()))
     _, rows = table_of(page, "extra")
     assert len(rows) == MAX_ROWS
@@ -232,7 +232,9 @@ def test_many_ranks_are_limited_and_said_to_be():
 
 def test_what_was_not_measured_is_never_zero():
     columns = (Column("name", Kind.NAME), Column("time_ns", Kind.DURATION))
-    table = Table("extra", columns, (("a", NotMeasured("no_host_events")), ("b", 0), ("c", None), ("d", 5 * MS)))
+    table = table_of_rows(
+        "extra", columns, (("a", NotMeasured("no_host_events")), ("b", 0), ("c", None), ("d", 5 * MS))
+    )
     page = Page(render([with_table(table)], words()))
     _, rows = table_of(page, "extra")
     assert [row[1] for row in rows] == [("n/m", None), ("0.000", "0"), ("", None), ("5.000", "5000000")]
@@ -242,7 +244,7 @@ def test_what_was_not_measured_is_never_zero():
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(name):
     columns = (Column("name", Kind.NAME), Column("step", Kind.TEXT), Column("count", Kind.COUNT))
-    report = with_table(Table("extra", columns, ((name, name, 1), ("other", "x", 2))))
+    report = with_table(table_of_rows("extra", columns, ((name, name, 1), ("other", "x", 2))))
     report = replace(report, name=name, ranks=(replace(report.ranks[0], path=f"/tmp/{name}"),))
     plain, html = Page(render([report_of()], words())), render([report], words())
     page = Page(html)
@@ -388,7 +390,7 @@ def test_other_scripts_do_not_run(tmp_path):
 def test_headings_sort_numbers_as_numbers_and_the_missing_last(tmp_path):
     columns = (Column("name", Kind.NAME), Column("time_ns", Kind.DURATION))
     rows = (("a", 9_000), ("b", 10_000_000), ("c", NotMeasured("no_host_events")), ("d", 800))
-    html = render([with_table(Table("extra", columns, rows))], words())
+    html = render([with_table(table_of_rows("extra", columns, rows))], words())
     script = (
         "var table=document.querySelector('#run-0-extra table'),head=table.tHead.rows[0].cells[1],out=[];"
         "for(var i=0;i<3;i++){head.click();"
@@ -460,9 +462,9 @@ def test_sizes_and_times_are_written_as_everywhere_else(tmp_path):
     times = [0, 999, 1000, 12_345, 999_999, 1_234_567, 987_654_321, 61_000_000_000, 5_400_000_000_000]
     columns = (Column("since_start_ns", Kind.DURATION), Column("block_bytes", Kind.MEMORY))
     rows = tuple(zip([*times, *range(6_000_000_000_000, 6_000_000_000_003)], sizes, strict=True))
-    table = Table("extra", columns, rows, plot=("block_bytes", "block_bytes"))
+    table = table_of_rows("extra", columns, rows, plot=("block_bytes", "block_bytes"))
     # A picture for each, as the first point of a picture is hit for certain.
-    parts = [with_table(replace(table, rows=rows[at : at + 2])) for at in range(len(rows) - 1)]
+    parts = [with_table(table.take([at, at + 1])) for at in range(len(rows) - 1)]
     one = f"function one(i){{{HOVER.replace('%d', 'i')}at('pointermove',0,0.5);return told();}}"
     script = f"var out=[];for(var i=0;i<{len(parts)};i++)out.push(one(i));return out;"
     found = evaluated(render(parts, words()), tmp_path, one + script)

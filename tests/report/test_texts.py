@@ -12,12 +12,12 @@ import traceanalyze
 from tests.report.make import analysis, host_only
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Kind
 from traceanalyze.model.vocabulary import Cause, Level, SyncKind
 from traceanalyze.report.assembly import build_report
-from traceanalyze.report.model import Kind
 
 PACKAGE = Path(traceanalyze.__file__).parent
-SOURCES = [path for folder in ("analyses", "compare", "report") for path in (PACKAGE / folder).rglob("*.py")]
+SOURCES = [path for folder in ("analyses", "comparison", "report") for path in (PACKAGE / folder).rglob("*.py")]
 
 
 def first_strings(call):
@@ -81,7 +81,7 @@ def test_every_table_column_and_term_has_a_text():
         build_report("x", [host_only(1.0)], version="0"),
     ):
         for table in report.tables.values():
-            assert table.key in words.tables
+            assert words.title(table)
             for index, column in enumerate(table.columns):
                 assert column.key in words.columns, column.key
                 values = [row[index] for row in table.rows] if column.kind == Kind.TERM else []
@@ -95,7 +95,7 @@ def test_every_column_has_a_meaning():
         build_report("x", [host_only(1.0)], version="0"),
     ):
         for table in report.tables.values():
-            missing = [column.key for column in table.columns if not words.meaning_of(table.key, column.key)]
+            missing = [column.key for column in table.columns if not words.meaning(table, column)]
             assert missing == [], table.key
 
 

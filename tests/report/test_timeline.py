@@ -19,8 +19,8 @@ from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
 from traceanalyze.analyses.excerpt.excerpt import MAX_LANES
 from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured
 from traceanalyze.pipeline.recordings import MAX_PLACES, places_of
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import render
@@ -28,7 +28,7 @@ from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.heatmap import MAX_CELLS, heat_map, shade
 from traceanalyze.report.html.ranks import MAX_RANKS, rank_chart
 from traceanalyze.report.html.timeline import fitted, label, short_name, timeline_html
-from traceanalyze.report.model import Column, FindingExcerpt, Kind, Message, Table
+from traceanalyze.report.model import FindingExcerpt, table_of_rows
 from traceanalyze.rules.evaluate import Outcome
 from traceanalyze.rules.finding import Evidence, Finding, intervals_of
 
@@ -98,7 +98,7 @@ def test_a_page_shows_the_trace_where_a_finding_is_worst(loading):
 def test_a_picture_stands_below_the_first_table_that_names_the_rule_whatever_it_is(loading):
     rank = loading.ranks[0]
     columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
-    causes = Table("extra", columns, (("DAT101", 1),))
+    causes = table_of_rows("extra", columns, (("DAT101", 1),))
     others = tuple(table for table in rank.tables if table.key not in {"findings", "finding_evidence"})
     report = replace(loading, ranks=(replace(rank, tables=(*others, causes)),))
     words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
@@ -110,7 +110,7 @@ def test_a_picture_stands_below_the_first_table_that_names_the_rule_whatever_it_
 def test_tables_about_all_ranks_lead_to_the_pictures_of_a_rank(two_ranks):
     (found,) = two_ranks.ranks[two_ranks.focus[0]].excerpts
     columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
-    causes = Table("extra", columns, ((found.rule, 1),))
+    causes = table_of_rows("extra", columns, ((found.rule, 1),))
     words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
     html = render([replace(two_ranks, summary=(causes, *two_ranks.summary))], words)
     at, rank = f"run-{two_ranks.focus[0]}-at-0", two_ranks.ranks[two_ranks.focus[0]].rank
@@ -279,7 +279,7 @@ def steps_table(ranks, steps, ratio):
         for step in range(steps)
         for rank in range(ranks)
     )
-    return Table("rank_steps", STEPS, rows)
+    return table_of_rows("rank_steps", STEPS, rows)
 
 
 def cells(picture):
@@ -326,7 +326,7 @@ def test_what_was_not_measured_has_no_colour_in_the_heat_map():
 @pytest.mark.parametrize(("ranks", "steps"), [(1, 5), (5, 1)])
 def test_one_rank_or_one_step_is_no_map(ranks, steps):
     assert heat_map(steps_table(ranks, steps, lambda *_: 1.0), formatter()) == ""
-    assert heat_map(Table("rank_steps", STEPS, NotMeasured("no_common_steps")), formatter()) == ""
+    assert heat_map(table_of_rows("rank_steps", STEPS, NotMeasured("no_common_steps")), formatter()) == ""
 
 
 RANKS = (
@@ -341,7 +341,7 @@ RANKS = (
 
 def test_bars_of_ranks_are_as_long_as_their_steps_and_parts():
     rows = (("0", 3, 10_000_000, 0.75, NotMeasured("no_host_events"), 0.25), ("1", 3, 5_000_000, 1.0, 0.0, 0.0))
-    picture = rank_chart(Table("ranks", RANKS, rows), formatter())
+    picture = rank_chart(table_of_rows("ranks", RANKS, rows), formatter())
     assert Page(f"<body>{picture}</body>").errors == []
     drawn = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*fill:var\(--part-(\w+)', picture)
     assert [(part, float(x), float(wide)) for x, _, wide, part in drawn] == [
@@ -354,14 +354,14 @@ def test_bars_of_ranks_are_as_long_as_their_steps_and_parts():
 
 def test_of_many_ranks_the_slowest_are_drawn_and_it_is_said():
     rows = tuple((str(n), 1, 1_000_000 + 1_000 * n, 0.5, 0.0, 0.5) for n in range(MAX_RANKS + 10))
-    picture = rank_chart(Table("ranks", RANKS, rows), formatter())
+    picture = rank_chart(table_of_rows("ranks", RANKS, rows), formatter())
     titles = re.findall(r"<title>(\d+): ", picture)
     assert titles == [str(n) for n in range(10, MAX_RANKS + 10)]
     assert f"Drawn are the {MAX_RANKS} slowest of {MAX_RANKS + 10} ranks." in picture
 
 
 def test_one_rank_has_no_bars():
-    assert rank_chart(Table("ranks", RANKS, (("0", 1, 1_000_000, 1.0, 0.0, 0.0),)), formatter()) == ""
+    assert rank_chart(table_of_rows("ranks", RANKS, (("0", 1, 1_000_000, 1.0, 0.0, 0.0),)), formatter()) == ""
 
 
 def test_several_ranks_have_bars_and_a_map_and_one_rank_has_neither(loading, two_ranks):

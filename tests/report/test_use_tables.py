@@ -1,7 +1,7 @@
 """Tables of device use over time, of recurring kernels and of memory over time."""
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly import build_report
 
 

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report.make import MS, analysis, empty, host_only, whole_trace
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured
 from traceanalyze.report.assembly import Scope, build_report
-from traceanalyze.report.model import Column, Kind, Layout, Table
+from traceanalyze.report.model import table_of_rows
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render
 from traceanalyze.report.xlsx.names import SheetNames
 from traceanalyze.report.xlsx.text import clean, lines, width
@@ -165,7 +165,9 @@ def test_rows_stay_in_the_order_of_the_table():
 
 
 def test_numbers_of_every_kind_have_their_format():
-    table = Table("extra", _COLUMNS, (row_of(1_234_567, count=12_345, size=3_500_000_000), row_of(999, ratio=2.0)))
+    table = table_of_rows(
+        "extra", _COLUMNS, (row_of(1_234_567, count=12_345, size=3_500_000_000), row_of(999, ratio=2.0))
+    )
     sheet = opened(with_table(table))["Extra"]
     assert [cell.value for cell in sheet[HEADER]] == [
         "name",
@@ -184,13 +186,13 @@ def test_numbers_of_every_kind_have_their_format():
 
 
 def test_short_times_beside_long_ones_are_not_shown_as_zero():
-    table = Table("extra", _COLUMNS, (row_of(123_456_789), row_of(4_000)))
+    table = table_of_rows("extra", _COLUMNS, (row_of(123_456_789), row_of(4_000)))
     sheet = opened(with_table(table))["Extra"]
     assert (sheet["B4"].value, sheet["B6"].value, sheet["B6"].number_format) == ("time (ms)", 0.004, "#,##0.000")
 
 
 def test_columns_of_low_value_are_grouped_and_empty_ones_hidden():
-    sheet = opened(with_table(Table("extra", _COLUMNS, (row_of(),))))["Extra"]
+    sheet = opened(with_table(table_of_rows("extra", _COLUMNS, (row_of(),))))["Extra"]
     assert sheet.column_dimensions["G"].outlineLevel == 1
     assert sheet.column_dimensions["G"].hidden
 
@@ -220,7 +222,7 @@ def test_what_was_not_measured_says_why(book):
     assert any("n/m: not measured (the trace ends with it" in str(row[0]) for row in values(sheet))
     alone = opened(report_of(host_only(1.0, 2.0)))
     assert "Sync points" not in alone.sheetnames
-    missing = with_table(Table("extra", _COLUMNS, NotMeasured("no_api")))
+    missing = with_table(table_of_rows("extra", _COLUMNS, NotMeasured("no_api")))
     for name in ("Summary", "Capture"):
         text = "\n".join(str(cell) for row in values(opened(missing)[name]) for cell in row if cell)
         assert "A table of another kind" in text
@@ -230,7 +232,7 @@ def test_what_was_not_measured_says_why(book):
 @pytest.mark.parametrize("where", [0, 7])
 def test_hostile_names_stay_text(where):
     rows = tuple(tuple(name if index == where else value for index, value in enumerate(row_of())) for name in HOSTILE)
-    data = render([with_table(Table("extra", _COLUMNS, rows))], words())
+    data = render([with_table(table_of_rows("extra", _COLUMNS, rows))], words())
     for part, content in parts(data).items():
         assert b"<f>" not in content, part
         assert b"TargetMode" not in content, part
@@ -254,13 +256,13 @@ def test_a_hostile_run_name_and_path_do_no_harm():
 
 def test_numbers_that_are_none_are_empty_and_large_ones_exact():
     rows = (row_of(share=float("nan"), ratio=float("inf")), row_of(count=1_767_225_600_000_000_001))
-    sheet = opened(with_table(Table("extra", _COLUMNS, rows)))["Extra"]
+    sheet = opened(with_table(table_of_rows("extra", _COLUMNS, rows)))["Extra"]
     assert (sheet["C5"].value, sheet["F5"].value) == (None, None)
     assert sheet["D6"].value == "1767225600000000001"
 
 
 def test_long_tables_are_capped_and_say_so():
-    table = Table("extra", _COLUMNS, tuple(row_of(number) for number in range(MAX_ROWS + 3)))
+    table = table_of_rows("extra", _COLUMNS, tuple(row_of(number) for number in range(MAX_ROWS + 3)))
     book = opened(with_table(table))
     sheet = book["Extra"]
     assert sheet.max_row == HEADER + MAX_ROWS
@@ -340,7 +342,7 @@ def test_every_kind_of_trace_gives_a_workbook(one):
 
 
 def test_a_record_with_many_rows_is_a_table():
-    table = Table("extra", _COLUMNS, tuple(row_of(n) for n in range(9)), layout=Layout.RECORD)
+    table = table_of_rows("extra", _COLUMNS, tuple(row_of(n) for n in range(9)), layout=Layout.RECORD)
     assert opened(with_table(table))["Extra"]["A4"].value == "name"
 
 

@@ -12,9 +12,9 @@ from tests.simulate.compare import expected, measured
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import DeviceWork
 from traceanalyze.analyses.results_host import HostWork
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule

@@ -21,9 +21,9 @@ from tests.simulate.truth.tables import kernels, memory_peak, transfers
 from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Device, Fault, Model, Ranks, Script, Workload
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import DeviceWork
 from traceanalyze.model import intervals
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace

@@ -10,7 +10,7 @@ from tests.simulate.simulate import simulate
 from tests.simulate.workload import Device, Fault, Model, Workload
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 READS, STEPS = 3, 2
 WORKLOAD = Workload(

@@ -15,8 +15,8 @@ from tests.simulate.strategies import workloads
 from tests.simulate.truth.critical import critical_path
 from tests.simulate.workload import US, Fault, Ranks, Recording, Workload
 from tests.simulate.writers.layouts import AMD, TODAY, YEAR_2022
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_path import CriticalPath, PathKind
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule

@@ -29,7 +29,7 @@ from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisat
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.quality.quality import quality
-from traceanalyze.analyses.results import Gap, HostSplit, IdleCauses, Launches, NotMeasured, RankAnalysis, SyncSite
+from traceanalyze.analyses.results import Gap, HostSplit, IdleCauses, Launches, RankAnalysis, SyncSite
 from traceanalyze.analyses.results_device import DeviceWork
 from traceanalyze.analyses.results_host import HostWork
 from traceanalyze.analyses.results_host_more import HostMore
@@ -37,6 +37,7 @@ from traceanalyze.analyses.steps.critical_path import critical_path
 from traceanalyze.analyses.steps.inference import inference
 from traceanalyze.analyses.steps.partition import device_span, partition
 from traceanalyze.analyses.steps.phases import phases
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, Mode, SyncKind
 
 if TYPE_CHECKING:

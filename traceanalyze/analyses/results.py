@@ -7,6 +7,7 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results_path import CriticalPath
     from traceanalyze.model.trace import Trace
     from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
-
-
-@frozen
-class NotMeasured:
-    """A number the profile cannot give, and why; shown as "not measured: reason", never as 0."""
-
-    reason: str
-    """Key of the reason's text, see `locales/en/sentences.py`."""
 
 
 @frozen

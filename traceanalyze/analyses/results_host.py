@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.results import NotMeasured
     from traceanalyze.analyses.results_device import Spread
+    from traceanalyze.model.table import NotMeasured, Table
     from traceanalyze.model.vocabulary import Phase
 
 UNLINKED = "<unlinked>"
@@ -98,20 +98,6 @@ class SourceLine:
 
 
 @frozen
-class OpKernel:
-    """Runs of one kernel launched by one operator."""
-
-    op: str
-    kernel: str
-    count: int
-    device_time: int
-    op_to_launch: int
-    """Mean time from the operator's start to the launch call."""
-    launch_to_kernel: int | NotMeasured
-    """Mean time from the return of the launch call to the start on the device."""
-
-
-@frozen
 class OperatorSteps:
     """One operator in every step; numbers as in `Operator`."""
 
@@ -146,7 +132,7 @@ class HostWork:
     phases: tuple[PhaseTime, ...] | NotMeasured
     modules: tuple[Module, ...] | NotMeasured
     lines: tuple[SourceLine, ...] | NotMeasured
-    op_kernels: tuple[OpKernel, ...] | NotMeasured
+    op_kernels: Table
     op_steps: tuple[OperatorSteps, ...] | NotMeasured
     """Only the first few operators."""
     annotations: tuple[Annotation, ...] | NotMeasured

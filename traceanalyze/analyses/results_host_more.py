@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.results import NotMeasured
     from traceanalyze.model.inference import InferencePhase
+    from traceanalyze.model.table import NotMeasured
 
 OTHER_PROCESSES = "<other processes>"
 """In place of a call path: device events that another process of the recording launched."""

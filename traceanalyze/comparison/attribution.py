@@ -10,11 +10,12 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.analyses.results import HostSplit, IdleCauses, NotMeasured
+from traceanalyze.analyses.results import HostSplit, IdleCauses
 from traceanalyze.comparison.collectives import event_groups
 from traceanalyze.comparison.results import Part
 from traceanalyze.model.classifier import kind_of_op
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
 
 if TYPE_CHECKING:

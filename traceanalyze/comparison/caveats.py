@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.results import NotMeasured
     from traceanalyze.comparison.results import (
         CollectivePair,
         KernelPair,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         OpSide,
     )
     from traceanalyze.comparison.side import Side
+    from traceanalyze.model.table import NotMeasured
 
 COVERAGE_POINTS = 5
 """Shares of compute time with a known operator that differ by more percentage points make operators incomparable."""

@@ -11,13 +11,13 @@ from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.comparison.results import CollectivePair
 from traceanalyze.comparison.side import change, measured
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:

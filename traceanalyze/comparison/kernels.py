@@ -8,11 +8,11 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
 from traceanalyze.comparison.results import KernelPair
 from traceanalyze.comparison.side import change, measured
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,6 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import OUTSIDE_OPS
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import compact
@@ -18,6 +17,7 @@ from traceanalyze.comparison.canonical_ops import accountable, canonical_ops, fu
 from traceanalyze.comparison.results import MemoryCall, MemoryCallPair, MemoryPair, MemorySide
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

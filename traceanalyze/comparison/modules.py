@@ -8,13 +8,13 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import event_modules, module_places
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.comparison.align import align
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.operators import frames_at
 from traceanalyze.comparison.results import ModulePair, ModuleSide
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Phase
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import calls_of, compact
@@ -20,6 +19,7 @@ from traceanalyze.comparison.names import BACKWARD_SUFFIX, canonical, names_back
 from traceanalyze.comparison.results import ApiPair, ApiSide, OperatorPair, OperatorTotal, OpSide
 from traceanalyze.model import calltree
 from traceanalyze.model.classify import is_data_loading, is_step_marker
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:

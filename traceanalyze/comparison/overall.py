@@ -8,12 +8,12 @@ import numpy as np
 
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.memory.recorded import memory
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.comparison.attribution import GROUPS, IDLE, STEP, headline, summed, work_classes
 from traceanalyze.comparison.collectives import common_names, event_groups, several
 from traceanalyze.comparison.results import Overall
 from traceanalyze.model import intervals
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import module_places
 from traceanalyze.analyses.host.split import host_split
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.steps.partition import exclusive_time, partition
 from traceanalyze.comparison.results import Measured, SideInfo
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Mode
 
 if TYPE_CHECKING:

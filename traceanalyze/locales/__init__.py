@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
@@ -14,6 +15,9 @@ from traceanalyze.frozen import frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from traceanalyze.model.table import Column, Table
+
+_UNIT = re.compile("_(ns|bytes)$")
 LANGUAGES = ("en", "zh")
 """The first has every text; tests hold the others to its keys."""
 
@@ -46,9 +50,19 @@ class Texts:
     language: str = LANGUAGES[0]
     """Its code, as in the `lang` of a page."""
 
-    def meaning_of(self, table: str, column: str) -> str:
+    def heading(self, column: Column) -> str:
+        """A column's heading, without its unit: translated, as declared, or what its key says."""
+        return self.columns.get(column.key) or column.heading or _UNIT.sub("", column.key).replace("_", " ")
+
+    def meaning(self, table: Table, column: Column) -> str:
         """What a column of a table holds; nothing where that is not written down."""
-        return self.column_meanings.get(f"{table}.{column}") or self.column_meanings.get(column, "")
+        known = self.column_meanings
+        return known.get(f"{table.key}.{column.key}") or known.get(column.key) or column.meaning
+
+    def title(self, table: Table, *, one: bool = False) -> str:
+        """Title of a table with its placeholders; `one`: where there is only one step."""
+        single = (self.tables.get(f"{table.key}_one") or table.title_one) if one else ""
+        return single or self.tables.get(table.key) or table.title
 
 
 KINDS = tuple(each.name for each in fields(Texts) if each.name != "language")

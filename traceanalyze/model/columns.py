@@ -32,7 +32,7 @@ class Strings:
         """One string for people: undecodable bytes become U+FFFD."""
         return self.raw(code).decode("utf-8", "replace")
 
-    def texts(self, codes: NDArray[np.int64]) -> Iterator[str]:
+    def texts(self, codes: NDArray[np.signedinteger[Any]]) -> Iterator[str]:
         """The strings of many codes, each as `text` has it; what one costs by itself is mostly indexing."""
         blob = self.blob.data
         for first, last in zip(self.offsets[codes].tolist(), self.offsets[codes + 1].tolist(), strict=True):

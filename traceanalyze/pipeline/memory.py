@@ -11,6 +11,7 @@ from traceanalyze import __version__
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.composition import difference
 from traceanalyze.errors import InputError, UsageError
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.pipeline import judged_reports, reports
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import told
@@ -27,7 +28,6 @@ from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.report.assembly.allocator import build_difference_report
 from traceanalyze.report.assembly.allocator.of_trace import memory_view
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

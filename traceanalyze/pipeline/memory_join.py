@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.pipeline import judged_reports
 from traceanalyze.pipeline.memory_files import (
     allocators_of_traces,
@@ -16,7 +16,6 @@ from traceanalyze.pipeline.memory_files import (
 )
 from traceanalyze.pipeline.recordings import allocator_of
 from traceanalyze.report.assembly.allocator.in_trace import placed, placed_table
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Kind as ValueKind
+from traceanalyze.model.table import Message
 from traceanalyze.readers.detect import Kind, sniff
 from traceanalyze.readers.streams import open_stream
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.model import Kind as ValueKind
-from traceanalyze.report.model import Message
 from traceanalyze.report.perfetto.events import PROCESS, Clock, Process, alone, free_pid, overlay_events, sections
 from traceanalyze.report.perfetto.merge import Pids, RankText, appended, process_titles, read_blocks
 

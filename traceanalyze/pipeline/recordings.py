@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.results import AllocatorAnalysis
     from traceanalyze.analyses.memory.results_trace import InTrace
     from traceanalyze.analyses.options import Options
-    from traceanalyze.analyses.results import NotMeasured, RankAnalysis
+    from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.causes.costs import Costs
+    from traceanalyze.model.table import NotMeasured
     from traceanalyze.model.trace import Trace
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.gather import Gathered, ReadProgress

@@ -11,15 +11,14 @@ from collections import Counter
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.errors import InputError
+from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.runs import NAME, read_run_list, span
 from traceanalyze.report.assembly.postmortem.parts import RunFile
 from traceanalyze.report.assembly.postmortem.recordings import steps_text
 from traceanalyze.report.assembly.ranks import rank_label
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,8 +10,8 @@ import numpy as np
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Link, LinkTraffic
 
 if TYPE_CHECKING:

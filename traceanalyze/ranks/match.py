@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import ClockOffset, MatchedGroup, Stop
 
 if TYPE_CHECKING:

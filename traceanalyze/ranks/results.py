@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.results import NotMeasured
+    from traceanalyze.model.table import NotMeasured
 
 __all__ = [
     "PHASES",
@@ -271,7 +271,7 @@ class Cluster:
     @property
     def own_time(self) -> tuple[int | None, ...]:
         """Mean step of each rank without what it waits for others in collectives, ns; None where that is not known."""
-        from traceanalyze.analyses.results import NotMeasured
+        from traceanalyze.model.table import NotMeasured
 
         waited = self.exposed_waits
         if isinstance(waited, NotMeasured):

@@ -11,12 +11,13 @@ from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import MISSING, argument
-from traceanalyze.analyses.results import IdleCauses, NotMeasured
+from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners, ownership
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
 from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.match import POINT_TO_POINT
 from traceanalyze.ranks.results import CollectiveWait, ExposedWaits, RankWait
 

@@ -14,9 +14,10 @@ from traceanalyze.analyses.idle.syncs import idle_caused
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import MISSING, argument
 from traceanalyze.analyses.memory.recorded import memory
-from traceanalyze.analyses.results import IdleCauses, NotMeasured
+from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import ApiClass, Cause, DeviceClass, EventKind, Phase
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import numpy as np
 from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.host.modules import event_modules
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.errors import InputError
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.regression.counts import collective_sizes, counts, timings
 from traceanalyze.regression.definitions import selector_of

@@ -11,8 +11,8 @@ import numpy as np
 
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.regression.counts import BUSY

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.markdown import listed, plain, table_blocks
 from traceanalyze.report.view import halves, shallow, told_apart, with_columns
@@ -14,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import CompareReport, Table
+    from traceanalyze.model.table import Table
+    from traceanalyze.report.model import CompareReport
     from traceanalyze.report.view import Half
 
 MARK = "###"
@@ -59,7 +59,7 @@ def _causes(half: Half, formatter: Formatter, top: int) -> Iterator[str]:
         yield f"{plain(words[f'no_{half.key}'])}\n"
         return
     shown = half.first(top)
-    yield from table_blocks(_brief(replace(half.table, rows=rows[:shown])), formatter, MARK)
+    yield from table_blocks(_brief(half.table.take(range(shown))), formatter, MARK)
     if half.count > shown:
         yield plain(words["more_rows"].format(count=half.count - shown, all=half.count)) + "\n"
 

@@ -7,10 +7,10 @@ import io
 import math
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
-    from traceanalyze.report.model import Table, Value
+    from traceanalyze.model.table import Table, Value
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What makes a spreadsheet run a text instead of showing it."""

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, cast
 from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.report.format import Formatter, formatter_of
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Report, Table
+    from traceanalyze.model.table import Table
+    from traceanalyze.report.model import Report
 
 WIDTH, ROW, TOP, MARGIN = 1200, 18, 64, 10
 _INNER = WIDTH - 2 * MARGIN

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import CompareReport, Report, Table
+    from traceanalyze.model.table import Table
+    from traceanalyze.report.model import CompareReport, Report
 
     Contents = Callable[[], bytes]
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
 from traceanalyze.locales.noted import noted
 from traceanalyze.model import units
+from traceanalyze.model.table import TIMES, Kind, NotMeasured, Word
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.model import TIMES, Kind, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Breakdown, Column, Message, RankReport, Row, Table, Value
+    from traceanalyze.model.table import Breakdown, Column, Message, Row, Table, Value
+    from traceanalyze.report.model import RankReport
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.SHARE: units.percent,
@@ -122,12 +122,11 @@ class Formatter:
         """A table's title; one step needs no mean."""
         values = {name: self.value(kind, value) for name, kind, value in table.title_values}
         single = ("steps", Kind.COUNT, 1) in table.title_values
-        template = self.texts.tables.get(f"{table.key}_one") if single else None
-        return (template or self.texts.tables[table.key]).format(**values)
+        return self.texts.title(table, one=single).format(**values)
 
     def topic(self, table: Table) -> str:
         """What a table is about, whatever its rows were taken over."""
-        return self.texts.tables.get(f"{table.key}_one") or self.title(table)
+        return self.texts.tables.get(f"{table.key}_one") or table.title_one or self.title(table)
 
     def about(self, rank: RankReport, path: str) -> str:
         """Recording, rank, device and windows in one line."""

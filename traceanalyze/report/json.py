@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import TIMES, Kind, NotMeasured
 from traceanalyze.report.format import Formatter, formatter_of
-from traceanalyze.report.model import TIMES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Column, CompareReport, Finding, Message, RankReport, Report, Table, Value
+    from traceanalyze.model.table import Column, Message, Table, Value
+    from traceanalyze.report.model import CompareReport, Finding, RankReport, Report
 
 SCHEMA = "traceanalyze.report/1"
 COMPARE_SCHEMA = "traceanalyze.compare/1"

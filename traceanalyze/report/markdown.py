@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured
 from traceanalyze.report.format import Formatter, column_units, formatter_of
-from traceanalyze.report.model import SIZES, TIMES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from traceanalyze.locales import Texts
+    from traceanalyze.model.table import Row, Table, Value
     from traceanalyze.model.units import Unit
-    from traceanalyze.report.model import Report, Row, Table, Value
+    from traceanalyze.report.model import Report
 
 MAX_ROWS = 20
 """Rows of a table: a page is read, not searched; the other formats have all of them."""
@@ -90,7 +90,7 @@ def table_blocks(table: Table, formatter: Formatter, mark: str) -> Iterator[str]
     heads = []
     for _, column, unit in columns:
         name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
-        heads.append(f"{formatter.texts.columns[column.key]} ({name})" if name else formatter.texts.columns[column.key])
+        heads.append(f"{formatter.texts.heading(column)} ({name})" if name else formatter.texts.heading(column))
     lines = [_row(heads), _row_raw("---:" if column.kind in _NUMBERS else "---" for _, column, _ in columns)]
     inside = _levels(table, shown)
     for place, row in enumerate(every):

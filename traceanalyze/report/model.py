@@ -6,172 +6,36 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 from __future__ import annotations
 
 from dataclasses import field
-from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from traceanalyze.analyses.results import NotMeasured, RankAnalysis
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Column, Message, NotMeasured, Row, Table, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
-
     from traceanalyze.analyses.excerpt.window import Place
+    from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.comparison.results import Comparison
     from traceanalyze.model.vocabulary import Level, Mode
     from traceanalyze.rules import finding as rule_findings
 
-Breakdown = tuple[tuple[str, int], ...]
-"""Term keys and the nanoseconds of each."""
 
-Value = int | float | str | bool | Breakdown | NotMeasured | None
-"""None means that the row has no such value; NotMeasured that the profile cannot give it."""
-
-
-Row = tuple[Value, ...]
-
-
-class Word(str):
-    """A word of the tool where names of the trace stand: key of a term, translated by `Texts.terms`."""
-
-    __slots__ = ()
-
-
-class Kind(StrEnum):
-    """What a value is, hence how it is formatted."""
-
-    DURATION = "duration_ns"
-    """Integer nanoseconds."""
-    CHANGE = "change_ns"
-    """Difference of durations, shown with its sign."""
-    SHARE = "share"
-    """Fraction, 1.0 is everything; shown in percent."""
-    RATIO = "ratio"
-    """A factor, 1.0 is equal."""
-    COUNT = "count"
-    NUMBER = "number"
-    """Any other plain number."""
-    BYTES = "bytes"
-    MEMORY = "memory_bytes"
-    """Bytes of device memory, in binary units."""
-    MEMORY_CHANGE = "change_memory_bytes"
-    """Difference of them, shown with its sign."""
-    BYTES_CHANGE = "change_bytes"
-    """Difference of sizes, shown with its sign."""
-    TEXT = "text"
-    NAME = "name"
-    """Text of any length (kernels, paths), may be shortened in the middle."""
-    TERM = "term"
-    """Key of a word of the tool, translated by `Texts.terms`."""
-    FLAG = "flag"
-    BREAKDOWN = "breakdown"
-    """Terms and their times, largest first."""
-
-
-_DTYPES = {
-    Kind.DURATION: "Int64",
-    Kind.CHANGE: "Int64",
-    Kind.COUNT: "Int64",
-    Kind.BYTES: "Int64",
-    Kind.MEMORY: "Int64",
-    Kind.MEMORY_CHANGE: "Int64",
-    Kind.BYTES_CHANGE: "Int64",
-    Kind.SHARE: "Float64",
-    Kind.RATIO: "Float64",
-    Kind.NUMBER: "Float64",
-}
-TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
-"""What is counted in nanoseconds."""
-SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
-
-
-@frozen
-class Column:
-    """One column of a table."""
-
-    key: str
-    """Name in JSON and pandas; its heading is `Texts.columns[key]`."""
-    kind: Kind
-    scale: str = "time"
-    """Durations of one scale share their unit within a table."""
-    minor: bool = False
-    """Left out where there is little room, and from a record when it is zero."""
-    machine: bool = False
-    """For programs only."""
-    side: str | None = None
-    """Of a comparison: base or candidate, whose column it is."""
-    par: float | None = None
-    """Of a comparison: the value that says equal; above it is worse, below it better."""
-    alias: str = ""
-    """What msprof-analyze calls it."""
-
-
-class Layout(StrEnum):
-    """How a table reads best."""
-
-    ROWS = "rows"
-    RECORD = "record"
-    """Few rows of many columns: a list of names and values."""
-
-
-@frozen
-class Message:
-    """A sentence by key, with the values it mentions."""
-
-    key: str
-    values: tuple[tuple[str, Kind, Value], ...] = ()
-
-
-@frozen
-class Table:
-    """Rows under typed columns, or the reason why there are none."""
-
-    key: str
-    """Its title is `Texts.tables[key]`."""
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...] | NotMeasured
-    total: Row | None = None
-    """What the rows sum to."""
-    bar: str | None = None
-    """Share column that a picture may show as bars."""
-    skip_zero: str | None = None
-    """Rows whose value in this column is 0 say nothing in a short view."""
-    ranked: bool = False
-    """Most important first, or a curve that is drawn rather than read: the console stops early."""
-    worst: str | None = None
-    """Column by whose largest values a short view picks rows when there are many."""
-    detail: bool = False
-    """Left out of a short view."""
-    level: str | None = None
-    """Column of how deep a row lies under those before it; the first column is indented by it."""
-    plot: tuple[str, ...] = ()
-    """Columns that are drawn as curves over the first one."""
-    stack: tuple[str, ...] = ()
-    """Columns that are drawn over the first one as bands, one on top of the other."""
-    layout: Layout = Layout.ROWS
-    told: bool = False
-    """Its notes tell all that its rows hold: pages of text show them only."""
-    notes: tuple[Message, ...] = ()
-    title_values: tuple[tuple[str, Kind, Value], ...] = ()
-
-    def column(self, key: str) -> tuple[Value, ...]:
-        """Values of one column, top to bottom; empty when nothing was measured."""
-        index = [column.key for column in self.columns].index(key)
-        return () if isinstance(self.rows, NotMeasured) else tuple(row[index] for row in self.rows)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The table as a data frame: durations in ns, shares as fractions, missing values as NA."""
-        import pandas as pd
-
-        columns = {column.key: [_plain(value) for value in self.column(column.key)] for column in self.columns}
-        dtypes = {column.key: _DTYPES[column.kind] for column in self.columns if column.kind in _DTYPES}
-        return pd.DataFrame(columns, dtype=object).astype(dtypes)
-
-
-def _plain(value: Value) -> object:
-    """A value as data frames hold it."""
-    return None if isinstance(value, NotMeasured) else value
+def table_of_rows(
+    key: str,
+    columns: tuple[Column, ...],
+    rows: tuple[Row, ...] | NotMeasured,
+    *,
+    total: Row | None = None,
+    **more: Any,
+) -> Table:
+    """A table from rows by position: goes with the last of its callers, as columns know their values."""
+    if isinstance(rows, NotMeasured):
+        return Table(key, columns, absent=rows, **more)
+    by_column: list[tuple[Value, ...]] = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    filled = tuple(column.of(cells) for column, cells in zip(columns, by_column, strict=True))
+    totals = None if total is None else dict(zip((column.key for column in columns), total, strict=True))
+    return Table(key, filled, totals=totals, **more)
 
 
 @frozen

@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import SIZES, TIMES, Kind
+from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured
 
 if TYPE_CHECKING:
-    from traceanalyze.report.model import Table, Value
+    from traceanalyze.model.table import Table, Value
 
 _WHOLE = {*TIMES, *SIZES, Kind.COUNT}
 _FRACTIONS = {Kind.SHARE, Kind.RATIO, Kind.NUMBER}

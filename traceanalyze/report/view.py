@@ -8,14 +8,14 @@ from itertools import groupby, takewhile
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Column, Row, Table
+    from traceanalyze.model.table import Column, Table
 
 
 class Detail(IntEnum):
@@ -74,9 +74,9 @@ def halves(causes: Table, *, least: float = OF_WEIGHT) -> Iterator[Half]:
     diffs = cast("tuple[int, ...]", causes.column("diff_ns"))
     limit = least * sum(map(abs, diffs))
     for key, sign in (("slower", 1), ("faster", -1)):
-        picked = tuple(row for row, diff in zip(rows, diffs, strict=True) if diff * sign > 0)
+        picked = [place for place, diff in enumerate(diffs) if diff * sign > 0]
         weighty = sum(diff * sign > 0 and abs(diff) >= limit for diff in diffs)
-        yield Half(key, replace(causes, key=key, rows=picked, total=None), weighty)
+        yield Half(key, replace(causes.take(picked), key=key, totals=None), weighty)
 
 
 def shallow(table: Table) -> Table:
@@ -84,21 +84,12 @@ def shallow(table: Table) -> Table:
     if table.level is None or isinstance(table.rows, NotMeasured):
         return table
     at = [column.key for column in table.columns].index(table.level)
-    return replace(table, rows=tuple(row for row in table.rows if row[at] in {0, 1} or row[0] in _ALWAYS))
+    return table.take([place for place, row in enumerate(table.rows) if row[at] in {0, 1} or row[0] in _ALWAYS])
 
 
 def with_columns(table: Table, kept: Sequence[int]) -> Table:
     """Only these columns, in this order."""
-
-    def picked(row: Row) -> Row:
-        return tuple(row[index] for index in kept)
-
-    return replace(
-        table,
-        columns=tuple(table.columns[index] for index in kept),
-        rows=table.rows if isinstance(table.rows, NotMeasured) else tuple(map(picked, table.rows)),
-        total=None if table.total is None else picked(table.total),
-    )
+    return replace(table, columns=tuple(table.columns[index] for index in kept))
 
 
 def side_runs(columns: Sequence[Column]) -> list[tuple[str | None, int]]:
@@ -108,7 +99,7 @@ def side_runs(columns: Sequence[Column]) -> list[tuple[str | None, int]]:
 
 def below_side(column: Column, texts: Texts) -> str:
     """Heading of a column without its side; empty where it is nothing else."""
-    heading = texts.columns[column.key]
+    heading = texts.heading(column)
     return heading if column.side is None else heading.removeprefix(texts.messages[column.side]).strip()
 
 

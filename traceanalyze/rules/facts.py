@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import numpy as np
 
 from traceanalyze.analyses.idle import idle
-from traceanalyze.analyses.results import HostSplit, IdleCauses, NotMeasured
+from traceanalyze.analyses.results import HostSplit, IdleCauses
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct_codes
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Mode
 from traceanalyze.rules.finding import intervals_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.communication import LAST_BUCKET
 from traceanalyze.rules.evaluate import Outcome, why
 from traceanalyze.rules.finding import Finding, NotApplicable, Severity

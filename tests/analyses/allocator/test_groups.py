@@ -19,7 +19,7 @@ from traceanalyze.analyses.memory.layout import follow
 from traceanalyze.analyses.memory.lifetimes import lifetimes
 from traceanalyze.analyses.memory.rounding import rules
 from traceanalyze.analyses.memory.sites import sites
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 

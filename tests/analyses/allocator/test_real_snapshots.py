@@ -12,8 +12,8 @@ from traceanalyze.analyses.memory.composition import active_curve, reserved_curv
 from traceanalyze.analyses.memory.layout import Layout, follow
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes, lifetimes
 from traceanalyze.analyses.memory.rounding import rules
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 

@@ -16,7 +16,7 @@ import traceanalyze
 from tests.readers.ascend.test_comm_tables import RANKS
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from traceanalyze.report.model import Report

@@ -24,8 +24,8 @@ from tests.ascend_builder import (
     texts,
 )
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.errors import InputError
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.kineto import read_text, read_trace
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand

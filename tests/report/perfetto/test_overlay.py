@@ -15,8 +15,8 @@ from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 from traceanalyze.report.perfetto.events import (
     FIRST_PID,

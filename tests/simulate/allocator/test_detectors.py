@@ -19,7 +19,7 @@ from tests.simulate.allocator.programs import (
     user,
 )
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 

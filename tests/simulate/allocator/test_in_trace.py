@@ -18,7 +18,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.in_trace import in_trace
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source

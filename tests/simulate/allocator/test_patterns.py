@@ -12,7 +12,7 @@ from tests.simulate.allocator.pool import KIB, MIB, Allocator
 from tests.simulate.allocator.programs import Loop, train, user
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.results_patterns import OversizedBlocks, Truncation
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 

@@ -10,11 +10,11 @@ import numpy as np
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import MISSING, argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import Collective, Count, Measure
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, counts_output, element_bytes
 from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import DeviceAnnotation, Spread
 from traceanalyze.analyses.results_host import Annotation
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.classify import is_step_marker
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
 from traceanalyze.analyses.host.operators import added, counted_events
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.results_host_more import OTHER_PROCESSES, CallPath
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import module_name
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:

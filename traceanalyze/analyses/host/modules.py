@@ -10,12 +10,12 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.forward_ops import ForwardOps
 from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
 from traceanalyze.analyses.host.operators import added
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import BACKWARD_UNKNOWN, Module
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind, Phase
 
 if TYPE_CHECKING:

@@ -8,41 +8,62 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.launches import clocks_agree
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.analyses.results_host import OpKernel
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-def op_kernels(context: Context) -> tuple[OpKernel, ...] | NotMeasured:
-    """Launched device events by operator and kernel name, most device time first."""
+_OP_KERNELS = Table(
+    "op_kernels",
+    (
+        Column("op", Kind.NAME),
+        Column("kernel", Kind.NAME, meaning="kernel, copy or fill that the operator launched"),
+        Column("count", Kind.COUNT),
+        Column("device_time_ns", Kind.DURATION),
+        Column(
+            "op_to_launch_ns",
+            Kind.DURATION,
+            heading="operator to launch",
+            meaning="mean time from the start of the operator to its launch call",
+            scale="delay",
+        ),
+        Column(
+            "launch_to_kernel_ns",
+            Kind.DURATION,
+            meaning="mean time from the launch call's return to the start on the device",
+            scale="delay",
+        ),
+    ),
+    title="Kernels by operator",
+    ranked=True,
+    detail=True,
+)
+
+
+def op_kernels(context: Context) -> Table:
+    """Launched device events by operator and kernel name, most device time first, and how long each stage took."""
     if len(context.device) == 0:
-        return NotMeasured("no_device_events")
+        return _OP_KERNELS.missing("no_device_events")
     work, device, nested = context.work, context.device, context.op_nest
     known = np.flatnonzero((context.link[work.event] >= 0) & (context.event_op[work.event] >= 0))
     if len(known) == 0:
-        return NotMeasured("no_linked_launches")
+        return _OP_KERNELS.missing("no_linked_launches")
     event = work.event[known]
     op = context.event_op[event]
     op_name = context.trace.events.name[nested.row[op]]
     pairs = group(op_name, device.name[event])
     count = pairs.count()
     launched, returned = context.launch_start[event], context.launch_end[event]
-    to_launch = pairs.sum(launched - nested.start[op]) // count
     to_kernel = pairs.sum(np.maximum(device.start[event] - returned, 0)) // count
     linked = context.link >= 0
     trusted = clocks_agree(linked & (device.start < context.launch_start), linked)
-    numbers = zip(
-        op_name[pairs.first].tolist(),
-        device.name[event][pairs.first].tolist(),
-        *(column.tolist() for column in (count, pairs.sum(work.time[known]), to_launch, to_kernel)),
-        strict=True,
-    )
-    text = context.trace.strings.text
-    unknown = NotMeasured("clocks_disagree")
-    rows = [
-        OpKernel(text(name), text(kernel), n, time, first, second if trusted else unknown)
-        for name, kernel, n, time, first, second in numbers
-    ]
-    return tuple(sorted(rows, key=lambda row: (-row.device_time, row.op, row.kernel)))
+    texts = context.trace.strings.texts
+    return _OP_KERNELS.fill(
+        op=list(texts(op_name[pairs.first])),
+        kernel=list(texts(device.name[event][pairs.first])),
+        count=count,
+        device_time_ns=pairs.sum(work.time[known]),
+        op_to_launch_ns=pairs.sum(launched - nested.start[op]) // count,
+        launch_to_kernel_ns=to_kernel if trusted else NotMeasured("clocks_disagree"),
+    ).sort("-device_time_ns", "op", "kernel")

@@ -9,10 +9,10 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import user_frame_of_stack
 from traceanalyze.analyses.idle.launches import step_of
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED, Operator, OperatorSteps
 from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree, intervals
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from typing import Any

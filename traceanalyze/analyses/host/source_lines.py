@@ -10,9 +10,9 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.idle import idle
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import SourceLine
 from traceanalyze.model import calltree, intervals
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.idle import idle
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host_more import GcPause, GcPauses
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.events import call_label
-from traceanalyze.analyses.results import LaunchClass, Launches, NotMeasured
+from traceanalyze.analyses.results import LaunchClass, Launches
 from traceanalyze.analyses.results_device import StepLaunches
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.work import MISSING, argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import Copies, Count, Measure
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:

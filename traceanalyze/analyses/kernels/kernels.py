@@ -8,7 +8,6 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.work import MISSING, argument, ratio_argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import (
     Count,
     DurationBucket,
@@ -19,6 +18,7 @@ from traceanalyze.analyses.results_device import (
     Measure,
 )
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import MISSING, argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import Count, Measure, OpWork
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.op_calls import Call, parse_call
 from traceanalyze.model.op_costs import Cost, cost_of
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.kernels.work import ratio_argument
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import DeviceSummary, Measure, Overlap
 from traceanalyze.analyses.results_use import Chunks, Stretch, Utilisation
 from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import TensorCore
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from traceanalyze.analyses.memory.rounding import rules
 from traceanalyze.analyses.memory.sites import Site, sites
 from traceanalyze.analyses.memory.steps import step_marks, step_starts
 from traceanalyze.analyses.memory.waste import oversized_blocks, small_blocks
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.snapshot import Action, State
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

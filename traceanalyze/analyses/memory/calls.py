@@ -8,10 +8,10 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import module_places
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import AllocatorSite, MemoryPeak
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import ApiClass, Cause, Mode, Phase
 
 if TYPE_CHECKING:

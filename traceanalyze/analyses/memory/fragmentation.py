@@ -11,8 +11,8 @@ import numpy as np
 
 from traceanalyze.analyses.memory.holes import GROWTH, past_segments
 from traceanalyze.analyses.memory.results import Fragmentation, Pinner
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.snapshot import Action
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,8 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.memory.calls import Places
 from traceanalyze.analyses.memory.results_trace import InTrace, Placed, Spot
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model import intervals
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, Mode
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
 from traceanalyze.analyses.memory.results import Churn, OutOfMemory, ReleaseRun
 from traceanalyze.analyses.memory.rounding import SMALL
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.snapshot import Action
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,8 @@ from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.analyses.memory.results import Group, Groups, HeldGradients, Leak, Spike
 from traceanalyze.analyses.memory.results_patterns import GrowingSizes
 from traceanalyze.analyses.memory.sites import call_stack
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.snapshot import Action
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

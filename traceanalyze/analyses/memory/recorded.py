@@ -8,10 +8,10 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory.calls import allocator_sites, memory_peaks
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_device import AllocatorCall, Count, DeviceMemory, Memory
 from traceanalyze.analyses.results_use import MemoryCurve
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import ApiClass, Mode, SyncKind
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.holes import Free
     from traceanalyze.analyses.memory.results_calls import DeviceCalls
     from traceanalyze.analyses.memory.results_patterns import GrowingSizes, OversizedBlocks, SmallBlocks, Truncation
-    from traceanalyze.analyses.results import NotMeasured
+    from traceanalyze.model.table import NotMeasured
 
 
 @frozen

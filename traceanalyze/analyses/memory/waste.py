@@ -9,7 +9,7 @@ import numpy as np
 from traceanalyze.analyses.memory.composition import live_at
 from traceanalyze.analyses.memory.results_patterns import OversizedBlocks, SmallBlocks
 from traceanalyze.analyses.memory.rounding import SMALL
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

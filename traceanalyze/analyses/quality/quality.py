@@ -10,11 +10,12 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.quality.ascend import ascend_checks
-from traceanalyze.analyses.results import Check, Launches, NotMeasured
+from traceanalyze.analyses.results import Check, Launches
 from traceanalyze.model.classifier import told_of_range
 from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import contains, merge
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
 if TYPE_CHECKING:

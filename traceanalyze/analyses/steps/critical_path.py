@@ -14,12 +14,12 @@ import numpy as np
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.idle.launches import clocks_agree
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_path import CriticalPath, PathKind, PathPlace, PathSegments
 from traceanalyze.analyses.steps.critical_device import Lanes, Reasons, lanes, reasons, sync_records
 from traceanalyze.analyses.steps.critical_host import awaited_events, timeline, waits
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, distinct_codes
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
 if TYPE_CHECKING:

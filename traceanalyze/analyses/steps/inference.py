@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host_more import Distribution, Inference, PhaseIterations, SteadyState
 from traceanalyze.analyses.steps.steps import Markers, ownership, step_windows
 from traceanalyze.frozen import frozen
@@ -20,6 +19,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.model.phases import Role, op_role
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:

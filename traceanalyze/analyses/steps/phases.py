@@ -8,11 +8,11 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.host_state import States, layered
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_host import PhaseTime
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind, Mode, Phase
 
 if TYPE_CHECKING:

@@ -49,6 +49,7 @@ MEANINGS = {
 }
 
 COLUMN_MEANINGS = {
+    "kernel": "kernel, copy or fill that the operator launched",
     "part": "what the time was spent on",
     "critical_path.mean_ns": "time on the path, mean over the complete steps; the rows sum to the step",
     "critical_path_work.name": "kernel, copy, runtime call or innermost operator",
@@ -321,9 +322,6 @@ COLUMN_MEANINGS = {
     "operator_steps.host_self_ns": "host time of these runs without operators inside",
     "operator_steps.device_self_ns": "device time, inside the step, of what the operator launched itself",
     "launched": "device events launched by the operator itself",
-    "kernel": "kernel, copy or fill that the operator launched",
-    "op_to_launch_ns": "mean time from the start of the operator to its launch call",
-    "launch_to_kernel_ns": "mean time from the launch call's return to the start on the device",
     "phase": "part of the training step",
     "device_ns": "as long as work of this phase is running on the device; phases may overlap",
     "device_step_share": "part of the step",

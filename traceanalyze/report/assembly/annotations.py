@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_host import Annotation
-    from traceanalyze.report.model import Row
+    from traceanalyze.model.table import Row
 
 _ANNOTATIONS = (
     Column("name", Kind.NAME),
@@ -26,9 +26,9 @@ _ANNOTATIONS = (
 def host_annotations_table(annotations: tuple[Annotation, ...] | NotMeasured, *, device: bool) -> Table:
     """Annotations by name."""
     if isinstance(annotations, NotMeasured):
-        return Table("annotations", _ANNOTATIONS, annotations, detail=True)
+        return table_of_rows("annotations", _ANNOTATIONS, annotations, detail=True)
     rows = tuple(_row(item, device=device) for item in annotations)
-    return Table("annotations", _ANNOTATIONS, rows, ranked=True, detail=True)
+    return table_of_rows("annotations", _ANNOTATIONS, rows, ranked=True, detail=True)
 
 
 def _row(item: Annotation, *, device: bool) -> Row:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.host_columns import columns_of, ranked_by
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_host_more import CallPath
@@ -27,7 +27,7 @@ def call_paths_table(paths: tuple[CallPath, ...] | NotMeasured, *, device: bool)
     """Call paths; the device times of their own sum to all device time."""
     columns, by = columns_of(_PATHS, device=device), ranked_by(device=device)
     if isinstance(paths, NotMeasured):
-        return Table("call_paths", columns, paths, detail=True, title_values=by)
+        return table_of_rows("call_paths", columns, paths, detail=True, title_values=by)
     whole = sum(row.device_self for row in paths)
     missing = NotMeasured("no_device_events")
     rows = tuple(
@@ -43,4 +43,4 @@ def call_paths_table(paths: tuple[CallPath, ...] | NotMeasured, *, device: bool)
         )
         for row in paths
     )
-    return Table("call_paths", columns, rows, ranked=True, detail=True, title_values=by)
+    return table_of_rows("call_paths", columns, rows, ranked=True, detail=True, title_values=by)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_device import Collective
@@ -40,7 +40,7 @@ _PARTS = (
 def collectives_table(collectives: tuple[Collective, ...] | NotMeasured) -> Table:
     """Collectives by group, type, element type and size; exposed times sum to the exposed communication."""
     if isinstance(collectives, NotMeasured):
-        return Table("collectives", _COLLECTIVES, collectives, detail=True)
+        return table_of_rows("collectives", _COLLECTIVES, collectives, detail=True)
     split = any(not isinstance(item.transfer, NotMeasured) for item in collectives)
     rows = tuple(
         (
@@ -63,7 +63,7 @@ def collectives_table(collectives: tuple[Collective, ...] | NotMeasured) -> Tabl
         for item in collectives
     )
     columns = (*_COLLECTIVES[:-2], *_PARTS, *_COLLECTIVES[-2:]) if split else _COLLECTIVES
-    return Table("collectives", columns, rows, ranked=True, notes=_notes(collectives))
+    return table_of_rows("collectives", columns, rows, ranked=True, notes=_notes(collectives))
 
 
 def _notes(collectives: tuple[Collective, ...]) -> tuple[Message, ...]:

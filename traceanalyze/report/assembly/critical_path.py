@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.results_path import PathKind
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.kernels import part
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_path import CriticalPath
@@ -47,8 +47,8 @@ def critical_path_tables(path: CriticalPath | NotMeasured, window: Window) -> li
     if isinstance(path, NotMeasured):
         # That it is refused, and why, is for every view.
         return [
-            Table("critical_path", _PARTS, path),
-            Table("critical_path_work", _PLACES, path, detail=True),
+            table_of_rows("critical_path", _PARTS, path),
+            table_of_rows("critical_path_work", _PLACES, path, detail=True),
         ]
     return [_parts_table(path, window), _places_table(path)]
 
@@ -58,7 +58,7 @@ def _parts_table(path: CriticalPath, window: Window) -> Table:
     sums = [(PATH_TERMS[kind], window.sum(path.by_step[:, kind])) for kind in PathKind]
     rows = tuple((key, window.mean(amount), window.share(amount), amount) for key, amount in sums)
     whole = sum(amount for _, amount in sums)
-    return Table(
+    return table_of_rows(
         "critical_path",
         _PARTS,
         rows,
@@ -77,4 +77,4 @@ def _places_table(path: CriticalPath) -> Table:
         (PATH_TERMS[place.kind], place.name, place.time, part(place.time, whole), place.count, place.longest)
         for place in path.places
     )
-    return Table("critical_path_work", _PLACES, rows, ranked=True, detail=True)
+    return table_of_rows("critical_path_work", _PLACES, rows, ranked=True, detail=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.collectives import collectives_table
 from traceanalyze.report.assembly.device_use import (
     annotations_table,
@@ -22,7 +22,7 @@ from traceanalyze.report.assembly.utilisation import low_use_table, utilisation_
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.report.model import Table
+    from traceanalyze.model.table import Table
 
 
 def device_work_tables(analysis: RankAnalysis) -> list[Table]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from math import isnan
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.report.assembly.kernels import SPREAD, part, spread_cells
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Layout, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
     from traceanalyze.analyses.results_device import Copies, DeviceAnnotation, DeviceSummary, Overlap, StepLaunches
-    from traceanalyze.report.model import Value
+    from traceanalyze.model.table import Value
 
 _SUMMARY = (
     Column("gpu_utilisation", Kind.SHARE),
@@ -61,14 +61,14 @@ def summary_table(summary: DeviceSummary) -> Table:
         summary.short_kernels,
         summary.short_time,
     )
-    return Table("device_summary", _SUMMARY, (row,), layout=Layout.RECORD, detail=True)
+    return table_of_rows("device_summary", _SUMMARY, (row,), layout=Layout.RECORD, detail=True)
 
 
 def overlaps_table(overlaps: tuple[Overlap, ...]) -> Table:
     """Wall time of each combination of work; the rows sum to the analysed steps."""
     whole = sum(row.time for row in overlaps)
     rows = tuple((_running(row), row.time, part(row.time, whole)) for row in overlaps)
-    return Table("device_overlap", _OVERLAPS, rows, skip_zero="wall_ns", detail=True)
+    return table_of_rows("device_overlap", _OVERLAPS, rows, skip_zero="wall_ns", detail=True)
 
 
 def _running(row: Overlap) -> str:
@@ -79,7 +79,7 @@ def _running(row: Overlap) -> str:
 def copies_table(copies: tuple[Copies, ...] | NotMeasured) -> Table:
     """Copies by direction and memory, and fills."""
     if isinstance(copies, NotMeasured):
-        return Table("copies", _COPIES, copies, detail=True)
+        return table_of_rows("copies", _COPIES, copies, detail=True)
     whole = sum(item.time.total for item in copies)
     rows = tuple(
         (
@@ -92,7 +92,7 @@ def copies_table(copies: tuple[Copies, ...] | NotMeasured) -> Table:
         )
         for item in copies
     )
-    return Table("copies", _COPIES, rows, ranked=True)
+    return table_of_rows("copies", _COPIES, rows, ranked=True)
 
 
 def _memory_kind(item: Copies) -> Value:
@@ -104,18 +104,18 @@ def _memory_kind(item: Copies) -> Value:
 def annotations_table(annotations: tuple[DeviceAnnotation, ...] | NotMeasured) -> Table:
     """User annotations on the device."""
     if isinstance(annotations, NotMeasured):
-        return Table("device_annotations", _ANNOTATIONS, annotations, detail=True)
+        return table_of_rows("device_annotations", _ANNOTATIONS, annotations, detail=True)
     rows = tuple(
         (item.name, item.time.count, item.time.total, item.time.mean, item.time.shortest, item.time.longest)
         for item in annotations
     )
-    return Table("device_annotations", _ANNOTATIONS, rows, ranked=True, detail=True)
+    return table_of_rows("device_annotations", _ANNOTATIONS, rows, ranked=True, detail=True)
 
 
 def step_launches_table(launches: StepLaunches | NotMeasured, steps: Steps) -> Table:
     """Launch delay and queue depth of every step."""
     if isinstance(launches, NotMeasured):
-        return Table("step_launches", _STEP_LAUNCHES, launches, detail=True)
+        return table_of_rows("step_launches", _STEP_LAUNCHES, launches, detail=True)
     rows = tuple(
         (
             label,
@@ -131,4 +131,4 @@ def step_launches_table(launches: StepLaunches | NotMeasured, steps: Steps) -> T
         )
         for index, label in enumerate(step_labels(steps.name))
     )
-    return Table("step_launches", _STEP_LAUNCHES, rows, detail=True)
+    return table_of_rows("step_launches", _STEP_LAUNCHES, rows, detail=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import DeviceSpan, KernelClass, Partition
@@ -63,7 +64,7 @@ def devices_table(partitions: tuple[Partition, ...], described: tuple[Device, ..
         )
         for index, part in enumerate(partitions)
     )
-    return Table("devices", _DEVICES, rows, detail=len(rows) < 2)
+    return table_of_rows("devices", _DEVICES, rows, detail=len(rows) < 2)
 
 
 def spans_table(spans: tuple[DeviceSpan, ...]) -> Table:
@@ -82,7 +83,7 @@ def spans_table(spans: tuple[DeviceSpan, ...]) -> Table:
         )
         for span in spans
     )
-    return Table("device_spans", _SPANS, rows, detail=True)
+    return table_of_rows("device_spans", _SPANS, rows, detail=True)
 
 
 def classification_table(classes: tuple[KernelClass, ...]) -> Table:
@@ -93,4 +94,4 @@ def classification_table(classes: tuple[KernelClass, ...]) -> Table:
         (item.name, f"class_{item.klass}", item.rule, item.count, item.time, item.time / whole if whole else 0.0)
         for item in ordered
     )
-    return Table("classification", _CLASSES, rows, ranked=True, detail=True)
+    return table_of_rows("classification", _CLASSES, rows, ranked=True, detail=True)

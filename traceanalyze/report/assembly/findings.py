@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.analyses.steps.window import Window
 from traceanalyze.locales import texts
-from traceanalyze.report.model import Column, Kind, Message, Table, Word
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Word
+from traceanalyze.report.model import table_of_rows
 from traceanalyze.rules.finding import Confidence, Severity
 from traceanalyze.rules.registry import own_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from traceanalyze.model.table import Row, Value
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.report.model import Row, Value
     from traceanalyze.rules.evaluate import Outcome
     from traceanalyze.rules.finding import Evidence, Finding, NotApplicable
 
@@ -62,8 +62,8 @@ def findings_tables(outcome: Outcome, window: Window, platform: str) -> tuple[Ta
         _table("findings", told, window, platform),
         # In a short view the quality of the recording has its own place at the end.
         replace(_table("capture_findings", capture, window, platform), detail=True),
-        Table("finding_evidence", EVIDENCE_COLUMNS, tuple(proof(outcome.findings)), detail=True),
-        Table(
+        table_of_rows("finding_evidence", EVIDENCE_COLUMNS, tuple(proof(outcome.findings)), detail=True),
+        table_of_rows(
             "rules_not_judged",
             _UNJUDGED,
             tuple(_unjudged(one) for one in outcome.not_applicable),
@@ -80,13 +80,13 @@ def run_findings_tables(outcome: Outcome, cluster: Cluster, platform: str) -> tu
     return (
         _table("rank_findings", outcome.findings, window, platform),
         # Without places: each rank has a trace of its own.
-        Table(
+        table_of_rows(
             "rank_finding_evidence",
             EVIDENCE_COLUMNS[:-3],
             tuple(row[:-3] for row in proof(outcome.findings)),
             detail=True,
         ),
-        Table("rank_rules_not_judged", _UNJUDGED, unjudged, detail=True),
+        table_of_rows("rank_rules_not_judged", _UNJUDGED, unjudged, detail=True),
     )
 
 
@@ -97,7 +97,7 @@ def _unjudged(one: NotApplicable) -> Row:
 
 def _table(key: str, found: Sequence[Finding], window: Window, platform: str) -> Table:
     rows = tuple(_row(one, window) for one in found)
-    return Table(key, _COLUMNS, rows, notes=tuple(_notes(found, platform)))
+    return table_of_rows(key, _COLUMNS, rows, notes=tuple(_notes(found, platform)))
 
 
 def _row(one: Finding, window: Window) -> Row:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
@@ -25,7 +25,7 @@ _PAUSES = (
 def gc_pauses_table(found: GcPauses | NotMeasured, steps: Steps) -> Table:
     """Pauses in order of time; what was looked at is said even where there are none."""
     if isinstance(found, NotMeasured):
-        return Table("gc_pauses", _PAUSES, found, detail=True)
+        return table_of_rows("gc_pauses", _PAUSES, found, detail=True)
     labels, missing = step_labels(steps.name), NotMeasured("no_device_events")
     rows = tuple(
         (
@@ -38,7 +38,7 @@ def gc_pauses_table(found: GcPauses | NotMeasured, steps: Steps) -> Table:
         )
         for pause in found.pauses
     )
-    return Table("gc_pauses", _PAUSES, rows, worst="length_ns", notes=tuple(_notes(found)), detail=not rows)
+    return table_of_rows("gc_pauses", _PAUSES, rows, worst="length_ns", notes=tuple(_notes(found)), detail=not rows)
 
 
 def _notes(found: GcPauses) -> list[Message]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.model.vocabulary import SyncKind
-from traceanalyze.report.model import Column, Kind, Layout, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Launches, SyncSite
@@ -47,7 +47,7 @@ _CALLS = (
 def syncs_table(syncs: tuple[SyncSite, ...] | NotMeasured) -> Table:
     """Places where the host waits for the device, costliest first; sums over the analysed steps."""
     if isinstance(syncs, NotMeasured):
-        return Table("sync_points", _SYNCS, syncs)
+        return table_of_rows("sync_points", _SYNCS, syncs)
     rows = tuple(
         (
             site.op,
@@ -61,7 +61,7 @@ def syncs_table(syncs: tuple[SyncSite, ...] | NotMeasured) -> Table:
         )
         for site in syncs
     )
-    return Table("sync_points", _SYNCS, rows, ranked=True)
+    return table_of_rows("sync_points", _SYNCS, rows, ranked=True)
 
 
 def _unknown(site: SyncSite) -> NotMeasured:
@@ -71,7 +71,7 @@ def _unknown(site: SyncSite) -> NotMeasured:
 def launches_table(launches: Launches | NotMeasured) -> Table:
     """How device work was launched, as one record."""
     if isinstance(launches, NotMeasured):
-        return Table("launches", _LAUNCHES, launches)
+        return table_of_rows("launches", _LAUNCHES, launches)
     no_launches = NotMeasured("no_linked_launches")
     row = (
         launches.linked,
@@ -92,16 +92,16 @@ def launches_table(launches: Launches | NotMeasured) -> Table:
         launches.queue_full,
         launches.negative_latency,
     )
-    return Table("launches", _LAUNCHES, (row,), layout=Layout.RECORD)
+    return table_of_rows("launches", _LAUNCHES, (row,), layout=Layout.RECORD)
 
 
 def calls_table(launches: Launches | NotMeasured) -> Table:
     """Host time in runtime calls by name, costliest first."""
     if isinstance(launches, NotMeasured):
-        return Table("runtime_calls", _CALLS, launches, detail=True)
+        return table_of_rows("runtime_calls", _CALLS, launches, detail=True)
     ordered = sorted(launches.calls, key=lambda call: (-call.duration, call.name))
     rows = tuple(
         (call.name, f"api_{call.kind}", call.count, call.duration, call.duration // call.count if call.count else 0)
         for call in ordered
     )
-    return Table("runtime_calls", _CALLS, rows, ranked=True, detail=True)
+    return table_of_rows("runtime_calls", _CALLS, rows, ranked=True, detail=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from traceanalyze.report.model import Column, Kind, Value
+from traceanalyze.model.table import Column, Kind, Value
 
 _DEVICE = ("device_", "forward_", "backward_")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.call_paths import call_paths_table
 from traceanalyze.report.assembly.gc_pauses import gc_pauses_table
 from traceanalyze.report.assembly.inference import inference_tables
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.report.model import Table
+    from traceanalyze.model.table import Table
 
 
 def host_more_tables(analysis: RankAnalysis) -> list[Table]:

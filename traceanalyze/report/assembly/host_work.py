@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.annotations import host_annotations_table
 from traceanalyze.report.assembly.host_columns import columns_of, ranked_by
 from traceanalyze.report.assembly.operators import (
-    op_kernels_table,
     operator_steps_table,
     operators_table,
     shapes_table,
 )
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis, Steps
@@ -65,7 +64,7 @@ def host_work_tables(analysis: RankAnalysis, window: Window) -> list[Table]:
         phases_table(work.phases, window, device=work.device_time is not None),
         modules_table(work.modules, device=work.device_time is not None),
         shapes_table(work.shapes, work.device_time),
-        op_kernels_table(work.op_kernels),
+        work.op_kernels,
         lines_table(work.lines, device=work.device_time is not None),
         step_phases_table(work.phases, analysis.steps, device=work.device_time is not None),
         operator_steps_table(work.op_steps, analysis.steps, device=work.device_time is not None),
@@ -76,7 +75,7 @@ def host_work_tables(analysis: RankAnalysis, window: Window) -> list[Table]:
 def phases_table(phases: tuple[PhaseTime, ...] | NotMeasured, window: Window, *, device: bool) -> Table:
     """Mean step by phase; phases overlap, and some are part of others."""
     if isinstance(phases, NotMeasured):
-        return Table("phases", _PHASES, phases, detail=True)
+        return table_of_rows("phases", _PHASES, phases, detail=True)
     missing = NotMeasured("no_device_events")
     rows = tuple(
         (
@@ -89,13 +88,13 @@ def phases_table(phases: tuple[PhaseTime, ...] | NotMeasured, window: Window, *,
         for row in phases
     )
     columns = columns_of(_PHASES, device=device)
-    return Table("phases", columns, rows, title_values=(("steps", Kind.COUNT, window.count),))
+    return table_of_rows("phases", columns, rows, title_values=(("steps", Kind.COUNT, window.count),))
 
 
 def step_phases_table(phases: tuple[PhaseTime, ...] | NotMeasured, steps: Steps, *, device: bool) -> Table:
     """Every phase of every step."""
     if isinstance(phases, NotMeasured):
-        return Table("step_phases", _STEP_PHASES, phases, detail=True)
+        return table_of_rows("step_phases", _STEP_PHASES, phases, detail=True)
     missing = NotMeasured("no_device_events")
     rows = tuple(
         (
@@ -107,30 +106,30 @@ def step_phases_table(phases: tuple[PhaseTime, ...] | NotMeasured, steps: Steps,
         for index, label in enumerate(step_labels(steps.name))
         for row in phases
     )
-    return Table("step_phases", _STEP_PHASES, rows, detail=True)
+    return table_of_rows("step_phases", _STEP_PHASES, rows, detail=True)
 
 
 def modules_table(modules: tuple[Module, ...] | NotMeasured, *, device: bool) -> Table:
     """Modules of the model, most time of their own first; not measured by most recordings."""
     columns, by = columns_of(_MODULES, device=device), ranked_by(device=device)
     if isinstance(modules, NotMeasured):
-        return Table("modules", columns, modules, title_values=by)
+        return table_of_rows("modules", columns, modules, title_values=by)
     missing = NotMeasured("no_device_events")
     rows = []
     for row in modules:
         times = (row.forward_self, row.backward_self, row.forward_total, row.backward_total)
         known = times if device else (missing,) * 4
         rows.append((row.path, row.name, row.calls, *known, row.host_self, row.host_total))
-    return Table("modules", columns, tuple(rows), ranked=True, title_values=by)
+    return table_of_rows("modules", columns, tuple(rows), ranked=True, title_values=by)
 
 
 def lines_table(lines: tuple[SourceLine, ...] | NotMeasured, *, device: bool) -> Table:
     """The user's own Python functions by host time."""
     if isinstance(lines, NotMeasured):
-        return Table("source_lines", _LINES, lines, detail=True)
+        return table_of_rows("source_lines", _LINES, lines, detail=True)
     missing = NotMeasured("no_device_events")
     rows = tuple(
         (row.name, row.calls, row.host_self, row.host_own, row.host_total, row.idle if device else missing)
         for row in lines
     )
-    return Table("source_lines", _LINES, rows, ranked=True, detail=True)
+    return table_of_rows("source_lines", _LINES, rows, ranked=True, detail=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Gap, IdleCauses, Steps
@@ -39,14 +39,14 @@ def cause_key(cause: Cause) -> str:
 def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
     """Idle time by cause, in the order of definitions §5; the rows sum to the device's idle time."""
     if isinstance(idle, NotMeasured):
-        return Table("idle_causes", _CAUSES, idle)
+        return table_of_rows("idle_causes", _CAUSES, idle)
     sums = [(cause, window.sum(idle.by_step[:, cause])) for cause in Cause]
     idle_ns = sum(amount for _, amount in sums)
 
     def row(key: str, amount: int) -> tuple[str, int, float, float, int]:
         return key, window.mean(amount), window.share(amount), amount / idle_ns if idle_ns else 0.0, amount
 
-    return Table(
+    return table_of_rows(
         "idle_causes",
         _CAUSES,
         tuple(
@@ -65,7 +65,7 @@ def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, count: int, steps: Steps) ->
     # Which step it is goes without saying when there is one.
     columns = (Column("step", Kind.TEXT, machine=len(steps) == 1), *_GAPS)
     if isinstance(gaps, NotMeasured):
-        return Table("gaps", columns, gaps)
+        return table_of_rows("gaps", columns, gaps)
     labels = step_labels(steps.name)
     rows = tuple(
         (
@@ -82,4 +82,4 @@ def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, count: int, steps: Steps) ->
     )
     kept = (("kept", Kind.COUNT, len(rows)), ("count", Kind.COUNT, count))
     notes = (Message("gaps_kept", kept),) if len(rows) < count else ()
-    return Table("gaps", columns, rows, ranked=True, notes=notes)
+    return table_of_rows("gaps", columns, rows, ranked=True, notes=notes)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Layout, Message, Table
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_host_more import Distribution, Inference, SteadyState
-    from traceanalyze.report.model import Row
+    from traceanalyze.model.table import Row
 
 _PHASES = (
     Column("phase", Kind.TERM),
@@ -44,8 +44,8 @@ def inference_tables(found: Inference | NotMeasured) -> list[Table]:
     """Iterations by phase, and the steady state."""
     if isinstance(found, NotMeasured):
         return [
-            Table("inference_phases", _PHASES, found, detail=True),
-            Table("steady_state", _STEADY, found, detail=True),
+            table_of_rows("inference_phases", _PHASES, found, detail=True),
+            table_of_rows("steady_state", _STEADY, found, detail=True),
         ]
     everything = sum(each.time.total for each in found.phases)
     rows = tuple(
@@ -60,7 +60,7 @@ def inference_tables(found: Inference | NotMeasured) -> list[Table]:
         for each in found.phases
     )
     notes = (Message("inference_left_out", (("count", Kind.COUNT, found.left_out),)),) if found.left_out else ()
-    return [Table("inference_phases", _PHASES, rows, notes=notes), _steady_table(found.steady)]
+    return [table_of_rows("inference_phases", _PHASES, rows, notes=notes), _steady_table(found.steady)]
 
 
 def _columns(times: Distribution | NotMeasured) -> Row:
@@ -69,7 +69,7 @@ def _columns(times: Distribution | NotMeasured) -> Row:
 
 def _steady_table(steady: SteadyState | NotMeasured) -> Table:
     if isinstance(steady, NotMeasured):
-        return Table("steady_state", _STEADY, steady)
+        return table_of_rows("steady_state", _STEADY, steady)
     span, count = steady.end - steady.start, steady.iterations
     rate: float | NotMeasured = NotMeasured("no_duration")
     if isinstance(steady.tokens, NotMeasured):
@@ -86,7 +86,7 @@ def _steady_table(steady: SteadyState | NotMeasured) -> Table:
         steady.tokens,
         rate,
     )
-    return Table("steady_state", _STEADY, (row,), layout=Layout.RECORD)
+    return table_of_rows("steady_state", _STEADY, (row,), layout=Layout.RECORD)
 
 
 def _term(name: str) -> str:

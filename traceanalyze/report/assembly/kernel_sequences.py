@@ -6,8 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.kernels.use import SHORT_KERNEL_NS
+from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.report.assembly.kernels import part
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
@@ -54,4 +55,4 @@ def sequences_table(sequences: tuple[KernelSequence, ...], steps: Steps) -> Tabl
         )
         for item in sequences
     )
-    return Table("kernel_sequences", _SEQUENCES, rows, ranked=True, detail=True)
+    return table_of_rows("kernel_sequences", _SEQUENCES, rows, ranked=True, detail=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.kernels import SPREAD, spread_cells
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_device import KernelType
@@ -25,7 +25,7 @@ _TYPES = (
 def kernel_types_table(types: tuple[KernelType, ...] | NotMeasured) -> Table:
     """Kernels of the profile's kernel table; `share` is of their time."""
     if isinstance(types, NotMeasured):
-        return Table("kernel_types", _TYPES, types, detail=True)
+        return table_of_rows("kernel_types", _TYPES, types, detail=True)
     whole = sum(item.time.total for item in types)
     rows = tuple(
         (
@@ -39,4 +39,4 @@ def kernel_types_table(types: tuple[KernelType, ...] | NotMeasured) -> Table:
         )
         for item in types
     )
-    return Table("kernel_types", _TYPES, rows, ranked=True)
+    return table_of_rows("kernel_types", _TYPES, rows, ranked=True)

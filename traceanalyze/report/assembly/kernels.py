@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_device import (
@@ -101,7 +101,7 @@ def groups_table(groups: tuple[KernelGroupTime, ...]) -> Table:
         sum(group.tensor_core for group in groups),
         sum(group.no_op for group in groups),
     )
-    return Table("kernel_groups", _GROUPS, rows, total=total, bar="share", ranked=True)
+    return table_of_rows("kernel_groups", _GROUPS, rows, total=total, bar="share", ranked=True)
 
 
 def kernels_table(kernels: tuple[Kernel, ...]) -> Table:
@@ -121,13 +121,13 @@ def kernels_table(kernels: tuple[Kernel, ...]) -> Table:
         )
         for kernel in kernels
     )
-    return Table("kernels", _KERNELS, rows, ranked=True)
+    return table_of_rows("kernels", _KERNELS, rows, ranked=True)
 
 
 def configurations_table(configurations: tuple[LaunchConfiguration, ...] | NotMeasured) -> Table:
     """Kernels by operator, grid and block."""
     if isinstance(configurations, NotMeasured):
-        return Table("kernel_configurations", _CONFIGURATIONS, configurations, detail=True)
+        return table_of_rows("kernel_configurations", _CONFIGURATIONS, configurations, detail=True)
     whole = sum(item.time.total for item in configurations)
     rows = tuple(
         (
@@ -141,7 +141,7 @@ def configurations_table(configurations: tuple[LaunchConfiguration, ...] | NotMe
         )
         for item in configurations
     )
-    return Table("kernel_configurations", _CONFIGURATIONS, rows, ranked=True, detail=True)
+    return table_of_rows("kernel_configurations", _CONFIGURATIONS, rows, ranked=True, detail=True)
 
 
 def durations_table(buckets: tuple[DurationBucket, ...], short: tuple[int, int]) -> Table:
@@ -160,6 +160,6 @@ def durations_table(buckets: tuple[DurationBucket, ...], short: tuple[int, int])
         for bucket in buckets
     )
     note = Message("short_kernels", (("count", Kind.COUNT, short[0]), ("share", Kind.SHARE, part(short[0], short[1]))))
-    return Table(
+    return table_of_rows(
         "kernel_durations", _DURATIONS, rows, skip_zero="count", detail=True, notes=(note,) if short[0] else ()
     )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceanalyze.analyses.results import Steps
     from traceanalyze.analyses.results_device import AllocatorCall, AllocatorSite, DeviceMemory, Memory, MemoryPeak
+    from traceanalyze.model.table import Row
     from traceanalyze.model.trace import ModuleMemory
     from traceanalyze.model.vocabulary import Phase
-    from traceanalyze.report.model import Row
 
 _DEVICE = (Column("memory_of", Kind.TERM), Column("device", Kind.COUNT))
 _PEAKS = (
@@ -92,9 +92,9 @@ def memory_tables(
 
 def _peak_places(peaks: tuple[MemoryPeak, ...] | NotMeasured) -> Table:
     if isinstance(peaks, NotMeasured):
-        return Table("memory_peak_place", _PLACES, peaks, detail=True)
+        return table_of_rows("memory_peak_place", _PLACES, peaks, detail=True)
     rows = tuple(map(_place, peaks))
-    return Table("memory_peak_place", _PLACES, rows, detail=True)
+    return table_of_rows("memory_peak_place", _PLACES, rows, detail=True)
 
 
 def _place(peak: MemoryPeak) -> Row:
@@ -103,7 +103,7 @@ def _place(peak: MemoryPeak) -> Row:
 
 def _sites(sites: tuple[AllocatorSite, ...] | NotMeasured) -> Table:
     if isinstance(sites, NotMeasured):
-        return Table("allocator_sites", _SITES, sites, detail=True)
+        return table_of_rows("allocator_sites", _SITES, sites, detail=True)
     rows = tuple(
         (
             site.op,
@@ -117,14 +117,14 @@ def _sites(sites: tuple[AllocatorSite, ...] | NotMeasured) -> Table:
         )
         for site in sites
     )
-    return Table("allocator_sites", _SITES, rows, ranked=True, detail=True)
+    return table_of_rows("allocator_sites", _SITES, rows, ranked=True, detail=True)
 
 
 def _modules(modules: Sequence[ModuleMemory], process: Sequence[ModuleMemory]) -> Table:
     """The whole process, and what the vendor's own software reserved in it; only profiles that tell have it."""
     named = [*((f"{one.component} (process)", one) for one in process), *((one.component, one) for one in modules)]
     rows = tuple((name, one.device, one.peak, one.last, one.samples) for name, one in named)
-    return Table("module_memory", _MODULES, rows, ranked=True, detail=True)
+    return table_of_rows("module_memory", _MODULES, rows, ranked=True, detail=True)
 
 
 def _step(name: str | None) -> str | None:
@@ -142,7 +142,7 @@ def _where(item: DeviceMemory) -> tuple[str, int | None]:
 
 def _peaks(devices: tuple[DeviceMemory, ...] | NotMeasured) -> Table:
     if isinstance(devices, NotMeasured):
-        return Table("memory", _PEAKS, devices, detail=True)
+        return table_of_rows("memory", _PEAKS, devices, detail=True)
     rows = tuple(
         (
             *_where(item),
@@ -155,12 +155,12 @@ def _peaks(devices: tuple[DeviceMemory, ...] | NotMeasured) -> Table:
         )
         for item in devices
     )
-    return Table("memory", _PEAKS, rows, detail=True)
+    return table_of_rows("memory", _PEAKS, rows, detail=True)
 
 
 def _by_step(devices: tuple[DeviceMemory, ...] | NotMeasured, steps: Steps) -> Table:
     if isinstance(devices, NotMeasured):
-        return Table("step_memory", _STEPS, devices, detail=True)
+        return table_of_rows("step_memory", _STEPS, devices, detail=True)
     rows = tuple(
         (
             label,
@@ -171,12 +171,12 @@ def _by_step(devices: tuple[DeviceMemory, ...] | NotMeasured, steps: Steps) -> T
         for item in devices
         for label, peak in zip(step_labels(steps.name), item.step_peaks, strict=True)
     )
-    return Table("step_memory", _STEPS, rows, detail=True)
+    return table_of_rows("step_memory", _STEPS, rows, detail=True)
 
 
 def _curve(devices: tuple[DeviceMemory, ...] | NotMeasured) -> Table:
     if isinstance(devices, NotMeasured):
-        return Table("memory_curve", _CURVE, devices, detail=True)
+        return table_of_rows("memory_curve", _CURVE, devices, detail=True)
     rows: list[Row] = []
     for item in devices:
         curve = item.curve
@@ -184,14 +184,14 @@ def _curve(devices: tuple[DeviceMemory, ...] | NotMeasured) -> Table:
         reserved = unknown if curve.reserved is None else curve.reserved.tolist()
         points = zip(curve.t.tolist(), curve.allocated.tolist(), reserved, strict=True)
         rows.extend((*_where(item), *point, curve.relative) for point in points)
-    return Table("memory_curve", _CURVE, tuple(rows), ranked=True, detail=True)
+    return table_of_rows("memory_curve", _CURVE, tuple(rows), ranked=True, detail=True)
 
 
 def _calls(calls: tuple[AllocatorCall, ...] | NotMeasured) -> Table:
     if isinstance(calls, NotMeasured):
-        return Table("allocator_calls", _CALLS, calls, detail=True)
+        return table_of_rows("allocator_calls", _CALLS, calls, detail=True)
     rows = tuple(
         (call.name, call.time.count, call.time.total, call.time.mean, call.time.longest, call.implicit_sync)
         for call in calls
     )
-    return Table("allocator_calls", _CALLS, rows, ranked=True, detail=True)
+    return table_of_rows("allocator_calls", _CALLS, rows, ranked=True, detail=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_device import OpWork
@@ -30,7 +30,7 @@ _OPS = (
 def op_rates_table(ops: tuple[OpWork, ...] | NotMeasured) -> Table:
     """Achieved FLOP/s and bytes/s by operator and shapes, and the share of what the device can do."""
     if isinstance(ops, NotMeasured):
-        return Table("op_rates", _OPS, ops, detail=True)
+        return table_of_rows("op_rates", _OPS, ops, detail=True)
     rows = tuple(
         (
             item.op,
@@ -49,4 +49,4 @@ def op_rates_table(ops: tuple[OpWork, ...] | NotMeasured) -> Table:
         )
         for item in ops
     )
-    return Table("op_rates", _OPS, rows, ranked=True, detail=True)
+    return table_of_rows("op_rates", _OPS, rows, ranked=True, detail=True)

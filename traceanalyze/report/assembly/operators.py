@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.report.assembly.host_columns import columns_of, ranked_by
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
-    from traceanalyze.analyses.results_host import Operator, OperatorSteps, OpKernel
-    from traceanalyze.report.model import Row
+    from traceanalyze.analyses.results_host import Operator, OperatorSteps
+    from traceanalyze.model.table import Row
 
 _DEVICE = (
     Column("device_self_ns", Kind.DURATION),
@@ -26,15 +26,6 @@ _HOST = (
 )
 _COUNTS = (Column("calls", Kind.COUNT), Column("launched", Kind.COUNT, minor=True))
 _FRAME = Column("frame", Kind.NAME, minor=True)
-_OP_KERNELS = (
-    Column("op", Kind.NAME),
-    Column("kernel", Kind.NAME),
-    Column("count", Kind.COUNT),
-    Column("device_time_ns", Kind.DURATION),
-    Column("op_to_launch_ns", Kind.DURATION, scale="delay"),
-    Column("launch_to_kernel_ns", Kind.DURATION, scale="delay"),
-)
-
 _OPERATOR_STEPS = (
     Column("op", Kind.NAME),
     Column("step", Kind.TEXT),
@@ -50,10 +41,10 @@ def operators_table(operators: tuple[Operator, ...] | NotMeasured, device_time: 
     columns = columns_of((Column("op", Kind.NAME), *_DEVICE, *_HOST, *_COUNTS, _FRAME), device=device)
     by = ranked_by(device=device)
     if isinstance(operators, NotMeasured):
-        return Table("operators", columns, operators, detail=True, title_values=by)
+        return table_of_rows("operators", columns, operators, detail=True, title_values=by)
     rows = tuple((row.name, *_numbers(row, device_time)) for row in operators)
     notes = (Message("broken_nesting", (("count", Kind.COUNT, broken),)),) if broken else ()
-    return Table("operators", columns, rows, ranked=True, notes=notes, title_values=by)
+    return table_of_rows("operators", columns, rows, ranked=True, notes=notes, title_values=by)
 
 
 def shapes_table(operators: tuple[Operator, ...] | NotMeasured, device_time: int | None) -> Table:
@@ -61,9 +52,9 @@ def shapes_table(operators: tuple[Operator, ...] | NotMeasured, device_time: int
     every = (Column("op", Kind.NAME), Column("shapes", Kind.NAME), *_DEVICE, *_HOST, *_COUNTS, _FRAME)
     columns = columns_of(every, device=device_time is not None)
     if isinstance(operators, NotMeasured):
-        return Table("operator_shapes", columns, operators, detail=True)
+        return table_of_rows("operator_shapes", columns, operators, detail=True)
     rows = tuple((row.name, row.shapes, *_numbers(row, device_time)) for row in operators)
-    return Table("operator_shapes", columns, rows, ranked=True, detail=True)
+    return table_of_rows("operator_shapes", columns, rows, ranked=True, detail=True)
 
 
 def _numbers(row: Operator, device_time: int | None) -> Row:
@@ -79,21 +70,11 @@ def _numbers(row: Operator, device_time: int | None) -> Row:
     return (*device, *host, row.launched, row.frame)
 
 
-def op_kernels_table(pairs: tuple[OpKernel, ...] | NotMeasured) -> Table:
-    """Kernels by the operator that launched them, and how long each stage took on average."""
-    if isinstance(pairs, NotMeasured):
-        return Table("op_kernels", _OP_KERNELS, pairs, detail=True)
-    rows = tuple(
-        (row.op, row.kernel, row.count, row.device_time, row.op_to_launch, row.launch_to_kernel) for row in pairs
-    )
-    return Table("op_kernels", _OP_KERNELS, rows, ranked=True, detail=True)
-
-
 def operator_steps_table(operators: tuple[OperatorSteps, ...] | NotMeasured, steps: Steps, *, device: bool) -> Table:
     """The operators that matter most in every step."""
     columns, by = columns_of(_OPERATOR_STEPS, device=device), ranked_by(device=device)
     if isinstance(operators, NotMeasured):
-        return Table("operator_steps", columns, operators, detail=True, title_values=by)
+        return table_of_rows("operator_steps", columns, operators, detail=True, title_values=by)
     missing = NotMeasured("no_device_events")
     labels = step_labels(steps.name)
     rows = tuple(
@@ -103,4 +84,4 @@ def operator_steps_table(operators: tuple[OperatorSteps, ...] | NotMeasured, ste
             labels, row.calls.tolist(), row.host_self.tolist(), row.device_self.tolist(), strict=True
         )
     )
-    return Table("operator_steps", columns, rows, detail=True, title_values=by)
+    return table_of_rows("operator_steps", columns, rows, detail=True, title_values=by)

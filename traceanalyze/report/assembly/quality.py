@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Finding, Kind, Message
+from traceanalyze.model.table import Kind, Message, NotMeasured
+from traceanalyze.report.model import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from traceanalyze.analyses.results import Check
-    from traceanalyze.report.model import Table, Value
+    from traceanalyze.model.table import Table, Value
 
 
 _OF_DEVICES = {"no_device_events", "no_api"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Column, Kind, Layout, Message, Table
 from traceanalyze.ranks.compare import EVEN, leading, longest
-from traceanalyze.report.model import Column, Kind, Layout, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,7 @@ def files_table(traces: tuple[Trace, ...]) -> Table:
         )
         for trace in traces
     )
-    return Table("files", _FILES, rows, layout=Layout.RECORD, detail=True)
+    return table_of_rows("files", _FILES, rows, layout=Layout.RECORD, detail=True)
 
 
 def _device_names(trace: Trace) -> str:
@@ -100,7 +101,7 @@ def ranks_table(rows: tuple[RankRow, ...]) -> Table:
     for row in rows:
         shares = {part.key: part.missing or row.window.share(row.window.sum(part.time)) for part in row.parts}
         table.append((row.label, row.window.count, row.mean, *(shares.get(key) for key in keys)))
-    return Table("ranks", columns, tuple(table), worst="step_ns")
+    return table_of_rows("ranks", columns, tuple(table), worst="step_ns")
 
 
 def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None]) -> tuple[Message, ...]:

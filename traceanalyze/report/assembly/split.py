@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import HostSplit, IdleCauses, NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.results import Partition
+    from traceanalyze.analyses.results import HostSplit, IdleCauses, Partition
     from traceanalyze.report.assembly.window import Window
 
 DISPATCH = (
@@ -78,7 +78,7 @@ def host_parts(host: HostSplit) -> tuple[Part, ...]:
 def split_table(parts: tuple[Part, ...], window: Window, *, whole: str, notes: tuple[Message, ...] = ()) -> Table:
     """The split as a table: mean per step, share of the step, exact sum; `whole` is the term for all of it."""
     sums = [(part, window.sum(part.time)) for part in parts]
-    return Table(
+    return table_of_rows(
         "split",
         _COLUMNS,
         tuple(
@@ -125,7 +125,9 @@ def totals_table(partition: Partition, window: Window) -> Table:
                 summed / whole if whole else None,
             )
         )
-    return Table("totals", _TOTALS, tuple(rows), detail=True, title_values=(("steps", Kind.COUNT, window.count),))
+    return table_of_rows(
+        "totals", _TOTALS, tuple(rows), detail=True, title_values=(("steps", Kind.COUNT, window.count),)
+    )
 
 
 def _overlap(key: str, whole: int, alone: int) -> float | NotMeasured:

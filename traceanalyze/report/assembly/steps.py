@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import IdleCauses, NotMeasured
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.assembly.idle import cause_key
 from traceanalyze.report.assembly.window import median, step_labels
-from traceanalyze.report.model import Column, Kind, Layout, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.results import IdleCauses, Steps
+    from traceanalyze.model.table import Row
     from traceanalyze.report.assembly.split import Part
     from traceanalyze.report.assembly.window import Window
-    from traceanalyze.report.model import Row
 
 _STATISTICS = (
     Column("steps", Kind.COUNT),
@@ -53,14 +53,14 @@ def steps_table(steps: Steps, parts: tuple[Part, ...], window: Window) -> Table:
     rows = tuple(row(index) for index in range(len(steps)))
     means = tuple(part.missing or window.mean(window.sum(part.time)) for part in parts)
     total: Row | None = ("mean", window.mean(window.total), *means, None, None, None) if len(rows) > 1 else None
-    return Table("steps", columns, rows, total=total, worst="time_ns", detail=len(rows) == 1)
+    return table_of_rows("steps", columns, rows, total=total, worst="time_ns", detail=len(rows) == 1)
 
 
 def statistics_table(steps: Steps, window: Window) -> Table:
     """Mean, median and range of the step times that count."""
     times = [int(steps.end[row] - steps.start[row]) for row in window.rows]
     if not times:
-        return Table("step_statistics", _STATISTICS, NotMeasured("no_steps"), detail=True)
+        return table_of_rows("step_statistics", _STATISTICS, NotMeasured("no_steps"), detail=True)
     row = (
         len(steps),
         sum(bool(flag) for flag in steps.complete),
@@ -71,15 +71,15 @@ def statistics_table(steps: Steps, window: Window) -> Table:
         steps.between_steps,
         steps.lead_in,
     )
-    return Table("step_statistics", _STATISTICS, (row,), layout=Layout.RECORD, detail=True)
+    return table_of_rows("step_statistics", _STATISTICS, (row,), layout=Layout.RECORD, detail=True)
 
 
 def step_causes_table(steps: Steps, idle: IdleCauses | NotMeasured) -> Table:
     """Idle time of every step by cause."""
     columns = (Column("step", Kind.TEXT), *(Column(f"{cause_key(cause)}_ns", Kind.DURATION) for cause in Cause))
     if isinstance(idle, NotMeasured):
-        return Table("step_idle_causes", columns, idle, detail=True)
+        return table_of_rows("step_idle_causes", columns, idle, detail=True)
     rows: list[Row] = []
     for row, label in enumerate(step_labels(steps.name)):
         rows.append((label, *(idle.missing.get(cause) or int(idle.by_step[row, cause]) for cause in Cause)))
-    return Table("step_idle_causes", columns, tuple(rows), detail=True)
+    return table_of_rows("step_idle_causes", columns, tuple(rows), detail=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
@@ -38,7 +39,7 @@ def utilisation_table(use: Utilisation, steps: Steps) -> Table:
         )
         for step, start, end, number, *parts in zip(*(column.tolist() for column in columns), strict=True)
     )
-    return Table("utilisation", _CHUNKS, rows, bar="busy_share", ranked=True, detail=True)
+    return table_of_rows("utilisation", _CHUNKS, rows, bar="busy_share", ranked=True, detail=True)
 
 
 def low_use_table(use: Utilisation, steps: Steps) -> Table:
@@ -48,4 +49,4 @@ def low_use_table(use: Utilisation, steps: Steps) -> Table:
         (labels[item.step], item.start - begins[item.step], item.start, item.length, item.busy / item.length)
         for item in use.low
     )
-    return Table("low_utilisation", (*_PLACE, *_USE), rows, ranked=True, detail=True)
+    return table_of_rows("low_utilisation", (*_PLACE, *_USE), rows, ranked=True, detail=True)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.collectives import collective_type
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.analyses.results_device import DeviceWork
     from traceanalyze.model.collectives import VendorCollective, VendorCollectives, VendorLink
+    from traceanalyze.model.table import Row
     from traceanalyze.model.trace import VendorNumbers, VendorStep
-    from traceanalyze.report.model import Row
 
 _STEPS = (
     Column("step", Kind.TEXT),
@@ -56,7 +56,7 @@ def vendor_tables(numbers: VendorNumbers | None) -> list[Table]:
     if numbers is None:
         return []
     note = Message("vendor_source", (("source", Kind.TEXT, numbers.source),))
-    return [Table("vendor_steps", _STEPS, tuple(map(_row, numbers.steps)), detail=True, notes=(note,))]
+    return [table_of_rows("vendor_steps", _STEPS, tuple(map(_row, numbers.steps)), detail=True, notes=(note,))]
 
 
 def _row(step: VendorStep) -> tuple[str | int | NotMeasured, ...]:
@@ -94,11 +94,11 @@ def _told(told: VendorCollectives, *, detail: bool) -> Iterator[Table]:
         rows = [(*key, *_sums(members)) for key, members in kinds.items()]
         rows.sort(key=lambda row: -row[3] if isinstance(row[3], int) else 0)
         note = Message("vendor_planes", (("source", Kind.TEXT, told.source),))
-        yield Table("vendor_collectives", _COLLECTIVES, tuple(rows), ranked=True, detail=detail, notes=(note,))
+        yield table_of_rows("vendor_collectives", _COLLECTIVES, tuple(rows), ranked=True, detail=detail, notes=(note,))
     if told.links:
         rows = [_link(one) for one in sorted(told.links, key=lambda one: (one.link, one.group, one.source, one.target))]
         note = Message("vendor_source", (("source", Kind.TEXT, told.links_source),))
-        yield Table("vendor_links", _LINKS, tuple(rows), ranked=True, detail=detail, notes=(note,))
+        yield table_of_rows("vendor_links", _LINKS, tuple(rows), ranked=True, detail=detail, notes=(note,))
 
 
 def _sums(members: list[VendorCollective]) -> Row:

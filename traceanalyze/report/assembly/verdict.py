@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import Cause, Mode
 from traceanalyze.report.assembly.split import DISPATCH
 from traceanalyze.report.assembly.window import median, step_labels
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps, SyncSite

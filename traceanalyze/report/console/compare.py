@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.console.style import display_width, padded, printable
 from traceanalyze.report.console.tables import WIDE, pick, table_lines
 from traceanalyze.report.format import Formatter
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.locales import Texts
+    from traceanalyze.model.table import Message, Table
     from traceanalyze.report.console.style import Style
-    from traceanalyze.report.model import CompareReport, Message, Table
+    from traceanalyze.report.model import CompareReport
 
 _FIRST = ("overall_metrics", "memory_peak", "link_rates")
 _BRIEF = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.style import display_width, printable
 from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
+    from traceanalyze.model.table import Message, Table, Value
     from traceanalyze.report.console.style import Style
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Finding, Message, RankReport, Report, Table, Value
+    from traceanalyze.report.model import Finding, RankReport, Report
 
 HEIGHT = 8
 _EIGHTHS = " ▁▂▃▄▅▆▇█"

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, cast
 
 from prettytable import HRuleStyle, PrettyTable, VRuleStyle
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import SIZES, TIMES, Kind, Layout, NotMeasured
 from traceanalyze.report.console.style import display_width, padded, printable
 from traceanalyze.report.format import column_units
-from traceanalyze.report.model import SIZES, TIMES, Kind, Layout
 from traceanalyze.report.view import below_side, common_folder, side_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from traceanalyze.model.table import Column, Row, Table, Value
     from traceanalyze.report.console.style import Style
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Column, Row, Table, Value
 
 MIN_FLEXIBLE = 12
 """A shortened name narrower than this tells nothing."""
@@ -173,7 +172,7 @@ def absent_lines(table: Table, picked: Picked, formatter: Formatter, style: Styl
     counts = Counter(column.key for column, _ in cells)
     unseen = {column.key for column, _ in cells if column.kind == Kind.FLAG and counts[column.key] == len(picked.rows)}
     reasons = dict.fromkeys(reason for column, reason in cells if column.key not in unseen)
-    flags = dict.fromkeys((formatter.texts.columns[column.key], why) for column, why in cells if column.key in unseen)
+    flags = dict.fromkeys((formatter.texts.heading(column), why) for column, why in cells if column.key in unseen)
     return [
         *([formatter.legend(reasons)] if reasons else ()),
         *(formatter.said_of([name], formatter.missing([why])) for name, why in flags),
@@ -219,7 +218,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
         cells = tuple(printable(_cell(formatter, column, value, unit=unit)) for value in values)
         if not fields and table.level is not None:
             cells = _indented(table, rows, cells)
-        heading = formatter.texts.columns[column.key]
+        heading = formatter.texts.heading(column)
         name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
         if apart and column.side is not None:
             name = " ".join(filter(None, (below_side(column, formatter.texts), name)))
@@ -303,7 +302,7 @@ def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[
         for column, value in zip(table.columns, row, strict=True)
         if not column.machine and value not in (None, "") and (value != 0 or not column.minor)
     ]
-    names = [formatter.texts.columns[column.key] for column, _ in told]
+    names = [formatter.texts.heading(column) for column, _ in told]
     width = max(map(display_width, names), default=0)
     lines = []
     for name, (column, value) in zip(names, told, strict=True):

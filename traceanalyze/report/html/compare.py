@@ -6,20 +6,21 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, cast
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import document, element, safe, sentence
 from traceanalyze.report.html.sections import listed, missing, short_title, table_section
 from traceanalyze.report.html.tables import rows_of
-from traceanalyze.report.model import Kind, Message
 from traceanalyze.report.view import halves, told_apart, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
+    from traceanalyze.model.table import Table, Value
     from traceanalyze.report.html.frame import Place
-    from traceanalyze.report.model import CompareReport, Table, Value
+    from traceanalyze.report.model import CompareReport
 
 _WIDE, _HIGH = 1_000_000, 100
 _BAR = (22, 78)
@@ -285,7 +286,7 @@ class _Page:
 def _largest(causes: Table, count: int) -> Table:
     """The first causes, by the columns that tell most."""
     kept = [index for index, column in enumerate(causes.columns) if not (column.minor or column.machine)]
-    return with_columns(replace(causes, rows=rows_of(causes)[:count], bar="diff_ns"), kept)
+    return with_columns(replace(causes.take(range(min(count, len(causes)))), bar="diff_ns"), kept)
 
 
 def _differences_first(table: Table) -> Table:
@@ -305,12 +306,13 @@ def _differences_first(table: Table) -> Table:
 
 def _cut(table: Table) -> Table:
     """Without the rest of very long names, which is said."""
-    rows = tuple(tuple(_short(value) for value in row) for row in rows_of(table))
-    if rows == table.rows:
+    cells = [table.column(column.key) for column in table.columns]
+    short = [tuple(map(_short, column)) for column in cells]
+    if table.absent is not None or short == cells:
         return table
-    return replace(
-        table, rows=rows, notes=(*table.notes, Message("page_texts_cut", (("count", Kind.COUNT, MAX_TEXT),)))
-    )
+    columns = tuple(column.of(values) for column, values in zip(table.columns, short, strict=True))
+    cut = Message("page_texts_cut", (("count", Kind.COUNT, MAX_TEXT),))
+    return replace(table, columns=columns, notes=(*table.notes, cut))
 
 
 def _short(value: Value) -> Value:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, cast
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model import units
+from traceanalyze.model.table import SIZES, TIMES, Kind
 from traceanalyze.report.html.frame import data, element, safe
 from traceanalyze.report.html.tables import rows_of
-from traceanalyze.report.model import SIZES, TIMES, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from traceanalyze.model.table import Column, Table
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Column, Table
 
 WIDE, HIGH = 100_000, 1_000
 _TICKS = 5
@@ -74,7 +74,7 @@ def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
         role="img",
         aria_label=formatter.title(table),
     )
-    heading = element("div", safe(formatter.texts.columns[table.columns[0].key]), class_="x-name")
+    heading = element("div", safe(formatter.texts.heading(table.columns[0])), class_="x-name")
     drawn = f'<div class="y">{beside}</div><div class="room">{picture}</div><div class="x">{below}</div>{heading}'
     numbers = data(_behind(table, bands, at, formatter))
     help_ = element("p", safe(words["curve_help"]), class_="aside script")
@@ -95,7 +95,7 @@ def _sums(bands: Sequence[Band]) -> list[int]:
 
 def _bands(table: Table, groups: Table | None, formatter: Formatter) -> list[Band]:
     """Bands that are not empty throughout, named by their groups, else by their columns."""
-    names = {column.key: formatter.texts.columns[column.key] for column in table.columns}
+    names = {column.key: formatter.texts.heading(column) for column in table.columns}
     found = []
     for index, key in enumerate(table.stack):
         amounts = tuple(_numbers(table, key))
@@ -181,7 +181,7 @@ def _behind(table: Table, bands: Sequence[Band], at: Sequence[int], formatter: F
     known = [column for column in columns if any(value is not None for value in table.column(column.key))]
     shown = [
         {
-            "name": texts.columns[column.key],
+            "name": texts.heading(column),
             "kind": _of(column.kind),
             "values": [_plain(value) for value in table.column(column.key)],
         }

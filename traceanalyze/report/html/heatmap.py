@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from traceanalyze.model.table import Kind
 from traceanalyze.report.html.frame import element, safe
 from traceanalyze.report.html.tables import rows_of
 from traceanalyze.report.html.timeline import fitted
-from traceanalyze.report.model import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from traceanalyze.model.table import Row, Table
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Row, Table
 
 MAX_RANKS, MAX_STEPS, MAX_CELLS = 64, 200, 4_000
 _WIDE, _LEFT, _BOTTOM = 960, 60, 34

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
+    from traceanalyze.model.table import Message, Table
     from traceanalyze.report.html.frame import Place
     from traceanalyze.report.html.timeline import Seen
-    from traceanalyze.report.model import Finding, Message, RankReport, Report, Table
+    from traceanalyze.report.model import Finding, RankReport, Report
 
 MAX_RANKS = 8
 """Ranks whose tables are in a page."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from traceanalyze.model.table import Kind
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe
 from traceanalyze.report.html.tables import rows_of
 from traceanalyze.report.html.timeline import fitted
-from traceanalyze.report.model import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from traceanalyze.model.table import Table
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Table
 
 MAX_RANKS = 64
 _WIDE, _LEFT, _RIGHT, _BOTTOM = 960, 60, 80, 22

@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.html.tables import rows_of, table_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from traceanalyze.model.table import Table
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Table
 
 _ASIDE = re.compile(r" \(|（")
 

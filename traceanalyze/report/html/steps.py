@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Kind
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe
 from traceanalyze.report.html.tables import rows_of
-from traceanalyze.report.model import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from traceanalyze.model.table import Row, Table
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Row, Table
 
 MAX_STEPS = 500
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 960, 250, 70, 10, 10, 34
@@ -103,7 +103,7 @@ def _names(rows: Sequence[Row], steps: Table, formatter: Formatter) -> list[str]
         for index, row in enumerate(rows)
         if index % every == 0
     ]
-    middle, title = (_LEFT + _WIDE) / 2, safe(formatter.texts.columns[steps.columns[0].key])
+    middle, title = (_LEFT + _WIDE) / 2, safe(formatter.texts.heading(steps.columns[0]))
     return [*found, f'<text x="{middle}" y="{_HIGH - 4}" text-anchor="middle">{title}</text>']
 
 

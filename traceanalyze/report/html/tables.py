@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import SIZES, TIMES, Kind, Layout, NotMeasured
 from traceanalyze.report.format import column_units
 from traceanalyze.report.html.frame import element, safe, sentence
-from traceanalyze.report.model import SIZES, TIMES, Kind, Layout
 from traceanalyze.report.view import below_side, side_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
+    from traceanalyze.model.table import Column, Row, Table, Value
     from traceanalyze.model.units import Unit
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Column, Row, Table, Value
 
 
 def sides_above(columns: Sequence[Column], texts: Texts, *, more: int = 0) -> str:
@@ -118,9 +117,9 @@ def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float
 def _heading(table: Table, column: Column, unit: Unit | None, formatter: Formatter, *, sided: bool) -> str:
     """Heading with the unit its cells have, and what the column holds."""
     name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
-    heading = below_side(column, formatter.texts) if sided else formatter.texts.columns[column.key]
+    heading = below_side(column, formatter.texts) if sided else formatter.texts.heading(column)
     text = " ".join(filter(None, (safe(heading), f"<small>{safe(name)}</small>" if name else "")))
-    meaning = formatter.texts.meaning_of(table.key, column.key) or None
+    meaning = formatter.texts.meaning(table, column) or None
     return element("th", text, scope="col", class_="n" if column.kind in _NUMBERS else None, title=meaning)
 
 
@@ -164,8 +163,8 @@ def _record(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
         if column.machine or all(value in (None, "") or (value == 0 and column.minor) for value in values):
             continue
         cells = "".join(_recorded(column, value, formatter) for value in values)
-        name = element("th", safe(formatter.texts.columns[column.key]), scope="row")
-        meaning = element("td", safe(formatter.texts.meaning_of(table.key, column.key)), class_="aside")
+        name = element("th", safe(formatter.texts.heading(column)), scope="row")
+        meaning = element("td", safe(formatter.texts.meaning(table, column)), class_="aside")
         lines.append(f"<tr>{name}{cells}{meaning}</tr>")
     return f'<table class="record"><tbody>{"".join(lines)}</tbody></table>'
 

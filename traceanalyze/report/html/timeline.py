@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.excerpt.boxes import LaneKind
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.html.tables import rows_of
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.excerpt.boxes import Box, Lane
     from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
     from traceanalyze.analyses.excerpt.window import Place
+    from traceanalyze.model.table import Table
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import FindingExcerpt, RankReport, Table
+    from traceanalyze.report.model import FindingExcerpt, RankReport
 
 WIDE, LEFT, RIGHT = 1056, 150, 6
 LANE, HIGH = 20, 17

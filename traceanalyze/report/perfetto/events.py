@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.results import NotMeasured
+    from traceanalyze.model.table import NotMeasured
 
 
 Value = str | int | float | None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.memory.composition import active_curve, reserved_curve
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.perfetto.events import MIB, Counter, Overlay, Slices

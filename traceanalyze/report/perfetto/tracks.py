@@ -11,9 +11,9 @@ from traceanalyze.analyses.idle.gap_table import gap_places
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.idle.syncs import idle_caused
 from traceanalyze.analyses.kernels.use import utilisation
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
 from traceanalyze.report.assembly.critical_path import PATH_TERMS
 from traceanalyze.report.assembly.findings import sentence_of

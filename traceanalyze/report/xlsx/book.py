@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from xlsxwriter import Workbook
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.xlsx.formats import INSET, Formats, fields_of
 from traceanalyze.report.xlsx.names import link
 from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, Page, put
@@ -117,7 +117,7 @@ def write_columns(book: Book, name: str, home: str, sheets: Iterable[tuple[Sheet
         page.write_string(row, 1, field.heading, book.formats.get(bold=True, **INSET))
         put(page, row, 2, field.unit, book.formats.cell(None))
         page.write_string(
-            row, 3, book.texts.meaning_of(sheet.table.key, field.column.key), book.formats.get(text_wrap=True, **INSET)
+            row, 3, book.texts.meaning(sheet.table, field.column), book.formats.get(text_wrap=True, **INSET)
         )
         page.write_string(row, 4, field.column.key, book.formats.aside)
         if field.column.alias:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.report.format import column_units
-from traceanalyze.report.model import Kind
 from traceanalyze.report.xlsx.text import clean
 
 if TYPE_CHECKING:
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     from xlsxwriter import Workbook
     from xlsxwriter.format import Format
 
+    from traceanalyze.model.table import Column, Row, Table, Value
     from traceanalyze.model.units import Unit
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import Column, Row, Table, Value
 
 HEADER_FILL = "#DCE6F1"
 RULE = "#7F7F7F"
@@ -220,7 +219,7 @@ def field_of(
     column: Column, index: int, values: Sequence[Value], units: dict[str, Unit], formatter: Formatter
 ) -> Field:
     """One column; its unit and decimals are chosen by the values it has."""
-    heading = formatter.texts.columns[column.key]
+    heading = formatter.texts.heading(column)
     unit, number_format, scale = "", None, 1
     match column.kind:
         case Kind.DURATION | Kind.CHANGE:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Layout, NotMeasured
 from traceanalyze.report.format import Formatter, formatter_of
-from traceanalyze.report.model import Layout
 from traceanalyze.report.xlsx.names import SheetNames, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import RankReport, Report, Row, Table
+    from traceanalyze.model.table import Row, Table
+    from traceanalyze.report.model import RankReport, Report
 
 MAX_ROWS = 5000
 """Rows of a table in a sheet: more are slow to write and to open, and nobody reads them."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.report.format import column_units
-from traceanalyze.report.model import Kind
 from traceanalyze.report.xlsx.formats import HEADER_FILL, SCALE, SHARE_BAR, SIDE_FILLS, TIME_BAR, field_of, fields_of
 from traceanalyze.report.xlsx.names import link
 from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, put
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from xlsxwriter.worksheet import Worksheet
 
-    from traceanalyze.report.model import Table
+    from traceanalyze.model.table import Table
     from traceanalyze.report.xlsx.formats import Cell, Field
     from traceanalyze.report.xlsx.page import Book
     from traceanalyze.report.xlsx.plan import Sheet
@@ -200,7 +199,7 @@ def explanation(sheet: Sheet, field: Field) -> str:
     reasons = {value.reason: None for value in missing if isinstance(value, NotMeasured)}
     if reasons:
         return sheet.formatter.missing(reasons)
-    return sheet.formatter.texts.meaning_of(sheet.table.key, field.column.key)
+    return sheet.formatter.texts.meaning(sheet.table, field.column)
 
 
 def write_record(book: Book, sheet: Sheet, name: str, home: str) -> None:

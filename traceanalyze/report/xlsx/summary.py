@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.xlsx.formats import DIM, LEVELS, NOT_MEASURED, PARTS, SHARE_BAR, fields_of
 from traceanalyze.report.xlsx.page import Page
@@ -156,7 +156,7 @@ def _figures(page: Page, rank: RankPlan) -> None:
     for sheet in shown:
         for field, (cell, *_) in fields_down(sheet):
             if not field.column.minor and cell != NOT_MEASURED:
-                meaning = book.texts.meaning_of(sheet.table.key, field.column.key)
+                meaning = book.texts.meaning(sheet.table, field.column)
                 unit = field.unit if field.unit != "%" else ""
                 number = book.formats.get(num_format=field.number_format or "General", align="right")
                 page.line(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
 from traceanalyze.model.intervals import merge
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import ApiClass, Cause
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.facts import DISPATCH

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.facts import DISPATCH
 from traceanalyze.rules.finding import intervals_of

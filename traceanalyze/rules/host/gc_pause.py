@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model.intervals import merge
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity, intervals_of
 from traceanalyze.rules.rule import rule

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.evaluate import MOST
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.computing import computing, fits, op_text, part_of_compute, shapes_of
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
 from traceanalyze.rules.rule import rule

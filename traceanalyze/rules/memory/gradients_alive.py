@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
 from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
 from traceanalyze.rules.rule import rule

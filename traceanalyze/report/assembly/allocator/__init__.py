@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import Check, NotMeasured
+from traceanalyze.analyses.results import Check
 from traceanalyze.errors import InputError
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Word
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.assembly.allocator.findings import findings_table, memory_findings
 from traceanalyze.report.assembly.allocator.groups import group_tables
@@ -23,7 +24,7 @@ from traceanalyze.report.assembly.allocator.tables import (
     steps_table,
 )
 from traceanalyze.report.assembly.quality import findings
-from traceanalyze.report.model import Column, Kind, Message, RankReport, Report, Table, Word
+from traceanalyze.report.model import RankReport, Report, table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +83,7 @@ def build_difference_report(base: Snapshot, candidate: Snapshot, found: Differen
     )
     peaks = found.base.allocated, found.candidate.allocated
     total = (Word("moment_peak"), None, *peaks, peaks[1] - peaks[0], None, None)
-    table = Table("memory_difference", _DIFFERENCE, rows, total=total, ranked=True)
+    table = table_of_rows("memory_difference", _DIFFERENCE, rows, total=total, ranked=True)
     headline = Message(
         "about_difference",
         (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def findings_table(found: tuple[MemoryFinding, ...]) -> Table:
     """Findings as a table, the advice as sentences below it."""
     rows = tuple((one.severity, one.key, one.amount, one.share, one.count, one.line or None) for one in found)
     notes = tuple(dict.fromkeys(one.advice for one in found))
-    return Table("memory_findings", _COLUMNS, rows, notes=notes)
+    return table_of_rows("memory_findings", _COLUMNS, rows, notes=notes)
 
 
 def _peak(analysis: AllocatorAnalysis) -> int:

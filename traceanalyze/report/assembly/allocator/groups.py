@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Table, Word
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Word
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,8 @@ def group_tables(analysis: AllocatorAnalysis) -> Iterator[Table]:
     """The curve of the groups, whose bytes sum to `allocator_curve.block_bytes`, and what each group is."""
     found = analysis.groups
     if isinstance(found, NotMeasured):
-        yield Table("allocator_group_curve", _POINTS, found, detail=True)
-        yield Table("allocator_groups", _GROUPS, found, detail=True)
+        yield table_of_rows("allocator_group_curve", _POINTS, found, detail=True)
+        yield table_of_rows("allocator_groups", _GROUPS, found, detail=True)
         return
     names = [*(str(number + 1) for number in range(len(found.group))), "rest"]
     amounts = tuple(Column(f"group_{name}_bytes", Kind.MEMORY) for name in names)
@@ -41,8 +41,8 @@ def group_tables(analysis: AllocatorAnalysis) -> Iterator[Table]:
         for at, since, held, blocks in zip(event, time, found.bytes.T.tolist(), found.blocks.T.tolist(), strict=True)
     )
     stack = tuple(column.key for column in amounts)
-    yield Table("allocator_group_curve", (*_POINTS, *amounts, *counts), rows, stack=stack, detail=True)
-    yield Table("allocator_groups", _GROUPS, tuple(_rows(analysis)), detail=True)
+    yield table_of_rows("allocator_group_curve", (*_POINTS, *amounts, *counts), rows, stack=stack, detail=True)
+    yield table_of_rows("allocator_groups", _GROUPS, tuple(_rows(analysis)), detail=True)
 
 
 def _rows(analysis: AllocatorAnalysis) -> Iterator[tuple[int | str | None, ...]]:

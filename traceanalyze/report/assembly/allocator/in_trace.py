@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Phase
 from traceanalyze.report.assembly.allocator.tables import step_label
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.analyses.memory.results_trace import InTrace, Placed
-    from traceanalyze.report.model import RankReport, Row
+    from traceanalyze.model.table import Row
+    from traceanalyze.report.model import RankReport
 
 _COLUMNS = (
     Column("moment", Kind.TERM),
@@ -39,9 +40,9 @@ _PART_OF = {Phase.RECOMPUTE: Phase.BACKWARD, Phase.ZERO_GRAD: Phase.OPTIMIZER}
 def placed_table(found: InTrace | NotMeasured) -> Table:
     """Peaks, failed requests, and the calls of the device's allocator by place in the program."""
     if isinstance(found, NotMeasured):
-        return Table("memory_in_trace", _COLUMNS, found)
+        return table_of_rows("memory_in_trace", _COLUMNS, found)
     rows = tuple(_row(one) for one in (*found.moments, *found.calls))
-    return Table("memory_in_trace", _COLUMNS, rows, ranked=True, notes=tuple(_notes(found)))
+    return table_of_rows("memory_in_trace", _COLUMNS, rows, ranked=True, notes=tuple(_notes(found)))
 
 
 def placed(rank: RankReport, found: InTrace | NotMeasured) -> RankReport:

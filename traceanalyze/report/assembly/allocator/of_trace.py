@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Kind, Message
+from traceanalyze.model.table import Kind, Message, NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from traceanalyze.report.model import RankReport, Report, Table
+    from traceanalyze.model.table import Table
+    from traceanalyze.report.model import RankReport, Report
 
 _TABLES = (
     "memory",
@@ -40,9 +40,9 @@ def _shown(table: Table) -> Table:
     if table.key != "memory_curve" or isinstance(table.rows, NotMeasured):
         return replace(table, detail=False)
     top = max((row for row in table.rows if isinstance(row[3], int)), key=lambda row: row[3], default=None)  # type: ignore[arg-type, return-value]
-    rows = tuple(row[2:] for row in table.rows if top is not None and row[:2] == top[:2])
-    columns = table.columns[2:]
-    return replace(table, columns=columns, rows=rows, plot=(columns[1].key, columns[1].key), ranked=False)
+    kept = table.take([at for at, row in enumerate(table.rows) if top is not None and row[:2] == top[:2]])
+    columns = kept.columns[2:]
+    return replace(kept, columns=columns, plot=(columns[1].key, columns[1].key), ranked=False)
 
 
 def _verdict(tables: tuple[Table, ...], beside_snapshot: bool) -> Iterator[Message]:

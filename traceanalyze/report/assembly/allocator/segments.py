@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.model.snapshot import State
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.model.snapshot import SnapshotDevice
@@ -51,4 +52,4 @@ def segments_table(device: SnapshotDevice) -> Table:
         )
         for i in order.tolist()
     )
-    return Table("memory_segments", _COLUMNS, rows, ranked=True, detail=True, bar="used_share")
+    return table_of_rows("memory_segments", _COLUMNS, rows, ranked=True, detail=True, bar="used_share")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Layout, Table
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.analyses.memory.results import AllocatorAnalysis, Holder, Moment
     from traceanalyze.model.snapshot import ProcessStatistics
-    from traceanalyze.report.model import Row
+    from traceanalyze.model.table import Row
 
 _STEP = re.compile(r"ProfilerStep#(\d+)")
 _MOMENTS = (
@@ -123,7 +123,7 @@ def moments_table(analysis: AllocatorAnalysis) -> Table:
         )
         for one in analysis.moments
     )
-    return Table("memory_moments", _MOMENTS, rows)
+    return table_of_rows("memory_moments", _MOMENTS, rows)
 
 
 def step_label(name: str | None) -> str | None:
@@ -155,13 +155,13 @@ def _categories(moment: Moment) -> Table:
     ordered = sorted(sums.items(), key=lambda item: -item[1][0])
     rows = tuple((f"category_{key}", size, size / whole, count) for key, (size, count) in ordered)
     total = ("moment_peak", moment.allocated, 1.0, sum(count for _, count in sums.values()))
-    return Table("memory_categories", _CATEGORIES, rows, total=total, bar="share")
+    return table_of_rows("memory_categories", _CATEGORIES, rows, total=total, bar="share")
 
 
 def _holders(key: str, moment: Moment, *, detail: bool = False) -> Table:
     whole = max(moment.allocated, 1)
     rows = tuple(_holder(one, whole) for one in moment.holders)
-    return Table(key, _HOLDERS, rows, ranked=True, bar="share", detail=detail)
+    return table_of_rows(key, _HOLDERS, rows, ranked=True, bar="share", detail=detail)
 
 
 def _holder(one: Holder, whole: int) -> Row:
@@ -193,18 +193,18 @@ def free_table(analysis: AllocatorAnalysis) -> Table:
         for one in analysis.moments
         for free in one.free
     )
-    return Table("free_memory", _FREE, rows, detail=True)
+    return table_of_rows("free_memory", _FREE, rows, detail=True)
 
 
 def steps_table(analysis: AllocatorAnalysis) -> Table:
     """Peak and floor of every step."""
     if isinstance(analysis.steps, NotMeasured):
-        return Table("memory_steps", _STEPS, analysis.steps, detail=True)
+        return table_of_rows("memory_steps", _STEPS, analysis.steps, detail=True)
     rows = tuple(
         (step_label(one.name), one.first, one.peak_requested, one.floor_requested, one.peak_reserved, one.allocations)
         for one in analysis.steps
     )
-    return Table("memory_steps", _STEPS, rows, worst="peak_requested_bytes", detail=True)
+    return table_of_rows("memory_steps", _STEPS, rows, worst="peak_requested_bytes", detail=True)
 
 
 def runs_table(analysis: AllocatorAnalysis) -> Table:
@@ -212,22 +212,22 @@ def runs_table(analysis: AllocatorAnalysis) -> Table:
     rows = tuple(
         (run.event, f"release_{run.kind}", run.bytes, run.reacquired, run.cost, run.line) for run in analysis.runs
     )
-    return Table("release_runs", _RUNS, rows, detail=True)
+    return table_of_rows("release_runs", _RUNS, rows, detail=True)
 
 
 def pinners_table(analysis: AllocatorAnalysis) -> Table:
     """Who kept free segments from being used whole, at the worst fragmented growth."""
     found = analysis.fragmentation
     if isinstance(found, NotMeasured):
-        return Table("pinners", _PINNERS, found, detail=True)
+        return table_of_rows("pinners", _PINNERS, found, detail=True)
     rows = tuple((one.line, one.blocks, one.bytes, one.held) for one in found.pinners)
-    return Table("pinners", _PINNERS, rows, detail=True)
+    return table_of_rows("pinners", _PINNERS, rows, detail=True)
 
 
 def curve_table(analysis: AllocatorAnalysis) -> Table:
     """The three quantities over the history, thinned so that no peak and no valley is lost."""
     if isinstance(analysis.groups, NotMeasured):
-        return Table("allocator_curve", _CURVE, analysis.groups, plot=_PLOTTED)
+        return table_of_rows("allocator_curve", _CURVE, analysis.groups, plot=_PLOTTED)
     rows = tuple(
         (
             event,
@@ -238,7 +238,7 @@ def curve_table(analysis: AllocatorAnalysis) -> Table:
         )
         for event in analysis.groups.event.tolist()
     )
-    return Table("allocator_curve", _CURVE, rows, plot=_PLOTTED, detail=True)
+    return table_of_rows("allocator_curve", _CURVE, rows, plot=_PLOTTED, detail=True)
 
 
 _PLOTTED = ("reserved_bytes", "block_bytes")
@@ -254,7 +254,7 @@ def statistics_table(told: ProcessStatistics) -> Table:
         told.peak_requested,
         told.peak_inactive,
     )
-    return Table("process_statistics", _STATISTICS, (row,), layout=Layout.RECORD, detail=True)
+    return table_of_rows("process_statistics", _STATISTICS, (row,), layout=Layout.RECORD, detail=True)
 
 
 def check_table(analysis: AllocatorAnalysis) -> Table:
@@ -275,4 +275,4 @@ def check_table(analysis: AllocatorAnalysis) -> Table:
         check.unplaced,
         check.unknown_events,
     )
-    return Table("memory_check", _CHECK, (row,), layout=Layout.RECORD, detail=True)
+    return table_of_rows("memory_check", _CHECK, (row,), layout=Layout.RECORD, detail=True)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
+from traceanalyze.model.table import Column, Kind, Message
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.model import Column, Kind, Message, RankReport, Report, Table
+from traceanalyze.report.model import RankReport, Report, table_of_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,8 +55,8 @@ def build_timeline_report(timeline: MemoryTimeline, *, version: str) -> Report:
         ),
     )
     tables = (
-        Table("timeline_at_peak", _PEAK, rows, total=whole, bar="share"),
-        Table(
+        table_of_rows("timeline_at_peak", _PEAK, rows, total=whole, bar="share"),
+        table_of_rows(
             "timeline_curve",
             _CURVE,
             _curve(timeline, total),

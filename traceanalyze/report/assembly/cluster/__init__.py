@@ -11,8 +11,8 @@ from traceanalyze.report.assembly.cluster.steps import imbalance_table, steps_ta
 from traceanalyze.report.assembly.cluster.waits import collectives_table, waits_table
 
 if TYPE_CHECKING:
+    from traceanalyze.model.table import Table
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.report.model import Table
 
 __all__ = ["cluster_tables", "straggler_sentences"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
@@ -23,6 +23,6 @@ _COLUMNS = (
 def clocks_table(cluster: Cluster) -> Table:
     """One row a rank that shares collectives with the reference."""
     if isinstance(cluster.clocks, NotMeasured):
-        return Table("clock_offsets", _COLUMNS, cluster.clocks, detail=True)
+        return table_of_rows("clock_offsets", _COLUMNS, cluster.clocks, detail=True)
     rows = tuple((one.label, one.offset, one.residual, one.skew, one.count, one.reference) for one in cluster.clocks)
-    return Table("clock_offsets", _COLUMNS, rows, detail=True)
+    return table_of_rows("clock_offsets", _COLUMNS, rows, detail=True)

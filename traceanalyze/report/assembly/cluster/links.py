@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
@@ -25,7 +25,7 @@ _COLUMNS = (
 def links_table(cluster: Cluster) -> Table:
     """One row a pair of ranks and kind of link, the slowest of each kind first."""
     if isinstance(cluster.links, NotMeasured):
-        return Table("links", _COLUMNS, cluster.links, detail=True)
+        return table_of_rows("links", _COLUMNS, cluster.links, detail=True)
     rows = tuple(
         (
             one.link,
@@ -39,4 +39,4 @@ def links_table(cluster: Cluster) -> Table:
         )
         for one in cluster.links
     )
-    return Table("links", _COLUMNS, rows, detail=True)
+    return table_of_rows("links", _COLUMNS, rows, detail=True)

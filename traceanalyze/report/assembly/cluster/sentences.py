@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Kind, Message
+from traceanalyze.model.table import Kind, Message, NotMeasured
 
 if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
@@ -42,7 +42,7 @@ def steps_table(cluster: Cluster) -> Table:
     Step times themselves are alike on all ranks, as they wait for each other.
     """
     if not cluster.steps:
-        return Table("rank_steps", _STEPS, NotMeasured("no_common_steps"), detail=True)
+        return table_of_rows("rank_steps", _STEPS, NotMeasured("no_common_steps"), detail=True)
     time = cluster.step_time
     wait = _waits(cluster)
     own = time - np.array([wait.get(position, [0] * len(cluster.steps)) for position in range(len(time))], np.int64)
@@ -67,7 +67,7 @@ def steps_table(cluster: Cluster) -> Table:
                     int(parts[longest]) if longest >= 0 else NotMeasured("no_device_events"),
                 )
             )
-    return Table("rank_steps", _STEPS, tuple(rows), worst="time_ns", detail=True)
+    return table_of_rows("rank_steps", _STEPS, tuple(rows), worst="time_ns", detail=True)
 
 
 def _waits(cluster: Cluster) -> dict[int, list[int]]:
@@ -87,7 +87,7 @@ def _waits(cluster: Cluster) -> dict[int, list[int]]:
 def imbalance_table(cluster: Cluster) -> Table:
     """(max - mean) / mean over ranks (definitions §12)."""
     if isinstance(cluster.imbalance, NotMeasured):
-        return Table("rank_imbalance", _IMBALANCE, cluster.imbalance, detail=True)
+        return table_of_rows("rank_imbalance", _IMBALANCE, cluster.imbalance, detail=True)
     labels = dict(zip(cluster.steps, step_labels(cluster.steps), strict=True))
     rows = tuple(
         (
@@ -103,4 +103,4 @@ def imbalance_table(cluster: Cluster) -> Table:
         )
         for one in cluster.imbalance
     )
-    return Table("rank_imbalance", _IMBALANCE, rows)
+    return table_of_rows("rank_imbalance", _IMBALANCE, rows)

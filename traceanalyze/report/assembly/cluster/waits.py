@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from traceanalyze.model.table import Row
     from traceanalyze.ranks.results import Cluster, RankWait
-    from traceanalyze.report.model import Row
 
 _RANKS = (
     Column("rank", Kind.TEXT),
@@ -45,7 +45,7 @@ _COLLECTIVES = (
 def waits_table(cluster: Cluster) -> Table:
     """One row a rank, ns a step over the steps that all ranks recorded."""
     if not cluster.steps:
-        return Table("rank_waits", _RANKS, NotMeasured("no_common_steps"))
+        return table_of_rows("rank_waits", _RANKS, NotMeasured("no_common_steps"))
     found = () if isinstance(cluster.stragglers, NotMeasured) else cluster.stragglers
     late = {one.label: one for one in reversed(found)}
 
@@ -70,7 +70,9 @@ def waits_table(cluster: Cluster) -> Table:
     notes = tuple(_notes(cluster)) if any(one.bound for one in cluster.waits) else ()
     # Where waits are but lower bounds, what the tasks of the collectives tell is the better answer.
     columns = tuple(replace(one, minor=one.minor and not (notes and one.key == _TOLD)) for one in _RANKS)
-    table = Table("rank_waits", columns, tuple(map(row, cluster.waits)), worst="wait_ns", bar="share", notes=notes)
+    table = table_of_rows(
+        "rank_waits", columns, tuple(map(row, cluster.waits)), worst="wait_ns", bar="share", notes=notes
+    )
     return _without(table, _unused(cluster))
 
 
@@ -86,16 +88,15 @@ def _unused(cluster: Cluster) -> set[str]:
 
 def _without(table: Table, keys: set[str]) -> Table:
     kept = [index for index, column in enumerate(table.columns) if column.key not in keys]
-    rows = (
-        table.rows if isinstance(table.rows, NotMeasured) else tuple(tuple(row[i] for i in kept) for row in table.rows)
-    )
-    return replace(table, columns=tuple(table.columns[index] for index in kept), rows=rows)
+    return replace(table, columns=tuple(table.columns[index] for index in kept))
 
 
 def collectives_table(cluster: Cluster) -> Table:
     """One row for each kind of collective and rank: sums over the steps that all ranks recorded."""
     if isinstance(cluster.collectives, NotMeasured):
-        return Table("collective_waits", _COLLECTIVES, cluster.collectives, detail=True, notes=tuple(_stops(cluster)))
+        return table_of_rows(
+            "collective_waits", _COLLECTIVES, cluster.collectives, detail=True, notes=tuple(_stops(cluster))
+        )
     rows = tuple(
         (
             one.group or NotMeasured("no_collective_metadata"),
@@ -112,7 +113,7 @@ def collectives_table(cluster: Cluster) -> Table:
         for label, wait in one.wait
     )
     notes = (*_notes(cluster), *_stops(cluster))
-    return Table("collective_waits", _COLLECTIVES, rows, worst="wait_ns", detail=True, notes=notes)
+    return table_of_rows("collective_waits", _COLLECTIVES, rows, worst="wait_ns", detail=True, notes=notes)
 
 
 def _notes(cluster: Cluster) -> Iterator[Message]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.assembly.compare.advice import advice
 from traceanalyze.report.assembly.compare.causes import causes_table
 from traceanalyze.report.assembly.compare.communication import communication_table
@@ -23,13 +24,13 @@ from traceanalyze.report.assembly.compare.quality import caveats, quality
 from traceanalyze.report.assembly.compare.sides import options_table, side_sentence, sides_table
 from traceanalyze.report.assembly.compare.unmatched import unmatched_table
 from traceanalyze.report.assembly.compare.verdict import verdict
-from traceanalyze.report.model import CompareReport, Kind, Message
+from traceanalyze.report.model import CompareReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from traceanalyze.comparison.results import Comparison
-    from traceanalyze.report.model import Table
+    from traceanalyze.model.table import Table
 
 
 def build_compare(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.comparison.attribution import GROUPS, headline
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.assembly.compare.causes import WORDS
 from traceanalyze.report.assembly.compare.per_step import EVEN, rounded
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import Comparison
+    from traceanalyze.model.table import Value
     from traceanalyze.report.assembly.compare.per_step import PerStep
-    from traceanalyze.report.model import Value
 
 MOST = 3
 """Parts that are spoken of."""

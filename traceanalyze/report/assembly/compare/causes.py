@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Column, Kind, Table, Word
 from traceanalyze.report.assembly.compare.columns import DIFF, STEP_SHARE, SUMS, ratio
 from traceanalyze.report.assembly.compare.per_step import rounded
-from traceanalyze.report.model import Column, Kind, Table, Word
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import Comparison, Contribution
+    from traceanalyze.model.table import Row, Value
     from traceanalyze.report.assembly.compare.per_step import PerStep
-    from traceanalyze.report.model import Row, Value
 
 WORDS = ("copy", "kernels", "rest", "data_loading")
 """Kinds of contributions that the tool names."""
@@ -51,7 +52,7 @@ def causes_table(comparison: Comparison, per: PerStep) -> Table:
     ordered = sorted(changed, key=lambda row: -abs(per.exact(row.base, row.candidate)))
     rows = tuple(_row(row, place, per) for place, row in enumerate(ordered, start=1))
     total = sum(row.base for row in changed), sum(row.candidate for row in changed)
-    return Table("causes", _CAUSES, rows, total=_total(*total, per) if rows else None, ranked=True)
+    return table_of_rows("causes", _CAUSES, rows, total=_total(*total, per) if rows else None, ranked=True)
 
 
 def effects(base: int, candidate: int, counts: tuple[int, int], per: PerStep) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traceanalyze.report.model import Column, Kind
+from traceanalyze.model.table import Column, Kind
 
 DIFF = Column("diff_ns", Kind.CHANGE, par=0.0)
 STEP_SHARE = Column("step_change_share", Kind.SHARE)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.compare.columns import MATCH, PLACE, STEP_SHARE, SUMS, both, diff, ratio
 from traceanalyze.report.assembly.compare.per_step import Amount, match, rounded
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import CollectivePair, Measured
+    from traceanalyze.model.table import Row, Value
     from traceanalyze.report.assembly.compare.per_step import PerStep
-    from traceanalyze.report.model import Row, Value
 
 KEY = "communication_compare"
 _COLUMNS = (
@@ -44,7 +44,7 @@ _COLUMNS = (
 def communication_table(pairs: tuple[CollectivePair, ...] | NotMeasured, per: PerStep) -> Table:
     """One row a type, group and size, by what its exposed time changes in the step."""
     if isinstance(pairs, NotMeasured):
-        return Table(KEY, _COLUMNS, pairs)
+        return table_of_rows(KEY, _COLUMNS, pairs)
     ordered = sorted(
         pairs,
         key=lambda pair: (
@@ -52,7 +52,9 @@ def communication_table(pairs: tuple[CollectivePair, ...] | NotMeasured, per: Pe
             -abs(per.exact(_total(pair.base), _total(pair.candidate))),
         ),
     )
-    return Table(KEY, _COLUMNS, tuple(_row(pair, place, per) for place, pair in enumerate(ordered, 1)), ranked=True)
+    return table_of_rows(
+        KEY, _COLUMNS, tuple(_row(pair, place, per) for place, pair in enumerate(ordered, 1)), ranked=True
+    )
 
 
 def _row(pair: CollectivePair, place: int, per: PerStep) -> Row:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.compare.columns import CHANGE_SHARE, MATCH, PLACE, both, ratio
 from traceanalyze.report.assembly.compare.per_step import match, rounded
 from traceanalyze.report.assembly.compare.ranking import ranked
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import ApiPair, ApiSide
+    from traceanalyze.model.table import Row
     from traceanalyze.report.assembly.compare.per_step import PerStep
     from traceanalyze.report.assembly.compare.ranking import Ranked
-    from traceanalyze.report.model import Row
 
 KEY = "api_compare"
 _COLUMNS = (
@@ -42,9 +42,9 @@ _NONE = (0, 0, 0)
 def host_calls_table(pairs: tuple[ApiPair, ...] | NotMeasured, per: PerStep) -> Table:
     """Calls by how much the time in themselves, without the calls inside, differs."""
     if isinstance(pairs, NotMeasured):
-        return Table(KEY, _COLUMNS, pairs)
+        return table_of_rows(KEY, _COLUMNS, pairs)
     found = ranked(pairs, lambda pair: (_numbers(pair.base)[1], _numbers(pair.candidate)[1]), per)
-    return Table(KEY, _COLUMNS, tuple(_row(row, per) for row in found), ranked=True)
+    return table_of_rows(KEY, _COLUMNS, tuple(_row(row, per) for row in found), ranked=True)
 
 
 def _row(found: Ranked[ApiPair], per: PerStep) -> Row:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Word
 from traceanalyze.report.assembly.compare.columns import CHANGE_SHARE, DIFF, MATCH, PLACE, both, ratio
 from traceanalyze.report.assembly.compare.host_calls import mean_ratio
 from traceanalyze.report.assembly.compare.per_step import match, rounded
 from traceanalyze.report.assembly.compare.ranking import ranked
-from traceanalyze.report.model import Column, Kind, Table, Word
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import KernelPair, Measured
+    from traceanalyze.model.table import Row
     from traceanalyze.report.assembly.compare.per_step import PerStep
     from traceanalyze.report.assembly.compare.ranking import Ranked
-    from traceanalyze.report.model import Row
 
 _NUMBERS = (
     *both(
@@ -54,23 +54,23 @@ def kernels_table(pairs: tuple[KernelPair, ...] | NotMeasured, per: PerStep) -> 
     """Kernels by how much their time differs."""
     key = "kernel_compare"
     if isinstance(pairs, NotMeasured):
-        return Table(key, _KERNELS, pairs)
+        return table_of_rows(key, _KERNELS, pairs)
     rows = tuple(
         (found.place, found.row.name, found.row.shapes, *_numbers(found, per), found.row.core)
         for found in _ranked(pairs, per)
     )
-    return Table(key, _KERNELS, rows, ranked=True)
+    return table_of_rows(key, _KERNELS, rows, ranked=True)
 
 
 def kernel_types_table(pairs: tuple[KernelPair, ...] | NotMeasured, per: PerStep) -> Table:
     """The same by type of kernel and core."""
     key = "kernel_type_compare"
     if isinstance(pairs, NotMeasured):
-        return Table(key, _TYPES, pairs, detail=True)
+        return table_of_rows(key, _TYPES, pairs, detail=True)
     rows = tuple(
         (found.place, _type_name(found.row), found.row.core, *_numbers(found, per)) for found in _ranked(pairs, per)
     )
-    return Table(key, _TYPES, rows, ranked=True, detail=True)
+    return table_of_rows(key, _TYPES, rows, ranked=True, detail=True)
 
 
 def _type_name(row: KernelPair) -> str:

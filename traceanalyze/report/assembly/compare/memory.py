@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.compare.columns import CHANGE_SHARE, MATCH, PLACE, both, ratio
 from traceanalyze.report.assembly.compare.per_step import PerStep, match, rounded
 from traceanalyze.report.assembly.compare.ranking import ranked
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import MemoryCall, MemoryCallPair, MemoryPair, MemorySide
+    from traceanalyze.model.table import Row
     from traceanalyze.report.assembly.compare.ranking import Ranked
-    from traceanalyze.report.model import Row
 
 _TOTALS = (
     replace(PLACE, alias="Top"),
@@ -55,18 +55,18 @@ def memory_calls_table(pairs: tuple[MemoryCallPair, ...] | NotMeasured) -> Table
     """Matched calls by how much more or less they allocate; `order` is their order in time."""
     key = "memory_compare"
     if isinstance(pairs, NotMeasured):
-        return Table(key, _CALLS, pairs, detail=True)
+        return table_of_rows(key, _CALLS, pairs, detail=True)
     found = ranked(enumerate(pairs, start=1), lambda pair: (_size(pair[1].base), _size(pair[1].candidate)), _ONE_CALL)
-    return Table(key, _CALLS, tuple(_call(row) for row in found), ranked=True, detail=True)
+    return table_of_rows(key, _CALLS, tuple(_call(row) for row in found), ranked=True, detail=True)
 
 
 def memory_table(pairs: tuple[MemoryPair, ...] | NotMeasured, per: PerStep) -> Table:
     """Operators by how much more or less they allocate."""
     key = "memory_compare_statistic"
     if isinstance(pairs, NotMeasured):
-        return Table(key, _TOTALS, pairs)
+        return table_of_rows(key, _TOTALS, pairs)
     found = ranked(pairs, lambda pair: (_bytes(pair.base), _bytes(pair.candidate)), per)
-    return Table(key, _TOTALS, tuple(_row(row, per) for row in found), ranked=True)
+    return table_of_rows(key, _TOTALS, tuple(_row(row, per) for row in found), ranked=True)
 
 
 def _row(found: Ranked[MemoryPair], per: PerStep) -> Row:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.compare.columns import CHANGE_SHARE, MATCH, PLACE, both, diff, ratio
 from traceanalyze.report.assembly.compare.details import kernel_details
 from traceanalyze.report.assembly.compare.per_step import match, rounded
 from traceanalyze.report.assembly.compare.ranking import ranked
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import ModulePair, ModuleSide
+    from traceanalyze.model.table import Row
     from traceanalyze.report.assembly.compare.per_step import PerStep
     from traceanalyze.report.assembly.compare.ranking import Ranked
-    from traceanalyze.report.model import Row
 
 ALL_OPERATORS = "[ TOTAL ]"
 """Stands for all operators of a module, as in msprof-analyze."""
@@ -63,18 +63,18 @@ def modules_table(pairs: tuple[ModulePair, ...] | NotMeasured, per: PerStep) -> 
     """Modules by how much their own work differs; below each its operators."""
     key = "module_compare_statistic"
     if isinstance(pairs, NotMeasured):
-        return Table(key, _STATISTIC, pairs)
+        return table_of_rows(key, _STATISTIC, pairs)
     found = _by_module(pairs, per)
-    return Table(key, _STATISTIC, tuple(_statistic(row, per) for row in found), ranked=True)
+    return table_of_rows(key, _STATISTIC, tuple(_statistic(row, per) for row in found), ranked=True)
 
 
 def module_operators_table(pairs: tuple[ModulePair, ...] | NotMeasured, per: PerStep) -> Table:
     """Operators in their modules, by how much each differs."""
     key = "module_compare"
     if isinstance(pairs, NotMeasured):
-        return Table(key, _OPERATORS, pairs, detail=True)
+        return table_of_rows(key, _OPERATORS, pairs, detail=True)
     found = ranked([pair for pair in pairs if pair.op is not None], _own, per)
-    return Table(key, _OPERATORS, tuple(_operator(row, per) for row in found), ranked=True, detail=True)
+    return table_of_rows(key, _OPERATORS, tuple(_operator(row, per) for row in found), ranked=True, detail=True)
 
 
 def _by_module(pairs: tuple[ModulePair, ...], per: PerStep) -> list[Ranked[ModulePair]]:

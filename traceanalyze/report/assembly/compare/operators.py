@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Word
 from traceanalyze.report.assembly.compare.columns import CHANGE_SHARE, MATCH, PLACE, SUMS, both, diff, ratio
 from traceanalyze.report.assembly.compare.details import kernel_details
 from traceanalyze.report.assembly.compare.per_step import PerStep, match
 from traceanalyze.report.assembly.compare.ranking import ranked
-from traceanalyze.report.model import Column, Kind, Table, Word
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import OperatorPair, OperatorTotal, OpSide
+    from traceanalyze.model.table import Row, Value
     from traceanalyze.report.assembly.compare.ranking import Ranked
-    from traceanalyze.report.model import Row, Value
 
 _TOTALS = (
     replace(PLACE, alias="Top"),
@@ -59,7 +59,7 @@ def operators_table(totals: tuple[OperatorTotal, ...] | NotMeasured, per: PerSte
     """Operators by what they change; the rows sum to all device time."""
     key = "operator_compare_statistic"
     if isinstance(totals, NotMeasured):
-        return Table(key, _TOTALS, totals)
+        return table_of_rows(key, _TOTALS, totals)
     found = ranked(totals, lambda row: (row.base_time, row.candidate_time), per)
     whole = sum(row.base_time for row in totals), sum(row.candidate_time for row in totals)
     known: dict[str, Value] = {
@@ -72,16 +72,16 @@ def operators_table(totals: tuple[OperatorTotal, ...] | NotMeasured, per: PerSte
         "candidate_sum_ns": whole[1],
     }
     total = tuple(known.get(column.key) for column in _TOTALS)
-    return Table(key, _TOTALS, tuple(_total(row, per) for row in found), total=total, ranked=True)
+    return table_of_rows(key, _TOTALS, tuple(_total(row, per) for row in found), total=total, ranked=True)
 
 
 def operator_calls_table(pairs: tuple[OperatorPair, ...] | NotMeasured) -> Table:
     """Matched calls by how much they differ; `order` is their order in time."""
     key = "operator_compare"
     if isinstance(pairs, NotMeasured):
-        return Table(key, _CALLS, pairs, detail=True)
+        return table_of_rows(key, _CALLS, pairs, detail=True)
     found = ranked(enumerate(pairs, start=1), lambda pair: (_time(pair[1].base), _time(pair[1].candidate)), _ONE_CALL)
-    return Table(key, _CALLS, tuple(_call(row) for row in found), ranked=True, detail=True)
+    return table_of_rows(key, _CALLS, tuple(_call(row) for row in found), ranked=True, detail=True)
 
 
 def _total(found: Ranked[OperatorTotal], per: PerStep) -> Row:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.attribution import headline
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.report.assembly.compare.columns import DIFF, STEP_SHARE, SUMS, both, diff, ratio
 from traceanalyze.report.assembly.compare.per_step import missing
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.comparison.results import Comparison, Overall
+    from traceanalyze.model.table import Row, Value
     from traceanalyze.report.assembly.compare.per_step import Amount, PerStep
-    from traceanalyze.report.model import Row, Value
 
 _PARTS = (
     Column("part", Kind.TERM),
@@ -64,7 +64,7 @@ def parts_table(comparison: Comparison, per: PerStep) -> Table:
     sides = comparison.base.step_time, comparison.candidate.step_time
     # Where the step is the only part, it needs no sum.
     total = None if [part.key for part in shown] == [TOTAL] else (TOTAL, *_amounts(*sides, per))
-    return Table("step_difference", _PARTS, rows, total=total, detail=True)
+    return table_of_rows("step_difference", _PARTS, rows, total=total, detail=True)
 
 
 def overall_table(comparison: Comparison, per: PerStep) -> Table | None:
@@ -76,7 +76,7 @@ def overall_table(comparison: Comparison, per: PerStep) -> Table | None:
     body = [row for row in _worth_showing(found) if row.key not in {TOTAL, SPAN}]
     total = next((_overall(row, steps, per) for row in found if row.key == TOTAL), None)
     rows = tuple(_overall(row, steps, per) for row in body)
-    return Table("overall_metrics", _OVERALL, rows, total=total, level="level", notes=tuple(_span(found, per)))
+    return table_of_rows("overall_metrics", _OVERALL, rows, total=total, level="level", notes=tuple(_span(found, per)))
 
 
 def memory_peak_table(comparison: Comparison) -> Table | None:
@@ -93,15 +93,15 @@ def memory_peak_table(comparison: Comparison) -> Table | None:
         return None
     unknown = [row.base for row in found if isinstance(row.base, NotMeasured)]
     if all(missing(row.base) and missing(row.candidate) for row in found):
-        return Table("memory_peak", _MEMORY, unknown[0])
-    return Table("memory_peak", _MEMORY, tuple(rows))
+        return table_of_rows("memory_peak", _MEMORY, unknown[0])
+    return table_of_rows("memory_peak", _MEMORY, tuple(rows))
 
 
 def link_rates_table(comparison: Comparison) -> Table | None:
     """Speed of the links between devices, in 10⁹ bytes a second; None where no side tells."""
     found = [row for row in comparison.overall or () if row.kind == "rate"]
     rows = tuple((row.name, _gbs(row.base), _gbs(row.candidate), _faster(row)) for row in found)
-    return Table("link_rates", _RATES, rows) if rows else None
+    return table_of_rows("link_rates", _RATES, rows) if rows else None
 
 
 def _gbs(rate: Amount) -> float | NotMeasured:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import SideInfo

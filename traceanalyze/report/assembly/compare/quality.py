@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.assembly.compare.unmatched import matched_sentences
 from traceanalyze.report.assembly.quality import typed
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.comparison.results import Comparison, SideInfo
-    from traceanalyze.report.model import Value
+    from traceanalyze.model.table import Value
 
 
 def caveats(comparison: Comparison) -> tuple[Message, ...]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Column, Kind, Layout, Message, Table
 from traceanalyze.report.assembly.compare.per_step import rounded
 from traceanalyze.report.assembly.window import step_labels
-from traceanalyze.report.model import Column, Kind, Layout, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from traceanalyze.comparison.results import Comparison, SideInfo
-    from traceanalyze.report.model import Row
+    from traceanalyze.model.table import Row
 
 _STEPS_NAMED = 12
 _SIDES = (
@@ -63,12 +64,12 @@ def _pieces(side: SideInfo) -> Iterator[Message]:
 def sides_table(comparison: Comparison) -> Table:
     """Everything about both sides, one record each."""
     rows = tuple(_row(key, side) for key, side in (("base", comparison.base), ("candidate", comparison.candidate)))
-    return Table("compare_sides", _SIDES, rows, layout=Layout.RECORD, detail=True)
+    return table_of_rows("compare_sides", _SIDES, rows, layout=Layout.RECORD, detail=True)
 
 
 def options_table(options: Mapping[str, str]) -> Table:
     """Options in effect, as given."""
-    return Table("compare_options", _OPTIONS, tuple(options.items()), detail=True)
+    return table_of_rows("compare_options", _OPTIONS, tuple(options.items()), detail=True)
 
 
 def mean_step(side: SideInfo) -> int:

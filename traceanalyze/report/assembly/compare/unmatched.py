@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ def unmatched_table(comparison: Comparison, per: PerStep) -> Table:
         )
         for row in comparison.unmatched
     )
-    return Table("unmatched", _COLUMNS, rows, detail=True)
+    return table_of_rows("unmatched", _COLUMNS, rows, detail=True)
 
 
 def matched_sentences(comparison: Comparison) -> Iterator[Message]:

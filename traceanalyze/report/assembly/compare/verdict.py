@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.comparison.attribution import STEP, headline
+from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.report.assembly.compare.causes import contribution_name
 from traceanalyze.report.assembly.compare.per_step import EVEN
 from traceanalyze.report.assembly.compare.sides import mean_step
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from traceanalyze.comparison.results import Comparison, Contribution, Part
+    from traceanalyze.model.table import Value
     from traceanalyze.report.assembly.compare.per_step import PerStep
-    from traceanalyze.report.model import Value
 
 NAMED = 4
 """Parts named in the verdict."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.assembly.postmortem.actions import actions_table
 from traceanalyze.report.assembly.postmortem.causes import capture_table, causes_table, evidence_table, trend_table
 from traceanalyze.report.assembly.postmortem.files import files_table, memory_table
@@ -12,13 +13,14 @@ from traceanalyze.report.assembly.postmortem.recordings import recordings_table
 from traceanalyze.report.assembly.postmortem.unjudged import unjudged_table
 from traceanalyze.report.assembly.postmortem.verdict import verdict
 from traceanalyze.report.assembly.ranks import leading_sentence
-from traceanalyze.report.model import Kind, Message, Report
+from traceanalyze.report.model import Report
 from traceanalyze.rules.finding import Severity
 
 if TYPE_CHECKING:
     from traceanalyze.causes.results import Postmortem
+    from traceanalyze.model.table import Table
     from traceanalyze.report.assembly.postmortem.parts import JobParts
-    from traceanalyze.report.model import RankReport, Table
+    from traceanalyze.report.model import RankReport
 
 _SHORT = frozenset({"split", "ranks"})
 """Tables of a recording that a short view shows beside the post-mortem's own."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.causes.synthesize import STRAGGLER, worth_telling
+from traceanalyze.model.table import Column, Kind, Message, Table
 from traceanalyze.report.assembly.postmortem.causes import told
 from traceanalyze.report.assembly.postmortem.words import advice, title
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 from traceanalyze.rules.finding import Severity
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def actions_table(found: Postmortem, job: JobParts) -> Table:
             for key in keys or ("",)
         ]
         notes += _notes(number, one, keys, found, job)
-    return Table("actions", _COLUMNS, tuple(rows), notes=tuple(notes), told=True)
+    return table_of_rows("actions", _COLUMNS, tuple(rows), notes=tuple(notes), told=True)
 
 
 def _notes(number: int, one: Cause, keys: tuple[str, ...], found: Postmortem, job: JobParts) -> Iterator[Message]:

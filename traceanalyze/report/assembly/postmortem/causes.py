@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.causes.memory import rule_of
 from traceanalyze.causes.parts import spans
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.report.assembly.findings import EVIDENCE_COLUMNS, proof
 from traceanalyze.report.assembly.postmortem.words import rule_id, sentence, title, where
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 from traceanalyze.rules.finding import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.causes.results import Cause, Growth, Postmortem
+    from traceanalyze.model.table import Row, Value
     from traceanalyze.report.assembly.postmortem.parts import JobParts
-    from traceanalyze.report.model import Row, Value
 
 _COLUMNS = (
     Column("position", Kind.COUNT),
@@ -53,7 +53,7 @@ _TREND = (
 
 def causes_table(found: Postmortem) -> Table:
     """All causes, what the run gains most from first."""
-    return Table(
+    return table_of_rows(
         "run_causes",
         _COLUMNS,
         _rows(found.causes, found),
@@ -65,7 +65,7 @@ def causes_table(found: Postmortem) -> Table:
 def capture_table(found: Postmortem, job: JobParts) -> Table:
     """Findings about the recordings themselves, on all ranks."""
     notes = tuple(sentence(one, job) for one in found.capture)
-    return Table("capture_causes", _COLUMNS, _rows(found.capture, found), detail=True, notes=notes)
+    return table_of_rows("capture_causes", _COLUMNS, _rows(found.capture, found), detail=True, notes=notes)
 
 
 def evidence_table(found: Postmortem, job: JobParts) -> Table:
@@ -77,7 +77,9 @@ def evidence_table(found: Postmortem, job: JobParts) -> Table:
         for row in proof((one.finding,))
     )
     notes = tuple(note for one in found.causes for note in told(one, found, job))
-    return Table("cause_evidence", (Column("position", Kind.COUNT), *EVIDENCE_COLUMNS), rows, detail=True, notes=notes)
+    return table_of_rows(
+        "cause_evidence", (Column("position", Kind.COUNT), *EVIDENCE_COLUMNS), rows, detail=True, notes=notes
+    )
 
 
 def trend_table(found: Postmortem) -> Table:
@@ -94,7 +96,7 @@ def trend_table(found: Postmortem) -> Table:
         if any(gain is not None for gain in one.gains)
         for index, gain in enumerate(one.gains, 1)
     )
-    return Table("cause_trend", _TREND, rows, detail=True)
+    return table_of_rows("cause_trend", _TREND, rows, detail=True)
 
 
 def _rows(causes: tuple[Cause, ...], found: Postmortem) -> tuple[Row, ...]:

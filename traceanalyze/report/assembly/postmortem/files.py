@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.report.model import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.report.assembly.postmortem.parts import JobParts
@@ -46,7 +47,7 @@ def files_table(job: JobParts) -> Table:
         )
         for one in job.files
     )
-    return Table("run_files", _FILES, rows, detail=True)
+    return table_of_rows("run_files", _FILES, rows, detail=True)
 
 
 def memory_table(job: JobParts) -> Table:
@@ -63,4 +64,4 @@ def memory_table(job: JobParts) -> Table:
         )
         for one in job.memory
     )
-    return Table("memory_files", _MEMORY, rows)
+    return table_of_rows("memory_files", _MEMORY, rows)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
+    from traceanalyze.model.table import Message
     from traceanalyze.report.assembly.allocator.findings import MemoryFinding
-    from traceanalyze.report.model import Message, Report
+    from traceanalyze.report.model import Report
 
 
 @frozen

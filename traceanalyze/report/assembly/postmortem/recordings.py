@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.causes.parts import comparable, decider, spans
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.causes.parts import RankPart
     from traceanalyze.causes.results import Postmortem
+    from traceanalyze.model.table import Value
     from traceanalyze.report.assembly.postmortem.parts import JobParts
-    from traceanalyze.report.model import RankReport, Value
+    from traceanalyze.report.model import RankReport
 
 CHANGED = 0.05
 """Of the step: a smaller change between recordings is not worth a sentence."""
@@ -46,7 +47,7 @@ def recordings_table(found: Postmortem, job: JobParts) -> Table:
             zip(found.recordings, job.names, deciding, parts, strict=True), 1
         )
     )
-    return Table("recordings", columns, rows, notes=change(found), detail=len(rows) < 2)
+    return table_of_rows("recordings", columns, rows, notes=change(found), detail=len(rows) < 2)
 
 
 def change(found: Postmortem) -> tuple[Message, ...]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.causes.parts import spans
-from traceanalyze.report.model import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, Table
+from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.causes.results import Postmortem
-    from traceanalyze.report.model import Row
+    from traceanalyze.model.table import Row
 
 OPTIONS = frozenset(
     {
@@ -54,7 +55,7 @@ def unjudged_table(found: Postmortem, platform: str) -> Table:
         )
         for one in found.unjudged
     )
-    return Table("not_judged", _COLUMNS, rows, notes=tuple(map(_note, rows)), told=True)
+    return table_of_rows("not_judged", _COLUMNS, rows, notes=tuple(map(_note, rows)), told=True)
 
 
 def _note(row: Row) -> Message:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from traceanalyze.causes.memory import SEVERITIES
 from traceanalyze.causes.synthesize import STRAGGLER, worth_telling
 from traceanalyze.causes.waiting import WAITING
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.postmortem.actions import actions
 from traceanalyze.report.assembly.postmortem.causes import amounts, because, on_ranks
 from traceanalyze.report.assembly.postmortem.recordings import change
 from traceanalyze.report.assembly.postmortem.words import remedy_of_memory, sentence, title
-from traceanalyze.report.model import Kind, Message
 from traceanalyze.rules.finding import Severity
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
+from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.assembly.findings import name_of, sentence_of
-from traceanalyze.report.model import Kind, Message
 
 if TYPE_CHECKING:
     from traceanalyze.causes.results import Cause

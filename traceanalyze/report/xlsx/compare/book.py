@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xlsxwriter import Workbook
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.view import told_apart
 from traceanalyze.report.xlsx.book import CREATED, OPTIONS, write_columns
 from traceanalyze.report.xlsx.compare.plan import SUMMARY, compare_plan

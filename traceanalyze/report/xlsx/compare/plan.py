@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import told_apart
 from traceanalyze.report.xlsx.names import SheetNames
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import CompareReport, Table
+    from traceanalyze.model.table import Table
+    from traceanalyze.report.model import CompareReport
 
 SUMMARY = "Summary"
 IN_SUMMARY = ("step_difference", "memory_peak", "link_rates")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.results import NotMeasured
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.xlsx.compare.plan import SUMMARY
 from traceanalyze.report.xlsx.formats import DIM, HEADER_FILL, SIDE_COLOURS, SIDE_FILLS, fields_of
 from traceanalyze.report.xlsx.page import Page
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from xlsxwriter.chart_column import ChartColumn
 
+    from traceanalyze.model.table import Message
     from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import CompareReport, Message
+    from traceanalyze.report.model import CompareReport
     from traceanalyze.report.xlsx.compare.plan import ComparePlan
     from traceanalyze.report.xlsx.formats import Field
     from traceanalyze.report.xlsx.page import Book
@@ -151,7 +152,7 @@ def _causes(page: Page, causes: Sheet | None) -> None:
         title = page.book.texts.tables[key]
         page.section(title)
         if rows:
-            short = replace(causes, table=replace(causes.table, total=None), rows=tuple(rows[:_CAUSES]))
+            short = replace(causes, table=replace(causes.table, totals=None), rows=tuple(rows[:_CAUSES]))
             _table(page, short, fields)
             if len(rows) > _CAUSES and causes.name is not None:
                 page.link(0, causes.name, f"→ {causes.name}")

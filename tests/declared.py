@@ -1,0 +1,37 @@
+"""Texts that stand in code: those of the tables that modules of the package declare."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import walk_packages
+
+import traceanalyze
+from traceanalyze.model.table import Table
+
+
+@cache
+def declared_tables() -> tuple[Table, ...]:
+    """Every table that a module declares, by itself or among others."""
+    found: list[Table] = []
+    for module in walk_packages(traceanalyze.__path__, "traceanalyze."):
+        if not module.name.endswith(("__main__", "bootstrap", "libtrace_scan")):
+            for value in vars(import_module(module.name)).values():
+                several = value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else (value,)
+                found += [each for each in several if isinstance(each, Table)]
+    return tuple({table.key: table for table in found}.values())
+
+
+def declared(kind: str) -> dict[str, str]:
+    """English of one kind, as `traceanalyze.locales.spoken` has it of the catalogues."""
+    tables = declared_tables()
+    match kind:
+        case "tables":
+            single = {f"{table.key}_one": table.title_one for table in tables if table.title_one}
+            return {table.key: table.title for table in tables if table.title} | single
+        case "columns":
+            return {column.key: column.heading or column.key for table in tables for column in table.columns}
+        case "column_meanings":
+            meant = [(table.key, column) for table in tables for column in table.columns if column.meaning]
+            return {key: c.meaning for table, c in meant for key in (f"{table}.{c.key}", c.key)}
+    return {}

@@ -1,0 +1,276 @@
+"""Tables: what analyses return, rules read and renderers show. A column is declared once, where it is computed.
+
+A module declares its table, and the function that computes it fills that in:
+
+    _COPIES = Table("copies", (Column("direction", Kind.TERM), Column("count", Kind.COUNT)), title="Copies and fills")
+    …
+    return _COPIES.fill(direction=directions, count=counts) if len(counts) else _COPIES.missing("no_device_events")
+
+Columns say what their values are (`Kind`), so that all renderers format units alike. English stands in the declaration;
+other languages are catalogues, found by the keys of tables and columns.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class NotMeasured:
+    """A number the profile cannot give, and why; shown as "not measured: reason", never as 0."""
+
+    reason: str
+    """Key of the reason's text, see `locales/en/sentences.py`."""
+
+
+class Word(str):
+    """A word of the tool where names of the trace stand: key of a term, translated by `Texts.terms`."""
+
+    __slots__ = ()
+
+
+class Kind(StrEnum):
+    """What a value is, hence how it is formatted."""
+
+    DURATION = "duration_ns"
+    """Integer nanoseconds."""
+    CHANGE = "change_ns"
+    """Difference of durations, shown with its sign."""
+    SHARE = "share"
+    """Fraction, 1.0 is everything; shown in percent."""
+    RATIO = "ratio"
+    """A factor, 1.0 is equal."""
+    COUNT = "count"
+    NUMBER = "number"
+    """Any other plain number."""
+    BYTES = "bytes"
+    MEMORY = "memory_bytes"
+    """Bytes of device memory, in binary units."""
+    MEMORY_CHANGE = "change_memory_bytes"
+    """Difference of them, shown with its sign."""
+    BYTES_CHANGE = "change_bytes"
+    """Difference of sizes, shown with its sign."""
+    TEXT = "text"
+    NAME = "name"
+    """Text of any length (kernels, paths), may be shortened in the middle."""
+    TERM = "term"
+    """Key of a word of the tool, translated by `Texts.terms`."""
+    FLAG = "flag"
+    BREAKDOWN = "breakdown"
+    """Terms and their times, largest first."""
+
+
+TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
+"""What is counted in nanoseconds."""
+SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
+_DTYPES = {
+    **dict.fromkeys((*TIMES, *SIZES, Kind.COUNT), "Int64"),
+    **dict.fromkeys((Kind.SHARE, Kind.RATIO, Kind.NUMBER), "Float64"),
+}
+
+Breakdown: TypeAlias = tuple[tuple[str, int], ...]
+"""Term keys and the nanoseconds of each."""
+Value: TypeAlias = int | float | str | bool | Breakdown | NotMeasured | None
+"""None means that the row has no such value; NotMeasured that the profile cannot give it."""
+Row: TypeAlias = tuple[Value, ...]
+Values: TypeAlias = "NDArray[Any] | Sequence[Any] | NotMeasured"
+"""Of one column, top to bottom: an array, or a sequence where cells may be None or `NotMeasured`; one `NotMeasured` for
+a column that the profile cannot give at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column of a table, with its values."""
+
+    key: str
+    """Name in JSON and pandas."""
+    kind: Kind
+    values: Values = ()
+    heading: str = ""
+    """English, without its unit; what the key says where it is left out."""
+    meaning: str = ""
+    """What it holds: one short line of English."""
+    scale: str = "time"
+    """Durations of one scale share their unit within a table."""
+    minor: bool = False
+    """Left out where there is little room, and from a record when it is zero."""
+    machine: bool = False
+    """For programs only."""
+    side: str | None = None
+    """Of a comparison: base or candidate, whose column it is."""
+    par: float | None = None
+    """Of a comparison: the value that says equal; above it is worse, below it better."""
+    alias: str = ""
+    """What msprof-analyze calls it."""
+
+    def of(self, values: Values) -> Column:
+        """The same column with these values; for columns that several tables share."""
+        return replace(self, values=values)
+
+    def cells(self, count: int) -> list[Value]:
+        """Values as plain Python, for a table of so many rows."""
+        if isinstance(self.values, NotMeasured):
+            return [self.values] * count
+        plain = getattr(self.values, "tolist", None)
+        return list(self.values) if plain is None else plain()
+
+
+class Layout(StrEnum):
+    """How a table reads best."""
+
+    ROWS = "rows"
+    RECORD = "record"
+    """Few rows of many columns: a list of names and values."""
+
+
+class Message(NamedTuple):
+    """A sentence by key, with the values it mentions."""
+
+    key: str
+    values: tuple[tuple[str, Kind, Value], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Typed columns of equal length, or the reason why there are none."""
+
+    key: str
+    columns: tuple[Column, ...]
+    absent: NotMeasured | None = None
+    """Why there are no rows: nothing was measured."""
+    title: str = ""
+    """English; `title_values` fill its placeholders."""
+    title_one: str = ""
+    """Its title where only one step was analysed, which needs no mean."""
+    totals: Mapping[str, Value] | None = None
+    """What the rows sum to, by column; columns left out have none."""
+    bar: str | None = None
+    """Share column that a picture may show as bars."""
+    skip_zero: str | None = None
+    """Rows whose value in this column is 0 say nothing in a short view."""
+    ranked: bool = False
+    """Most important first, or a curve that is drawn rather than read: the console stops early."""
+    worst: str | None = None
+    """Column by whose largest values a short view picks rows when there are many."""
+    detail: bool = False
+    """Left out of a short view."""
+    level: str | None = None
+    """Column of how deep a row lies under those before it; the first column is indented by it."""
+    plot: tuple[str, ...] = ()
+    """Columns that are drawn as curves over the first one."""
+    stack: tuple[str, ...] = ()
+    """Columns that are drawn over the first one as bands, one on top of the other."""
+    layout: Layout = Layout.ROWS
+    told: bool = False
+    """Its notes tell all that its rows hold: pages of text show them only."""
+    notes: tuple[Message, ...] = ()
+    title_values: tuple[tuple[str, Kind, Value], ...] = ()
+
+    def fill(self, **values: Values) -> Table:
+        """The declared table with the values of all its columns, by their keys.
+
+        Raises:
+            KeyError: A column has no values, or values have no column.
+        """
+        if set(values) != set(self.keys):
+            raise KeyError(f"{self.key}: {sorted(set(values) ^ set(self.keys))}")
+        return replace(self, columns=tuple(column.of(values[column.key]) for column in self.columns))
+
+    def missing(self, reason: str) -> Table:
+        """The declared table where nothing was measured, and why."""
+        return replace(self, absent=NotMeasured(reason))
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        known = [len(each.values) for each in self.columns if not isinstance(each.values, NotMeasured)]
+        return known[0] if known and self.absent is None else 0
+
+    def __getitem__(self, key: str) -> Column:
+        """A column by its key."""
+        return self.columns[self.keys.index(key)]
+
+    @property
+    def keys(self) -> list[str]:
+        """Of the columns."""
+        return [column.key for column in self.columns]
+
+    def column(self, key: str) -> tuple[Value, ...]:
+        """Values of one column, top to bottom; empty when nothing was measured."""
+        return () if self.absent is not None else tuple(self[key].cells(len(self)))
+
+    def array(self, key: str) -> NDArray[Any]:
+        """A column of numbers that all rows have."""
+        import numpy as np
+
+        return np.asarray([] if self.absent is not None else self[key].values)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...] | NotMeasured:
+        """The cells, row by row; the reason where nothing was measured."""
+        if self.absent is not None:
+            return self.absent
+        count = len(self)
+        return tuple(zip(*(column.cells(count) for column in self.columns), strict=True))
+
+    @cached_property
+    def total(self) -> Row | None:
+        """The total as a row."""
+        return None if self.totals is None else tuple(self.totals.get(key) for key in self.keys)
+
+    def records(self) -> Iterator[Any]:
+        """Rows whose cells are attributes named by the columns' keys; none when nothing was measured."""
+        rows = self.rows
+        if not isinstance(rows, NotMeasured):
+            record: Any = namedtuple("Record", self.keys)  # type: ignore[misc]
+            yield from map(record._make, rows)
+
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | Sequence[int]) -> Table:
+        """Some of the rows, by mask or position."""
+        import numpy as np
+
+        places = np.asarray(rows)
+        at = np.flatnonzero(places) if places.dtype == np.bool_ else places
+        return replace(self, columns=tuple(_taken(column, at) for column in self.columns))
+
+    def sort(self, *by: str) -> Table:
+        """Rows ordered by these columns, the first one first: ascending, or descending after a `-`; None is no text."""
+        if self.absent is not None:
+            return self
+        order = list(range(len(self)))
+        for key in reversed(by):
+            cells: list[Any] = self[key.removeprefix("-")].cells(len(self))
+            order.sort(key=[("" if cell is None else cell) for cell in cells].__getitem__, reverse=key.startswith("-"))
+        return self.take(order)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table as a data frame: durations in ns, shares as fractions, missing values as NA."""
+        import pandas as pd
+
+        columns = {each.key: [_plain(value) for value in self.column(each.key)] for each in self.columns}
+        dtypes = {each.key: _DTYPES[each.kind] for each in self.columns if each.kind in _DTYPES}
+        return pd.DataFrame(columns, dtype=object).astype(dtypes)
+
+
+def _taken(column: Column, at: NDArray[np.int64]) -> Column:
+    values = column.values
+    if isinstance(values, NotMeasured):
+        return column
+    picked = [values[row] for row in at.tolist()] if isinstance(values, Sequence) else values[at]
+    return column.of(picked)
+
+
+def _plain(value: Value) -> object:
+    """A value as data frames hold it."""
+    return None if isinstance(value, NotMeasured) else value
