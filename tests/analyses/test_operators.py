@@ -178,7 +178,7 @@ def test_what_is_not_recorded_is_not_measured():
     assert found.operators == found.shapes == found.phases == NotMeasured("no_host_ops")
     assert found.modules == NotMeasured("no_modules")
     assert found.lines == NotMeasured("no_python")
-    assert found.op_kernels.absent == NotMeasured("no_linked_launches")
+    assert b.analyze().tables["op_kernels"].absent == NotMeasured("no_linked_launches")
 
 
 def test_without_a_device_the_host_side_is_there():
@@ -197,6 +197,6 @@ def test_kernels_of_an_operator_with_mean_delays():
     b.launch(5, 5, 20, 30, name="gemm")
     b.op("aten::mm", 20, 20)
     b.launch(35, 5, 60, 10, name="gemm")
-    (row,) = b.analyze().host_work.op_kernels.records()
+    (row,) = b.analyze().tables["op_kernels"].records()
     assert (row.op, row.kernel, row.count, row.device_time_ns) == ("aten::mm", "gemm", 2, 40_000)
     assert (row.op_to_launch_ns, row.launch_to_kernel_ns) == (10_000, 15_000)

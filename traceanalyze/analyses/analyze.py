@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
+    from traceanalyze.model.table import Table
     from traceanalyze.model.trace import Trace
 
 
@@ -79,12 +80,17 @@ def host_tables(context: Context) -> HostWork | NotMeasured:
         phases=phases(context, context.event_phases),
         modules=modules(context, context.event_phases),
         lines=source_lines(context),
-        op_kernels=op_kernels(context),
         op_steps=operator_steps(context, sums),
         annotations=host_annotations(context),
         device_time=int(context.work.time.sum()) if len(context.device) else None,
         broken=context.op_nest.broken,
     )
+
+
+def tables_of(context: Context) -> dict[str, Table]:
+    """Tables of the rank by key, in reading order."""
+    made = [op_kernels(context)] if context.step_track >= 0 else []
+    return {table.key: table for table in made}
 
 
 def host_more(context: Context) -> HostMore:
@@ -139,6 +145,7 @@ def analyze_context(context: Context) -> RankAnalysis:
         memory=memory(context),
         host_work=host_tables(context),
         host_more=host_more(context),
+        tables=tables_of(context),
         path=critical_path(context),
     )
 
@@ -163,6 +170,7 @@ def _without_device(context: Context) -> RankAnalysis:
         memory=memory(context),
         host_work=host_tables(context),
         host_more=host_more(context),
+        tables=tables_of(context),
     )
 
 

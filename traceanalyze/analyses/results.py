@@ -7,7 +7,7 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import NotMeasured, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,3 +249,5 @@ class RankAnalysis:
     host_work: HostWork | NotMeasured = NotMeasured("no_host_events")
     host_more: HostMore | NotMeasured = NotMeasured("no_host_events")
     path: CriticalPath | NotMeasured = NotMeasured("no_device_events")
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    """By key, in reading order."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.results_device import Spread
-    from traceanalyze.model.table import NotMeasured, Table
+    from traceanalyze.model.table import NotMeasured
     from traceanalyze.model.vocabulary import Phase
 
 UNLINKED = "<unlinked>"
@@ -132,7 +132,6 @@ class HostWork:
     phases: tuple[PhaseTime, ...] | NotMeasured
     modules: tuple[Module, ...] | NotMeasured
     lines: tuple[SourceLine, ...] | NotMeasured
-    op_kernels: Table
     op_steps: tuple[OperatorSteps, ...] | NotMeasured
     """Only the first few operators."""
     annotations: tuple[Annotation, ...] | NotMeasured

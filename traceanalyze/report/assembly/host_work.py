@@ -64,7 +64,7 @@ def host_work_tables(analysis: RankAnalysis, window: Window) -> list[Table]:
         phases_table(work.phases, window, device=work.device_time is not None),
         modules_table(work.modules, device=work.device_time is not None),
         shapes_table(work.shapes, work.device_time),
-        work.op_kernels,
+        analysis.tables["op_kernels"],
         lines_table(work.lines, device=work.device_time is not None),
         step_phases_table(work.phases, analysis.steps, device=work.device_time is not None),
         operator_steps_table(work.op_steps, analysis.steps, device=work.device_time is not None),
