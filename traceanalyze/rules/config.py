@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, cast
 
@@ -9,8 +10,6 @@ from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from traceanalyze.rules.rule import Options, Rule, Value
 
 

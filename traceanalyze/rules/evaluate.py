@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
@@ -15,10 +17,6 @@ from traceanalyze.rules.ranking import confidence_of, ranked
 from traceanalyze.rules.registry import chosen, every_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.finding import Finding
     from traceanalyze.rules.rule import Options, Rule

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.results import HostSplit, IdleCauses
@@ -18,9 +20,6 @@ from traceanalyze.rules.finding import intervals_of
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterable, Sequence
-
-    from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.idle.idle import Pieces

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class Severity(IntEnum):

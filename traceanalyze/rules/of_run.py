@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM
 from traceanalyze.rules.registry import every_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from traceanalyze.ranks.results import Cluster, RankSummary
     from traceanalyze.rules.evaluate import Plan
     from traceanalyze.rules.finding import Finding

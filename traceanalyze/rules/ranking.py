@@ -7,10 +7,12 @@ that saves more.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals, merge
@@ -20,10 +22,6 @@ from traceanalyze.rules.common.without import without
 from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from numpy.typing import NDArray
-
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.rule import Rule
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, wraps
 from importlib import import_module
@@ -17,12 +18,9 @@ from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplica
 from traceanalyze.rules.rule import FAMILIES, Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from traceanalyze.rules.rule import Options
 
     Find = Callable[[Any, Options], Iterator[Finding | NotApplicable]]
-    from collections.abc import Iterable, Iterator, Mapping
     from types import ModuleType
 
 _TYPES = {

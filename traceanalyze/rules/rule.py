@@ -1,20 +1,30 @@
-"""What a rule is: metadata, and a pure generator over facts."""
+"""What a rule is: metadata, and a pure generator over facts. All that a rule needs can be imported from here."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from inspect import getdoc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceanalyze.frozen import frozen
+from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity, intervals_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Confidence, Finding, NotApplicable
-
+__all__ = (
+    "Confidence",
+    "Evidence",
+    "Facts",
+    "Finding",
+    "NotApplicable",
+    "Options",
+    "Rule",
+    "Scope",
+    "Severity",
+    "intervals_of",
+    "rule",
+)
 HEADINGS = ("What it finds", "Why it costs time", "How it is measured", "What to do", "References")
 """Of every rule's docstring, in this order."""
 FAMILIES = {

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, Options, Scope, Severity, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.rules.rule import Options
 
 
 @rule(

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import computing, names_of
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 _COLLECTIVE = r"^(nccl|rccl|hccl):|^c10d::(?!.*wait)|^record_param_comms$"
 _BACKWARD = r"^autograd::|Backward\d*$"

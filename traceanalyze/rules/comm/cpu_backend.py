@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
 _GLOO = re.compile(r"^gloo:(?!barrier|monitored_barrier)")
 

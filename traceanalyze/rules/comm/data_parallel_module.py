@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
 
 _MODULE = re.compile(r"^DataParallel\.forward$|^nn\.Module: DataParallel(_\d+)?$|nn/parallel/data_parallel\.py")
 _PARTS = re.compile(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcast_coalesced")

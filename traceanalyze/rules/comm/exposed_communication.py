@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.model import intervals
-from traceanalyze.rules.common.communication import LAST_BUCKET, communicating, gradients, hideable
+from traceanalyze.rules.common.communication import LAST_BUCKET, Communicating, communicating, gradients, hideable
 from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.common.communication import Communicating
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
 
 @rule(

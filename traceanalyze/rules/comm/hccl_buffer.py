@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule
 
 _MB = 1 << 20
 

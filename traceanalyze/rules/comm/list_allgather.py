@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
 _LIST = re.compile(r"^c10d::(allgather_|reduce_scatter_)$")
 _CAT = re.compile(r"^aten::cat$")

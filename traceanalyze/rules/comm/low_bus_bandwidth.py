@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES, bus_factor
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
     from traceanalyze.ranks.results import Cluster, MatchedGroup
-    from traceanalyze.rules.rule import Options
-
 
 _MB = 1 << 20
 _ON_BOARD = 8

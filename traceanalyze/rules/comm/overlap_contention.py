@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
@@ -12,17 +13,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.communication import communicating, transfers
 from traceanalyze.rules.common.computing import computing, names_of, op_text
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
 
 _MB = 1 << 20
 _RUNS = 3

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import device_memory
 from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 _SHARDED = re.compile(r"FSDP::|FullyShardedDataParallel|fully_shard|partition_parameters|zero/stage3|DeepSpeedZero")
 _REPLICATED = re.compile(r"^DistributedDataParallel\.forward|c10d::.*Reducer")

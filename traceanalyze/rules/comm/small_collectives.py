@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
 
 _MB = 1 << 20
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.intervals import merge
@@ -13,17 +15,11 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import ApiClass, Cause
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.facts import DISPATCH
-from traceanalyze.rules.finding import Evidence, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.memory.results import AllocatorAnalysis, ReleaseRun
     from traceanalyze.analyses.results_device import DeviceMemory
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Severity
 
 _PINNED = re.compile(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
 _FREES = re.compile(r"Free|Unmap|Release", re.IGNORECASE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, went_over
 from traceanalyze.analyses.communication.ranges import description_rows, types
@@ -14,13 +15,10 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.vocabulary import DeviceClass, Mode, Phase
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.finding import intervals_of
+from traceanalyze.rules.rule import Facts, intervals_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.model.intervals import Intervals
-    from traceanalyze.rules.facts import Facts
 
 
 @frozen

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import MISSING, argument
@@ -15,14 +16,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.intervals import contains
 from traceanalyze.model.vocabulary import DeviceClass, Mode
-from traceanalyze.rules.finding import intervals_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.rule import Facts, intervals_of
 
 
 @frozen

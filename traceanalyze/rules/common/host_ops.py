@@ -6,19 +6,16 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.op_chains import OTHER, letter_of
-from traceanalyze.rules.finding import intervals_of
+from traceanalyze.rules.rule import Facts, intervals_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.model.intervals import Intervals
-    from traceanalyze.rules.facts import Facts
-
 
 RECORDING_NS = 600
 """What the profiler adds to each operator: own measurement, torch 2.13 with shapes: 0.4 to 0.7 µs."""

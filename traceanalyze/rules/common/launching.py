@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
@@ -13,12 +13,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.facts import DISPATCH
-from traceanalyze.rules.finding import intervals_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.rule import Facts, intervals_of
 
 PYTHON_NS = 1_000_000
 """Stretches of Python shorter than this lie between operators, and belong to launching; longer ones are work."""

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.rule import Facts
 
 LOADER = re.compile(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
 """Ranges in which torch's loader makes or waits for a batch."""

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
-from traceanalyze.rules.finding import intervals_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-
+from traceanalyze.rules.rule import Facts, intervals_of
 
 _LETTERS = (
     ("B", r"^aten::(bmm|baddbmm|_?batch_?matmul)$|^BatchMatMul"),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.gc_pauses import SUSPECTED_NS
 from traceanalyze.analyses.idle.syncs import blamed
@@ -16,15 +17,7 @@ from traceanalyze.model.intervals import intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.finding import Evidence, Finding, Scope, intervals_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
 _AHEAD = 2
 """From this multiple of the idle time at the calls on the sentence says that the saving has more in it."""

@@ -14,19 +14,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.loader import WORKERS
-from traceanalyze.rules.finding import intervals_of
+from traceanalyze.rules.rule import Facts, intervals_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.model.intervals import Intervals
-    from traceanalyze.rules.facts import Facts
 
 BETWEEN_KERNELS_NS = 1_500
 """What stays of a gap when the next kernel is there in time; typical of current devices."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,15 +12,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
 _OPTIMIZER = r"^Optimizer\.step#"
 """Optimizers compile their parts one by one, which is no break."""

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.loader import READY_NS, batches, single_process, waited
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 
 @rule(

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.finding import Confidence, Evidence, Finding
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
 
 _PIN = re.compile(r"^aten::_?pin_memory$")
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
 
 
 @rule(

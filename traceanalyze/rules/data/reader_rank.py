@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
     from traceanalyze.ranks.results import Cluster, MatchedGroup
-    from traceanalyze.rules.rule import Options
-
 
 _BROADCAST = TYPES.index("broadcast")
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.loader import batches, single_process
 from traceanalyze.rules.common.without import Without, without
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, intervals_of
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, intervals_of, rule
 
 
 @rule(

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
 
 _DEBUG = re.compile(
     r"anomaly_mode\.py|detect_anomaly|emit_nvtx|emit_itt|gradcheck|gradgradcheck|set_sync_debug_mode|warn_on_synchronize"
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
 
 
 @rule(

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.common.host_ops import RECORDING_NS, calls_and_work, host_ops, ranges
 from traceanalyze.rules.common.launching import underused
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
 
 _OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
 LONG_NS = 1_000_000

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.model.intervals import merge
+from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity, intervals_of
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.model.intervals import Intervals
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, intervals_of, rule
 
 
 @rule(

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.vocabulary import ApiClass, SyncKind
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.finding import Confidence, Evidence, Finding
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
 
 
 @rule(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,14 +11,7 @@ from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.evaluate import MOST
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
 
 @rule(

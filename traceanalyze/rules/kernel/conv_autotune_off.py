@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import MISSING, argument
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule
 
 _CONV = r"^aten::(cudnn_|miopen_)?conv(olution|_transpose)?\w*$"
 _MALLOC = re.compile(r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$")

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import MISSING, argument
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 _FLOATING = re.compile(r"(^|::)(double|float|half|bfloat16)$")
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import computing, largest, names_of, op_text, part_of_compute
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
 

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.rules.common.computing import computing, dtypes_of, fits, op_text, part_of_compute, shapes_of
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 _FORWARD = r"^aten::(index_select|index)$"
 _BACKWARD = r"^(autograd::engine::evaluate_function: )?Index(Select)?Backward\d*$|^aten::index_select_backward$"

@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.computing import computing, fits, op_text, part_of_compute, shapes_of
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
-
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
 
 _ATTENTION = re.compile(r"attention", re.IGNORECASE)
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import MISSING, argument
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
-from traceanalyze.rules.common.computing import computing, dtypes_of, fits, names_of, part_of_compute, shapes_of
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.common.computing import Computing
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.common.computing import (
+    Computing,
+    computing,
+    dtypes_of,
+    fits,
+    names_of,
+    part_of_compute,
+    shapes_of,
+)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 _PRODUCTS = r"^aten::(mm|addmm|bmm|baddbmm|_int_mm)$"
 _STEP = {"half": 8, "bfloat16": 8, "char": 16, "signed char": 16, "double": 2}

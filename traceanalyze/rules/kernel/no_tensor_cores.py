@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import (
@@ -13,14 +13,7 @@ from traceanalyze.rules.common.computing import (
     op_text,
     part_of_compute,
 )
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 _TYPICAL = 8.0
 """Tensor cores over float32 units by the data sheets: V100 in 16 bits, A100 and H100 in TF32 (16 bits: twice)."""

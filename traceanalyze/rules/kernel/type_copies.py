@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -12,14 +12,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, intervals_of
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
 _OPS = r"^aten::(_to_copy|to)$|^npu::npu_dtype_cast$"
 _FILLS = r"^aten::(zeros|ones|full|rand|randn|randint|arange|eye|linspace|zero_|fill_|uniform_|normal_)(_like)?$"

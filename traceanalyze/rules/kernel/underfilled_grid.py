@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.work import MISSING, argument, ratio_argument
 from traceanalyze.rules.common.computing import computing, names_of, part_of_compute
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
 
 
 @rule(

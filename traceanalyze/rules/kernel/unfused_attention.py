@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.rules.common.computing import computing, part_of_compute
 from traceanalyze.rules.common.host_ops import RECORDING_NS, host_chains
 from traceanalyze.rules.common.op_chains import chains, joined
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 SCORES = r"[mqaktu.]{0,5}S[dmtkq]{0,4}"
 """Scaling and mask, softmax, dropout."""

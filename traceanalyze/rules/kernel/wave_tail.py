@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.analyses.kernels.work import ratio_argument
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import computing, names_of, part_of_compute
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule
 
 _PRODUCTS = (KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
-from traceanalyze.rules.finding import Confidence, Finding
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Finding
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
 @rule(

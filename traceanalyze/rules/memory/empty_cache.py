@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
-from traceanalyze.rules.finding import Confidence, Scope
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, Scope, rule
 
 _EMPTY = re.compile(r"empty_?cache", re.IGNORECASE)
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Finding
-    from traceanalyze.rules.rule import Options
 
 
 @rule(

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
 
 _QUERY = re.compile(r"EventQuery")
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
 
 
 @rule(

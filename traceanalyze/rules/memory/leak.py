@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Finding
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 
 @rule(

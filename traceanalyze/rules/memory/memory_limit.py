@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import NotMeasured
@@ -13,15 +14,10 @@ from traceanalyze.rules.common.allocations import (
     retries,
     steady,
 )
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Severity
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from traceanalyze.analyses.memory.results import ReleaseRun
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
 
 
 @rule(

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import device_memory, memory_finding, reserved_of_capacity, retries
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 
 @rule(

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Phase
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.finding import Confidence, Evidence, NotApplicable, Severity
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from traceanalyze.analyses.memory.results import AllocatorAnalysis
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Finding
-    from traceanalyze.rules.rule import Options
 
 _OPTIMIZER = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
 

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
 
 
 @rule(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.rules.rule import Options
 
 
 @rule(

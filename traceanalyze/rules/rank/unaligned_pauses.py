@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable
-from traceanalyze.rules.rule import rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.rules.rule import Options
 
 
 @rule(

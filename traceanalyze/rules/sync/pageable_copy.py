@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
 from traceanalyze.analyses.kernels.work import MISSING, argument
@@ -13,16 +14,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 
 @rule(
