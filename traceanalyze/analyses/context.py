@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
     from traceanalyze.model.trace import Trace
 
+_Made = TypeVar("_Made")
+
 
 class Context:
     """One trace and everything derived from it."""
@@ -42,8 +45,16 @@ class Context:
     def __init__(self, trace: Trace, options: Options) -> None:
         self.trace = trace
         self.options = options
+        self._made: dict[Callable[[Context], Any], Any] = {}
         self._states: dict[tuple[int, bool], States] = {}
         self._class_sets: dict[int, ClassSets] = {}
+
+    def once(self, compute: Callable[[Context], _Made]) -> _Made:
+        """What a function of the context returns, computed when it is first asked for."""
+        if compute not in self._made:
+            self._made[compute] = compute(self)
+        made: _Made = self._made[compute]
+        return made
 
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
