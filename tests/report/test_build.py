@@ -8,6 +8,7 @@ import pytest
 from tests.builder import TraceBuilder
 from tests.report.make import MS, analysis, empty, host_only, ints, partition_of, steps_of, whole_trace
 from traceanalyze.analyses.results import SyncSite
+from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
@@ -15,7 +16,6 @@ from traceanalyze.model.vocabulary import SyncKind
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.assembly.selection import parse_numbers, step_chooser
 from traceanalyze.report.assembly.split import overlap_notes
-from traceanalyze.report.assembly.window import step_labels, window_of
 from traceanalyze.report.format import Formatter
 
 

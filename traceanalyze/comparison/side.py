@@ -16,6 +16,7 @@ from traceanalyze.analyses.host.modules import module_places
 from traceanalyze.analyses.host.split import host_split
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import exclusive_time, partition
+from traceanalyze.analyses.steps.window import median
 from traceanalyze.comparison.results import Measured, SideInfo
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
@@ -191,7 +192,7 @@ def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> S
         steps=steps.name,
         step_choice=step_choice,
         step_time=int(steps.time.sum()),
-        median_step=_median(steps.time),
+        median_step=median(steps.time),
         left_out=len(context.all_steps) - len(steps),
         device_time=int(work.time.sum()),
         linked_time=int(work.time[known].sum()),
@@ -208,13 +209,6 @@ def _device_name(context: Context) -> str | None:
     exact = {device.name for device in devices if device.id == context.devices[0]}
     names = exact or {device.name for device in devices}
     return (names.pop() or None) if len(names) == 1 else None
-
-
-def _median(time: NDArray[np.int64]) -> int:
-    ordered = sorted(time.tolist())
-    if not ordered:
-        return 0
-    return int(ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) // 2
 
 
 def measured(context: Context, work: NDArray[np.int64], key: NDArray[np.int64]) -> dict[int, Measured]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze import __version__, plugins
 from traceanalyze.analyses.results import HostSplit
-from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
 from traceanalyze.causes.costs import place_of
 from traceanalyze.causes.parts import CommonSteps, RankPart, RecordingPart, Trouble
@@ -38,7 +38,6 @@ from traceanalyze.readers.sources import expand
 from traceanalyze.report.assembly.postmortem import build_postmortem
 from traceanalyze.report.assembly.postmortem.parts import JobParts, MemoryPart
 from traceanalyze.report.assembly.ranks import rank_label
-from traceanalyze.report.assembly.window import step_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

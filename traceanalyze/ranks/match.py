@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from traceanalyze.analyses.steps.window import median
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import ClockOffset, MatchedGroup, Stop
@@ -269,9 +270,9 @@ def clock_offsets(
             break
         anchor = next(member for member in step[0].members if member in offsets)
         difference = np.concatenate([_ends(one, step[1], anchor) for one in useful])
-        middle = _median(difference)
+        middle = median(difference)
         offsets[step[1]] = offsets[anchor] + middle
-        found[step[1]] = (_median(np.abs(difference - middle)), len(difference))
+        found[step[1]] = (median(np.abs(difference - middle)), len(difference))
     return tuple(
         ClockOffset(
             ranks[rank].label, ranks[0].label, offsets[rank], *found[rank], _skew(rank, useful, offsets, found[rank][0])
@@ -288,12 +289,6 @@ def _ends(one: MatchedGroup, rank: int, anchor: int) -> NDArray[np.int64]:
     return end[:, one.members.index(rank)] - end[:, one.members.index(anchor)]
 
 
-def _median(values: NDArray[np.int64]) -> int:
-    """Middle value, exact: times since 1970 do not fit into floating point."""
-    ordered = np.sort(values)
-    return (int(ordered[(len(ordered) - 1) // 2]) + int(ordered[len(ordered) // 2])) // 2
-
-
 def _skew(rank: int, groups: Sequence[MatchedGroup], offsets: dict[int, int], residual: int) -> int | NotMeasured:
     """Median arrival of a rank after the first one of its groups; only where the clocks are known well enough for it.
 
@@ -305,6 +300,6 @@ def _skew(rank: int, groups: Sequence[MatchedGroup], offsets: dict[int, int], re
             start = one.start[one.synchronising] - np.array([offsets[member] for member in one.members])
             late.append(start[:, one.members.index(rank)] - start.min(axis=1))
             spread.append(start.max(axis=1) - start.min(axis=1))
-    if not late or residual > TOLERATED * _median(np.concatenate(spread)):
+    if not late or residual > TOLERATED * median(np.concatenate(spread)):
         return NotMeasured("clocks_too_uneven")
-    return _median(np.concatenate(late))
+    return median(np.concatenate(late))

@@ -1,16 +1,46 @@
-"""Sums and means over the steps that count: the complete ones, or all where none is."""
+"""What steps are called, and sums and means over those that count: the complete ones, or all where none is."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.results import Steps
+
+
+_NUMBER = re.compile(r"(\d+)$")
+
+
+def step_labels(names: Sequence[str]) -> tuple[str, ...]:
+    """What each step is called: the number of `ProfilerStep#5`, else its name, else its position among equal names."""
+    found = [_NUMBER.search(name) for name in names]
+    numbers = tuple(match.group(1) for match in found if match)
+    if len(numbers) == len(names) == len(set(numbers)):
+        return numbers
+    return tuple(names) if len(set(names)) == len(names) else tuple(str(index) for index in range(len(names)))
+
+
+def median(times: NDArray[np.int64] | Sequence[int]) -> int:
+    """Middle value, of an even number the mean of the two middle ones; 0 of none.
+
+    Exact: times since 1970 do not fit into floating point.
+    """
+    ordered = np.sort(np.asarray(times, np.int64))
+    return (int(ordered[(len(ordered) - 1) // 2]) + int(ordered[len(ordered) // 2])) // 2 if len(ordered) else 0
+
+
+def rounded(amount: int, by: int) -> int:
+    """A quotient rounded to the nearest whole number, alike for both signs; 0 by 0."""
+    quotient = (2 * abs(amount) + by) // (2 * by) if by else 0
+    return quotient if amount >= 0 else -quotient
 
 
 @frozen
@@ -32,7 +62,7 @@ class Window:
 
     def mean(self, amount: int) -> int:
         """A sum over these steps as nanoseconds a step, rounded to the nearest."""
-        return (2 * amount + self.count) // (2 * self.count) if self.count else 0
+        return rounded(amount, self.count)
 
     def share(self, amount: int) -> float:
         """A sum over these steps as a fraction of their time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import Mode
@@ -31,18 +32,17 @@ from traceanalyze.report.assembly.split import device_parts, host_parts, overlap
 from traceanalyze.report.assembly.steps import statistics_table, step_causes_table, steps_table
 from traceanalyze.report.assembly.vendor import vendor_collective_tables, vendor_tables
 from traceanalyze.report.assembly.verdict import verdict
-from traceanalyze.report.assembly.window import window_of
 from traceanalyze.report.model import RankReport, Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.analyses.steps.window import Window
     from traceanalyze.model.table import Table
     from traceanalyze.ranks.results import Cluster
     from traceanalyze.report.assembly.excerpts import Places
     from traceanalyze.report.assembly.split import Part
-    from traceanalyze.report.assembly.window import Window
     from traceanalyze.rules.evaluate import Outcome
 
 

@@ -11,7 +11,7 @@ from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_path import CriticalPath
-    from traceanalyze.report.assembly.window import Window
+    from traceanalyze.analyses.steps.window import Window
 
 PATH_TERMS = {
     PathKind.COMPUTE: "compute",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isnan
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.report.assembly.kernels import SPREAD, part, spread_cells
-from traceanalyze.report.assembly.window import step_labels
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:

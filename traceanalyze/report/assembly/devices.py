@@ -9,8 +9,8 @@ from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import DeviceSpan, KernelClass, Partition
+    from traceanalyze.analyses.steps.window import Window
     from traceanalyze.model.trace import Device
-    from traceanalyze.report.assembly.window import Window
 
 _DEVICES = (
     Column("device", Kind.COUNT),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.findings import name_of
-from traceanalyze.report.assembly.window import step_labels
 from traceanalyze.report.model import FindingExcerpt
 
 if TYPE_CHECKING:

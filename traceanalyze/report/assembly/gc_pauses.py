@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
-from traceanalyze.report.assembly.window import step_labels
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:

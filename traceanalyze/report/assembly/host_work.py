@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report.assembly.annotations import host_annotations_table
 from traceanalyze.report.assembly.host_columns import columns_of, ranked_by
@@ -12,13 +13,12 @@ from traceanalyze.report.assembly.operators import (
     operators_table,
     shapes_table,
 )
-from traceanalyze.report.assembly.window import step_labels
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis, Steps
     from traceanalyze.analyses.results_host import Module, PhaseTime, SourceLine
-    from traceanalyze.report.assembly.window import Window
+    from traceanalyze.analyses.steps.window import Window
 
 _PHASES = (
     Column("phase", Kind.TERM),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.report.assembly.window import step_labels
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Gap, IdleCauses, Steps
-    from traceanalyze.report.assembly.window import Window
+    from traceanalyze.analyses.steps.window import Window
 
 _CAUSES = (
     Column("cause", Kind.TERM),

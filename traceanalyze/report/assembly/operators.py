@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.report.assembly.host_columns import columns_of, ranked_by
-from traceanalyze.report.assembly.window import step_labels
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:

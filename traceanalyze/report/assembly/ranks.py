@@ -12,9 +12,9 @@ from traceanalyze.report.model import table_of_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from traceanalyze.analyses.steps.window import Window
     from traceanalyze.model.trace import Origin, Trace
     from traceanalyze.report.assembly.split import Part
-    from traceanalyze.report.assembly.window import Window
 
 EQUAL = 1.001
 """Up to which even the digits shown are the same, or nearly."""

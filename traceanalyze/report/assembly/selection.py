@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
-from traceanalyze.report.assembly.window import step_labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

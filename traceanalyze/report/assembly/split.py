@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.results import HostSplit, IdleCauses, Partition
-    from traceanalyze.report.assembly.window import Window
+    from traceanalyze.analyses.steps.window import Window
 
 DISPATCH = (
     Cause.DISPATCH_LAUNCH,

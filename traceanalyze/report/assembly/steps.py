@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.steps.window import median, step_labels
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.assembly.idle import cause_key
-from traceanalyze.report.assembly.window import median, step_labels
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import IdleCauses, Steps
+    from traceanalyze.analyses.steps.window import Window
     from traceanalyze.model.table import Row
     from traceanalyze.report.assembly.split import Part
-    from traceanalyze.report.assembly.window import Window
 
 _STATISTICS = (
     Column("steps", Kind.COUNT),

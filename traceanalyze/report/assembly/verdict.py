@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
+from traceanalyze.analyses.steps.window import median, step_labels
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import Cause, Mode
 from traceanalyze.report.assembly.split import DISPATCH
-from traceanalyze.report.assembly.window import median, step_labels
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps, SyncSite
+    from traceanalyze.analyses.steps.window import Window
     from traceanalyze.report.assembly.split import Part
-    from traceanalyze.report.assembly.window import Window
 
 IDLE_WORTH_NAMING = 0.1
 """Idle share of the step from which it may be the headline."""
