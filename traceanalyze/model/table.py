@@ -188,9 +188,13 @@ class Table:
             raise KeyError(f"{self.key}: {sorted(set(values) ^ set(self.keys))}")
         return replace(self, columns=tuple(column.of(values[column.key]) for column in self.columns))
 
-    def missing(self, reason: str) -> Table:
-        """The declared table where nothing was measured, and why."""
-        return replace(self, absent=NotMeasured(reason))
+    def missing(self, reason: str, *, detail: bool = False) -> Table:
+        """The declared table where nothing was measured, and why; a `detail` is not worth a word in a short view."""
+        return replace(self, absent=NotMeasured(reason), detail=self.detail or detail)
+
+    def drop(self, *keys: str) -> Table:
+        """The table without these columns."""
+        return replace(self, columns=tuple(column for column in self.columns if column.key not in keys))
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -261,6 +265,17 @@ class Table:
         columns = {each.key: [_plain(value) for value in self.column(each.key)] for each in self.columns}
         dtypes = {each.key: _DTYPES[each.kind] for each in self.columns if each.kind in _DTYPES}
         return pd.DataFrame(columns, dtype=object).astype(dtypes)
+
+
+def known(values: NDArray[np.float64], reason: str) -> Values:
+    """Numbers of which NaN was not measured, for this reason."""
+    import numpy as np
+
+    absent = np.isnan(values)
+    if not absent.any():
+        return values
+    missing = NotMeasured(reason)
+    return [missing if lacks else value for value, lacks in zip(values.tolist(), absent.tolist(), strict=True)]
 
 
 def _taken(column: Column, at: NDArray[np.int64]) -> Column:
