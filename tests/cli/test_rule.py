@@ -69,18 +69,19 @@ def test_a_rule_is_explained_in_chinese(monkeypatch):
     assert "What it finds" not in text
 
 
-def test_documents_are_read_only_for_the_family_and_language_asked_for(run_process):
-    code = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+def test_documents_are_read_only_where_they_are_asked_for(run_process):
+    code = "import sys, pathlib; known = pathlib.Path.read_text; "
+    code += (
+        "pathlib.Path.read_text = lambda at, *a, **k: print('read', at.name, file=sys.stderr) or known(at, *a, **k); "
+    )
     code += "from traceanalyze.cli.main import main; main()"
 
     def read(*arguments):
-        loaded = run_process(*arguments, code=code).stderr.split()
-        return {name.rpartition(".")[2] for name in loaded if ".rule_docs." in name}
+        return {line[5:] for line in run_process(*arguments, code=code).stderr.splitlines() if line.startswith("read ")}
 
     assert read("rule", "DAT103", "SYN101") == set()
-    assert read("rule", "--all", "--lang", "zh") == set()
-    assert read("rule", "DAT103", "--lang", "zh") == {"data"}
-    assert read("rule", "DAT101", "--lang", "zh") == {"data", "sources"}
+    assert read("rule", "--all", "--lang", "zh") == {"texts.json"}
+    assert read("rule", "DAT103", "--lang", "zh") == {"texts.json", "rules.json"}
 
 
 @pytest.mark.parametrize("arguments", [["rule"], ["rule", "--all", "DAT101"], ["rule", "nonsense"]])

@@ -87,11 +87,9 @@ def _options(each: Rule, words: Texts) -> Iterator[str]:
 
 def _document(each: Rule, words: Texts) -> str:
     """In the language of the texts where it is written in it; rules of others are told as they tell themselves."""
-    from traceanalyze.locales.rule_docs import rule_docs
-    from traceanalyze.rules.rule import FAMILIES
+    from traceanalyze.locales.rule_docs import rule_doc
 
-    folder = FAMILIES.get(each.family)
-    return (rule_docs(words.language, folder).get(each.id) if folder else None) or each.doc
+    return rule_doc(words.language, each.id) or each.doc
 
 
 def _wrapped(doc: str, style: Style) -> Iterator[str]:

@@ -1,25 +1,30 @@
-"""Texts of the tool by language; a language is one package, and everything in it is keyed."""
+"""Texts of the tool by language: English stands in modules, every other language is a folder of JSON files.
+
+`texts.json` has the texts by kind and key, `rules.json` the pages of the rules. What a language lacks stays English.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from traceanalyze.model.table import Column, Table
 
 _UNIT = re.compile("_(ns|bytes)$")
-LANGUAGES = ("en", "zh")
-"""The first has every text; tests hold the others to its keys."""
+_FOLDER = Path(__file__).parent
+LANGUAGES = ("en", *sorted(path.parent.name for path in _FOLDER.glob("*/texts.json")))
+"""The first has every text."""
 
 
 @frozen
@@ -67,7 +72,7 @@ class Texts:
 
 
 KINDS = tuple(each.name for each in fields(Texts) if each.name != "language")
-"""A module of a language's package has those it needs, in capitals: TABLES, COLUMNS, TERMS …"""
+"""A module of English has those it needs, in capitals: TABLES, COLUMNS, TERMS …"""
 
 
 @lru_cache(maxsize=len(LANGUAGES))
@@ -80,13 +85,38 @@ def texts(language: str = LANGUAGES[0]) -> Texts:
 
 
 def spoken(language: str) -> dict[str, dict[str, str]]:
-    """What all modules of a language's package say, by kind."""
-    package = import_module(f"{__name__}.{language}")
-    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
+    """What a language says, by kind."""
     found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
-    for module in modules:
-        for kind in KINDS:
-            found[kind] |= getattr(module, kind.upper(), {})
+    if language == LANGUAGES[0]:
+        package = import_module(f"{__name__}.{language}")
+        for each in iter_modules(package.__path__):
+            module = import_module(f"{package.__name__}.{each.name}")
+            for kind in KINDS:
+                found[kind] |= getattr(module, kind.upper(), {})
+    else:
+        found |= catalogue(language, "texts")
+        _add_rules(found)
     # Tables say in cells why something could not be judged.
     found["terms"] |= {f"reason_{key}": text for key, text in found["reasons"].items()}
     return found
+
+
+def catalogue(language: str, name: str) -> dict[str, Any]:
+    """A file of a language other than English, which has none."""
+    path = _FOLDER / language / f"{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return found
+
+
+def _add_rules(found: dict[str, dict[str, str]]) -> None:
+    """Give the texts of the rules the keys that reports ask for."""
+    advice = found.pop("rule_advice", {})
+    found["terms"] |= {f"rule_{key}": text for key, text in found.pop("rule_titles", {}).items()}
+    found["terms"] |= {f"evidence_{key}": text for key, text in found.pop("rule_evidence", {}).items()}
+    pattern = found["messages"]["finding_other"]
+    for key, text in found.pop("rule_sentences", {}).items():
+        found["messages"][f"finding_{key}"] = pattern.format(rule=key.partition("_")[0], text=text)
+    for key in {name.partition(".")[0] for name in advice}:
+        for platform in ("cuda", "ascend"):
+            text = advice.get(f"{key}.{platform}", advice.get(key, ""))
+            found["messages"][f"advice_{key}.{platform}"] = f"→ {text}"

@@ -1,1 +1,0 @@
-"""Chinese texts (Simplified). Keys are those of English; values are what people read."""
