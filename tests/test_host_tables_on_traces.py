@@ -10,6 +10,7 @@ import pytest
 import traceanalyze
 from traceanalyze.analyses.analyze import host_tables, tables_of
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.errors import TraceAnalyzeError
 from traceanalyze.model import intervals
@@ -81,7 +82,7 @@ def trees(context):
 def phases(context, found):
     table = rows(found.phases)
     headline = context.devices[0] if len(context.device) else -1
-    counted = context.device.device[context.work.event] == headline if len(context.device) else np.empty(0)
+    counted = context.device.device[context.once(device_work).event] == headline if len(context.device) else np.empty(0)
     if table:
         assert sum(row.events for row in table if row.phase not in _PARTS) == counted.sum()
     time = context.steps.end - context.steps.start

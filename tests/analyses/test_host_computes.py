@@ -160,10 +160,10 @@ def test_public_recordings_without_their_device_are_not_taken_for_programs_of_th
     text = json.dumps({"schemaVersion": 1, "traceEvents": events})
     context = Context(read_text(text.encode()), Options())
     assert context.mode == Mode.HOST_ONLY
-    assert not context.host_computes
+    assert not context.once(host_computes)
 
 
 @pytest.mark.parametrize("name", ["cpu_training", "cpu_slow_loader"])
 def test_recordings_of_a_training_on_the_host_are_told_as_such(name: str) -> None:
     (trace,) = load(SAMPLES / name).traces
-    assert Context(trace, Options()).host_computes
+    assert host_computes(Context(trace, Options()))

@@ -10,6 +10,8 @@ from tests.ascend_builder import AscendBuilder, load
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.idle.host_state import loading_ranges
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.comparison.attribution import work_classes
 from traceanalyze.comparison.side import side
@@ -27,8 +29,8 @@ def classified(builder, *classifiers, **options):
 
 def groups(context):
     text = context.trace.strings.text
-    names = [text(int(context.device.name[at])) for at in context.work.event.tolist()]
-    return dict(zip(names, (KernelGroup(each) for each in context.work.group.tolist()), strict=True))
+    names = [text(int(context.device.name[at])) for at in context.once(device_work).event.tolist()]
+    return dict(zip(names, (KernelGroup(each) for each in context.once(device_work).group.tolist()), strict=True))
 
 
 def classes(context):
@@ -106,7 +108,7 @@ def test_ranges_are_data_loading():
     b.launch(100, 5, 110, 10)
     plain, _ = classified(b)
     context, analysis = classified(b, Classifier(data_loading=(r"^acme\.next_batch$",)))
-    assert (plain.data_loading_seen, context.data_loading_seen) == (False, True)
+    assert [len(each.once(loading_ranges).rows) for each in (plain, context)] == [0, 1]
     (told,) = (check.values for check in analysis.checks if check.message == "plugin_ranges")
     assert told == (("plugin", "p0"), ("count", 1))
 

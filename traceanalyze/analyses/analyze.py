@@ -10,6 +10,7 @@ from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
 from traceanalyze.analyses.host.call_paths import call_paths
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.modules import modules
 from traceanalyze.analyses.host.op_kernels import op_kernels
 from traceanalyze.analyses.host.operators import operator_steps, operator_sums, operators, operators_by_shape
@@ -18,6 +19,8 @@ from traceanalyze.analyses.host.split import host_split
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.gap_table import gap_table
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
+from traceanalyze.analyses.idle.host_state import blocking_copies, host_states, is_sync_call
+from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import launches, step_launches
 from traceanalyze.analyses.idle.syncs import idle_caused, suspected_syncs, sync_sites
 from traceanalyze.analyses.kernels.copies import copies
@@ -26,6 +29,7 @@ from traceanalyze.analyses.kernels.kernels import configurations, durations, ker
 from traceanalyze.analyses.kernels.op_work import op_work
 from traceanalyze.analyses.kernels.sequences import kernel_sequences
 from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisation
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.quality.quality import quality
@@ -36,7 +40,7 @@ from traceanalyze.analyses.results_host_more import HostMore
 from traceanalyze.analyses.steps.critical_path import critical_path
 from traceanalyze.analyses.steps.inference import inference
 from traceanalyze.analyses.steps.partition import device_span, partition
-from traceanalyze.analyses.steps.phases import phases
+from traceanalyze.analyses.steps.phases import event_phases, phases
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, Mode, SyncKind
 
@@ -77,12 +81,12 @@ def host_tables(context: Context) -> HostWork | NotMeasured:
     return HostWork(
         operators=operators(context, sums),
         shapes=operators_by_shape(context, sums),
-        phases=phases(context, context.event_phases),
-        modules=modules(context, context.event_phases),
+        phases=phases(context, context.once(event_phases)),
+        modules=modules(context, context.once(event_phases)),
         lines=source_lines(context),
         op_steps=operator_steps(context, sums),
         annotations=host_annotations(context),
-        device_time=int(context.work.time.sum()) if len(context.device) else None,
+        device_time=int(context.once(device_work).time.sum()) if len(context.device) else None,
         broken=context.op_nest.broken,
     )
 
@@ -177,7 +181,7 @@ def _without_device(context: Context) -> RankAnalysis:
 def _host(context: Context) -> HostSplit | NotMeasured:
     if context.step_track < 0:
         return NotMeasured("no_host_events")
-    return host_split(context.states(context.step_track, True), context.steps.start, context.steps.end)
+    return host_split(context.once(host_states, context.step_track, True), context.steps.start, context.steps.end)
 
 
 def _launches(context: Context) -> Launches | NotMeasured:
@@ -189,7 +193,7 @@ def _launches(context: Context) -> Launches | NotMeasured:
 def idle_causes(context: Context) -> IdleCauses:
     """Idle time of the headline device by step and cause."""
     steps = context.steps
-    cut, step = idle.clipped(context.pieces, steps.start, steps.end)
+    cut, step = idle.clipped(context.once(idle_pieces), steps.start, steps.end)
     return IdleCauses(idle.by_step(cut, step, len(steps)), _unseen_causes(context))
 
 
@@ -199,13 +203,13 @@ def _idle(
     """Causes by step, the gap table and the sync sites, which all need the same pieces of idle time."""
     steps, causes = context.steps, idle_causes(context)
     if len(context.calls) == 0:
-        return causes, gap_table(context, np.zeros(len(context.gaps), np.bool_)), NotMeasured("no_api")
+        return causes, gap_table(context, np.zeros(len(context.once(idle_gaps)), np.bool_)), NotMeasured("no_api")
     if context.queue_only:
-        return causes, gap_table(context, np.zeros(len(context.gaps), np.bool_)), suspected_syncs(context)
+        return causes, gap_table(context, np.zeros(len(context.once(idle_gaps)), np.bool_)), suspected_syncs(context)
     inside = (context.calls.start < steps.end.max()) & (context.calls.end > steps.start.min())
-    sync = np.flatnonzero(context.is_sync & inside)
-    analysed, _ = idle.clipped(context.pieces, *context.stretches)
-    cost, drained = idle_caused(sync, context.calls, context.gaps, analysed)
+    sync = np.flatnonzero(context.once(is_sync_call) & inside)
+    analysed, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
+    cost, drained = idle_caused(sync, context.calls, context.once(idle_gaps), analysed)
     return causes, gap_table(context, drained), _sites(context, sync, cost)
 
 
@@ -223,10 +227,12 @@ def _unseen_causes(context: Context) -> dict[Cause, NotMeasured]:
 
 def _sites(context: Context, sync: NDArray[np.int64], cost: NDArray[np.int64]) -> tuple[SyncSite, ...]:
     kinds = np.where(
-        context.blocking[sync] & (context.calls.sync[sync] == SyncKind.NONE),
+        context.once(blocking_copies)[sync] & (context.calls.sync[sync] == SyncKind.NONE),
         SyncKind.BLOCKING_IN_EFFECT,
         context.calls.sync[sync],
     ).astype(np.uint8)
     linked = context.link >= 0
     last_launch = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
-    return sync_sites(context.trace, sync, context.calls, kinds, cost, last_launch, context.locate)
+    return sync_sites(
+        context.trace, sync, context.calls, kinds, cost, last_launch, lambda track, t: locate(context, track, t)
+    )

@@ -1,33 +1,22 @@
-"""Derived tables of one trace, each computed once, when first asked for."""
+"""One trace and what all analyses share of it; what one analysis computes for others is kept by `Context.once`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 
-from traceanalyze.analyses.communication.parts import CollectiveParts, collective_parts
-from traceanalyze.analyses.communication.ranges import describing, named_ranges
-from traceanalyze.analyses.host.computes import host_computes
-from traceanalyze.analyses.host.events import ApiCalls, ByTrack, api_calls, by_track, is_sync_call
-from traceanalyze.analyses.host.frames import Frames, user_frame_of_stack
+from traceanalyze.analyses.host.events import ApiCalls, api_calls
 from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue, unskewed
-from traceanalyze.analyses.host.nesting import Nest, innermost, innermost_at, nest_rows
-from traceanalyze.analyses.idle import idle as idle_analysis
-from traceanalyze.analyses.idle.host_state import API_CAUSE, States, layered
-from traceanalyze.analyses.idle.launches import Queue, launch_queue
-from traceanalyze.analyses.idle.syncs import blocking_copies
+from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, device_events
-from traceanalyze.analyses.kernels.work import Work, device_work
 from traceanalyze.analyses.steps.partition import ClassSets, class_sets, device_order
-from traceanalyze.analyses.steps.phases import PhaseRanges, event_phases
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import event_kind, is_annotation_op, is_data_loading, is_peer_wait
-from traceanalyze.model.columns import occurs
-from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, Mode
+from traceanalyze.model.classify import event_kind, is_annotation_op
+from traceanalyze.model.vocabulary import EventKind, Mode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,25 +25,24 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
     from traceanalyze.model.trace import Trace
 
-_Made = TypeVar("_Made")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 
 class Context:
-    """One trace and everything derived from it."""
+    """One trace, its events by kind, what launched what, its steps and call trees: each computed when first used."""
 
     def __init__(self, trace: Trace, options: Options) -> None:
         self.trace = trace
         self.options = options
-        self._made: dict[Callable[[Context], Any], Any] = {}
-        self._states: dict[tuple[int, bool], States] = {}
-        self._class_sets: dict[int, ClassSets] = {}
+        self._kept: dict[tuple[Any, ...], Any] = {}
 
-    def once(self, compute: Callable[[Context], _Made]) -> _Made:
-        """What a function of the context returns, computed when it is first asked for."""
-        if compute not in self._made:
-            self._made[compute] = compute(self)
-        made: _Made = self._made[compute]
-        return made
+    def once(self, compute: Callable[[Context, *Ts], T], *arguments: *Ts) -> T:
+        """What a pure function makes of this context, computed when first asked for and dropped with the context."""
+        key = (compute, *arguments)
+        if key not in self._kept:
+            self._kept[key] = compute(self, *arguments)
+        return cast("T", self._kept[key])
 
     @cached_property
     def kind(self) -> NDArray[np.uint8]:
@@ -116,11 +104,6 @@ class Context:
         return out
 
     @cached_property
-    def queue(self) -> Queue:
-        """What waits on the streams."""
-        return launch_queue(self)
-
-    @cached_property
     def markers(self) -> Markers | None:
         """Step markers, None when there are none."""
         return find_markers(self.trace, self.kind, self.options.classify)
@@ -133,15 +116,26 @@ class Context:
         return Mode.HOST_ONLY if len(self.host_rows) or len(self.calls) else Mode.EMPTY
 
     @cached_property
-    def host_computes(self) -> bool:
-        """Whether the host alone computed, so that its time is that of the step."""
-        return host_computes(self)
+    def ownership(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Time at which the program asked for each device event, and whether it is known.
+
+        The start of the call that asked for it; on Ascend, where the call was not recorded, that of its operator, else
+        of the step that it belongs to.
+        """
+        known = self.link >= 0
+        time = np.zeros(len(self.device), np.int64)
+        time[known] = self.calls.start[self.asked[known]]
+        if self.trace.origin.format != "ascend" or known.all():
+            return time, known
+        by_op = ~known & (self.event_op >= 0)
+        time[by_op] = self.op_nest.start[self.event_op[by_op]]
+        return ownership(self.trace, self.markers, self.device, time, known | by_op)
 
     @cached_property
     def all_steps(self) -> Steps:
         """Every window, before any selection."""
         if self.markers is not None:
-            return step_windows(self.markers, self.device, *ownership(self))
+            return step_windows(self.markers, self.device, *self.ownership)
         if len(self.device):
             return whole_window(int(self.device.start.min()), int(self.device.end.max()), owned=len(self.device))
         if self.mode == Mode.EMPTY:
@@ -163,19 +157,12 @@ class Context:
 
     def class_sets(self, device: int) -> ClassSets:
         """When a device does work of each class."""
-        if device not in self._class_sets:
-            self._class_sets[device] = class_sets(self.device, device)
-        return self._class_sets[device]
+        return self.once(_class_sets, device)
 
     @cached_property
     def host_rows(self) -> NDArray[np.int64]:
         """Operators and annotations."""
         return np.flatnonzero((self.kind == EventKind.HOST_OP) | (self.kind == EventKind.ANNOTATION))
-
-    @cached_property
-    def ops(self) -> ByTrack:
-        """Operators by thread."""
-        return by_track(self.trace, np.flatnonzero(self.kind == EventKind.HOST_OP))
 
     @cached_property
     def host_windows(self) -> intervals.Intervals:
@@ -200,41 +187,14 @@ class Context:
 
     @cached_property
     def event_op(self) -> NDArray[np.int64]:
-        """Place in `op_nest` of the operator that launched each device event, -1 for none."""
-        return launching_ops(self)
+        """Place in `op_nest` of the operator that launched each device event, -1 for none.
 
-    @cached_property
-    def _ranges(self) -> tuple[ByTrack, ByTrack]:
-        """Data-loading and peer-wait ranges by thread."""
-        rows, names = self.host_rows, self.trace.events.name[self.host_rows]
-        classify = self.options.classify
-        data = self.trace.strings.lookup(names, lambda text: is_data_loading(text, classify)).astype(np.bool_)
-        peer = self.trace.strings.lookup(names, is_peer_wait).astype(np.bool_)
-        return by_track(self.trace, rows[data]), by_track(self.trace, rows[peer])
-
-    @property
-    def loading(self) -> ByTrack:
-        """Ranges in which a thread waits for its data loader, by thread."""
-        return self._ranges[0]
-
-    def data_loading(self, track: int) -> intervals.Intervals:
-        """When a thread waits for its data loader."""
-        return self._row_set(self.loading.of(track))
-
-    @cached_property
-    def data_loading_seen(self) -> bool:
-        """Whether the trace has any data-loading range."""
-        return len(self.loading.rows) > 0
-
-    @cached_property
-    def blocking(self) -> NDArray[np.bool_]:
-        """Asynchronous copy calls that block in effect."""
-        return blocking_copies(self.trace, self.calls, self.device, self.link)
-
-    @cached_property
-    def is_sync(self) -> NDArray[np.bool_]:
-        """Runtime calls that count as sync points."""
-        return is_sync_call(self.calls, self.blocking)
+        The innermost operator around the call by which the program asked for the event, on the thread of the call; else
+        the one an `async_npu` arrow starts at; the `External id` decides only where the launch was not recorded.
+        """
+        around, linked = np.full(len(self.device), -1, np.int64), self.link >= 0
+        around[linked] = self.call_op[self.asked[linked]]
+        return launching_ops(self.trace, self.device, self.op_nest, around, linked)
 
     @cached_property
     def threads(self) -> list[int]:
@@ -262,107 +222,6 @@ class Context:
             return -1
         return int(np.bincount(self.trace.events.track[rows]).argmax())
 
-    def states(self, track: int, with_data: bool) -> States:
-        """What a host thread is doing at each instant; its data loading too only if `with_data`."""
-        if (track, with_data) not in self._states:
-            data, peer = self._ranges
-            first, last = np.searchsorted(self.calls.track, (track, track + 1))
-            calls = np.arange(first, last)[self.calls.outermost[first:last]]
-            sync, klass = self.is_sync[calls], self.calls.klass[calls]
-            layers = [
-                (Cause.SYNC, self._call_set(calls[sync])),
-                (Cause.PEER_WAIT, self._row_set(peer.of(track))),
-            ]
-            if with_data:
-                layers.insert(0, (Cause.DATA_LOADING, self._row_set(data.of(track))))
-            layers.extend(
-                (API_CAUSE[each], self._call_set(calls[~sync & (klass == each)]))
-                for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
-            )
-            layers.append((Cause.HOST_OP, self._row_set(self.ops.of(track))))
-            self._states[track, with_data] = layered(layers)
-        return self._states[track, with_data]
 
-    def _call_set(self, calls: NDArray[np.int64]) -> intervals.Intervals:
-        return intervals.merge(self.calls.start[calls], self.calls.end[calls])
-
-    def _row_set(self, rows: NDArray[np.int64]) -> intervals.Intervals:
-        start = self.trace.events.ts[rows]
-        return intervals.merge(start, start + self.trace.events.dur[rows])
-
-    @cached_property
-    def gaps(self) -> idle_analysis.Gaps:
-        """Gaps of the headline device from the first step to the last, whichever steps were chosen."""
-        start, end = int(self.all_steps.start.min()), int(self.all_steps.end.max())
-        return idle_analysis.find_gaps(self.device, self.link, self.calls, device=self.devices[0], start=start, end=end)
-
-    @cached_property
-    def pieces(self) -> idle_analysis.Pieces:
-        """Causes of the gaps of the headline device."""
-        return idle_analysis.explain(self.gaps, self.calls.track, self.threads, self.step_track, self.states)
-
-    @cached_property
-    def stretches(self) -> intervals.Intervals:
-        """The analysed time: chosen steps, and the time between two of them that follow each other."""
-        every, chosen = self.all_steps, occurs(self.all_steps.start, self.steps.start)
-        bridged = chosen[:-1] & chosen[1:]
-        return intervals.merge(
-            np.concatenate((every.start[chosen], every.end[:-1][bridged])),
-            np.concatenate((every.end[chosen], every.start[1:][bridged])),
-        )
-
-    @cached_property
-    def collective_records(self) -> Nest:
-        """Call trees of the host events that describe collectives; only where a field `collective` is recorded."""
-        return describing(self)
-
-    @cached_property
-    def collective_ranges(self) -> Nest:
-        """Call trees of the host events that are calls of communication libraries by their names."""
-        return named_ranges(self)
-
-    @cached_property
-    def collective_parts(self) -> CollectiveParts | None:
-        """What collectives consist of; None where the profile does not record it."""
-        return collective_parts(self)
-
-    @cached_property
-    def work(self) -> Work:
-        """Device events inside the analysed windows, with their operators and groups."""
-        return device_work(self)
-
-    @cached_property
-    def phase_ranges(self) -> PhaseRanges:
-        """Phases of the threads."""
-        return PhaseRanges(self)
-
-    @cached_property
-    def event_phases(self) -> NDArray[np.uint8]:
-        """`Phase` in which each device event was launched."""
-        return event_phases(self)
-
-    @cached_property
-    def frames(self) -> Frames:
-        """User Python frames."""
-        return Frames(self.trace, self.kind)
-
-    def ops_at(self, track: int, t: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Row of the innermost operator of a thread at each instant, -1 for none."""
-        at = innermost_at(self.op_nest, t, track)
-        rows = np.full(len(t), -1, np.int64)
-        rows[at >= 0] = self.op_nest.row[at[at >= 0]]
-        return rows
-
-    def locate(self, track: int, t: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str | None], list[str | None]]:
-        """Innermost operator (row, name) and user frame of a thread at each instant."""
-        rows = self.ops_at(track, t)
-        events, strings = self.trace.events, self.trace.strings
-        names = [strings.text(int(events.name[row])) if row >= 0 else None for row in rows.tolist()]
-        if self.frames.recorded:
-            return rows, names, self.frames.at(track, t)
-        stack = events.fields.get("stack")
-        if stack is None:
-            return rows, names, [None] * len(t)
-        codes = stack.take(np.maximum(rows, 0), -1)
-        known = {c: user_frame_of_stack(strings.text(c)) for c in set(codes.tolist()) if c >= 0}
-        return rows, names, [known.get(c) if row >= 0 else None for c, row in zip(codes.tolist(), rows, strict=True)]
+def _class_sets(context: Context, device: int) -> ClassSets:
+    return class_sets(context.device, device)

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.results import HostSplit, IdleCauses
 from traceanalyze.comparison.collectives import event_groups
 from traceanalyze.comparison.results import Part
@@ -155,13 +155,13 @@ def work_classes(side: Side, names: Names) -> Sums:
     `names` of process groups are those of `groups.common_names`.
     """
     context = side.context
-    mine = np.flatnonzero(context.device.device[context.work.event] == context.devices[0])
-    klass = context.device.klass[context.work.event[mine]]
+    mine = np.flatnonzero(context.device.device[context.once(device_work).event] == context.devices[0])
+    klass = context.device.klass[context.once(device_work).event[mine]]
     sums: Sums = {}
     compute, comm, mem = (mine[klass == each] for each in DeviceClass)
     tables = ((_compute(side, compute), compute), (_groups(side, comm, names), comm), (_copies(side, mem), mem))
     for (paths, of), rows in tables:
-        time = side.exclusive[context.work.event[rows]]
+        time = side.exclusive[context.once(device_work).event[rows]]
         table = group(of)
         for first, total, count in zip(
             table.first.tolist(), table.sum(time).tolist(), table.count().tolist(), strict=True
@@ -176,7 +176,7 @@ def work_classes(side: Side, names: Names) -> Sums:
 def _compute(side: Side, chosen: NDArray[np.int64]) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
     """Class by the kernel first; direction of attention and convolutions by phase; matrix or vector units."""
     context = side.context
-    device, event = context.device, context.work.event[chosen]
+    device, event = context.device, context.once(device_work).event[chosen]
     backward, units, purpose = _direction(side, event), _units(side, chosen), _purpose(side, chosen)
     rows = group(device.name[event], purpose, units, device.rule[event], backward)
     paths = []
@@ -194,16 +194,16 @@ def _purpose(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     Convolutions run as matrix products and change formats on the way; NPUs change formats for matrix products, too.
     """
     context = side.context
-    purpose = context.work.group[chosen].astype(np.int64)
-    named = context.work.op_name[chosen]
+    purpose = context.once(device_work).group[chosen].astype(np.int64)
+    named = context.once(device_work).op_name[chosen]
     op = np.full(len(chosen), KernelGroup.OTHER, np.int64)
     known, codes = context.options.classify.plugins, named[named >= 0].astype(np.int32)
     op[named >= 0] = context.trace.strings.lookup(codes, lambda text: kind_of_op(text, known))
-    on_npu = argument(context, "core", context.device.row[context.work.event[chosen]]) >= 0
+    on_npu = argument(context, "core", context.device.row[context.once(device_work).event[chosen]]) >= 0
     steps = np.isin(purpose, (KernelGroup.LAYOUT, KernelGroup.OTHER))
     of_matmul = (op == KernelGroup.MATMUL) & steps & on_npu
     of_convolution = (op == KernelGroup.CONVOLUTION) & (steps | (purpose == KernelGroup.MATMUL))
-    untold = context.work.plugin[chosen] < 0  # what a plug-in told stays
+    untold = context.once(device_work).plugin[chosen] < 0  # what a plug-in told stays
     purpose[of_matmul & untold] = KernelGroup.MATMUL
     purpose[of_convolution & untold] = KernelGroup.CONVOLUTION
     return purpose
@@ -228,8 +228,8 @@ def _path(what: KernelGroup, name: str, rule: str, units: TensorCore, direction:
 def _units(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     """`TensorCore` of each event: of an NPU by the counters of its matrix unit, else its core; else by its name."""
     context = side.context
-    row, strings = context.device.row[context.work.event[chosen]], context.trace.strings
-    units = context.work.tensor_core[chosen].astype(np.int64)
+    row, strings = context.device.row[context.once(device_work).event[chosen]], context.trace.strings
+    units = context.once(device_work).tensor_core[chosen].astype(np.int64)
     core = argument(context, "core", row)
     on_npu = np.flatnonzero(core >= 0)
     units[on_npu] = strings.lookup(core[on_npu].astype(np.int32), lambda text: _CORES.get(text, TensorCore.UNKNOWN))
@@ -259,10 +259,10 @@ def _named_direction(name: str) -> int:
 
 
 def _groups(side: Side, chosen: NDArray[np.int64], names: Names) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
-    labels, of = event_groups(side.context, side.context.work.event[chosen])
+    labels, of = event_groups(side.context, side.context.once(device_work).event[chosen])
     return [(("communication", None), ("group", names[label])) for label in labels], of
 
 
 def _copies(side: Side, chosen: NDArray[np.int64]) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
-    of = directions(side.context, side.context.work.event[chosen])
+    of = directions(side.context, side.context.once(device_work).event[chosen])
     return [(("memory_ops", None), (name, None)) for name in DIRECTIONS], of

@@ -12,6 +12,7 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.forward_ops import ForwardOps
 from traceanalyze.analyses.host.operators import added, counted_events
+from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward
 from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree
@@ -284,7 +285,7 @@ def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> C
 def _phases(context: Context) -> NDArray[np.uint8]:
     nested = context.op_nest
     track = context.trace.events.track[nested.row]
-    return context.phase_ranges.at(track, nested.start) if len(nested) else np.zeros(0, np.uint8)
+    return context.once(PhaseRanges).at(track, nested.start) if len(nested) else np.zeros(0, np.uint8)
 
 
 def _with_fused(context: Context, found: CanonicalOps, fused: Fused) -> CanonicalOps:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.modules import OUTSIDE_MODULES
@@ -48,7 +49,7 @@ def caveats(base: Side, candidate: Side) -> tuple[Caveat, ...]:
 
 def coverage(side: Side) -> tuple[int, int]:
     """Compute time of known operators, and all compute time, ns; sums of durations."""
-    work = side.context.work
+    work = side.context.once(device_work)
     compute = side.context.device.klass[work.event] == DeviceClass.COMPUTE
     return int(work.time[compute & (work.op >= 0)].sum()), int(work.time[compute].sum())
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.communication.collectives import ranks_label
+from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.comparison.results import CollectivePair
 from traceanalyze.comparison.side import change, measured
@@ -72,8 +73,8 @@ def common_names(base: Context, candidate: Context) -> tuple[Names, Names]:
 
 def _labels(context: Context) -> list[str]:
     """Groups in the order of first use."""
-    comm = context.device.klass[context.work.event] == DeviceClass.COMM
-    labels, of = event_groups(context, context.work.event[comm])
+    comm = context.device.klass[context.once(device_work).event] == DeviceClass.COMM
+    labels, of = event_groups(context, context.once(device_work).event[comm])
     return [labels[each] for each in dict.fromkeys(of.tolist())]
 
 
@@ -104,7 +105,7 @@ class _Side(NamedTuple):
     """Collectives of one side; one row an event."""
 
     work: NDArray[np.int64]
-    """Positions in `context.work`."""
+    """Positions in `device_work`."""
     kinds: list[_Key]
     of: NDArray[np.int64]
     """Position in `kinds`."""
@@ -163,8 +164,8 @@ def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> tu
 
 
 def _side(context: Context, names: Mapping[str, str]) -> _Side:
-    work = np.flatnonzero(context.device.klass[context.work.event] == DeviceClass.COMM)
-    event = context.work.event[work]
+    work = np.flatnonzero(context.device.klass[context.once(device_work).event] == DeviceClass.COMM)
+    event = context.once(device_work).event[work]
     if len(event) == 0:
         return _Side(work, [], event)
     described = description_rows(context, event)
@@ -219,14 +220,14 @@ def _missing(side: Measured | None) -> tuple[Time, Time, int]:
 
 def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> _Parts:
     """Waiting is what is left of a collective without the time in which some plane moves data."""
-    event, time = context.work.event[work], context.work.time[work]
+    event, time = context.once(device_work).event[work], context.once(device_work).time[work]
     windows = intervals.merge(context.steps.start, context.steps.end)
     exposed = np.zeros(len(context.device), np.int64)
     for one in context.devices if len(work) else ():
         exposed += exclusive_time(context.device, one, windows)
     rows = group(of)
     bare = rows.sum(exposed[event]).tolist()
-    parts = context.collective_parts
+    parts = context.once(collective_parts)
     keys = of[rows.first].tolist()
     if parts is None:
         why = NotMeasured("needs_all_ranks")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
 from traceanalyze.comparison.results import KernelPair
 from traceanalyze.comparison.side import change, measured
@@ -31,7 +31,7 @@ class _Key(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """Distinct kinds of device events of one side, and the kind of each event of `context.work`."""
+    """Distinct kinds of device events of one side, and the kind of each event of `device_work`."""
 
     kinds: list[_Key]
     of: NDArray[np.int64]
@@ -78,8 +78,8 @@ def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: b
 
     Against a profile in another format the type stands for the name, too.
     """
-    row = context.device.row[context.work.event]
-    name = context.device.name[context.work.event].astype(np.int64)
+    row = context.device.row[context.once(device_work).event]
+    name = context.device.name[context.once(device_work).event].astype(np.int64)
     shapes = core = np.full(len(row), -1, np.int64)
     if typed or foreign:
         stated = argument(context, "op_type", row)
@@ -98,7 +98,7 @@ def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: b
 
 def _types(context: Context, options: CompareOptions) -> _Side:
     """Types of operator as mapped by the user, and cores; what states none by family."""
-    row, family = context.device.row[context.work.event], context.work.group
+    row, family = context.device.row[context.once(device_work).event], context.once(device_work).group
     stated, core = (argument(context, field, row) for field in ("op_type", "core"))
     rows = group(stated, core, np.where(stated >= 0, 0, family))
     text = context.trace.strings.text
@@ -111,8 +111,8 @@ def _types(context: Context, options: CompareOptions) -> _Side:
 
 
 def _families(context: Context) -> _Side:
-    rows = group(context.work.group)
-    names = [KernelGroup(int(code)).name.lower() for code in context.work.group[rows.first].tolist()]
+    rows = group(context.once(device_work).group)
+    names = [KernelGroup(int(code)).name.lower() for code in context.once(device_work).group[rows.first].tolist()]
     return _Side([_Key(name, None, None) for name in names], rows.of)
 
 
@@ -126,9 +126,9 @@ def _pairs(contexts: tuple[Context, Context], sides: Sequence[_Side]) -> tuple[K
         number = [keys.setdefault(key._replace(name=label[key.name]), len(keys)) for key in side.kinds]
         key = np.array(number, np.int64)[side.of] if number else side.of
         found.append(measured(context, np.arange(len(key)), key))
-        parts = group(key, context.work.group)
-        for first, total in zip(parts.first.tolist(), parts.sum(context.work.time).tolist(), strict=True):
-            part = int(key[first]), int(context.work.group[first])
+        parts = group(key, context.once(device_work).group)
+        for first, total in zip(parts.first.tolist(), parts.sum(context.once(device_work).time).tolist(), strict=True):
+            part = int(key[first]), int(context.once(device_work).group[first])
             time[part] = time.get(part, 0) + total
     family: dict[int, int] = {}
     for (index, kind), _ in sorted(time.items(), key=lambda item: (item[1], -item[0][1])):

@@ -8,8 +8,9 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import event_modules, module_places
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
-from traceanalyze.analyses.steps.phases import launch_places
+from traceanalyze.analyses.steps.phases import event_phases, launch_places
 from traceanalyze.comparison.align import align
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.operators import frames_at
@@ -170,8 +171,8 @@ def _side(context: Context, found: Places, options: CompareOptions, fused: Fused
     ops = canonical_ops(context, options, fused)
     if len(context.device) == 0:
         return _Side(found, _whole(context, found, {}, {}), {})
-    phase = context.event_phases
-    event, time = context.work.event, context.work.time
+    phase = context.once(event_phases)
+    event, time = context.once(device_work).event, context.once(device_work).time
     back = np.isin(phase[event], (Phase.BACKWARD, Phase.RECOMPUTE))
     of = event_modules(context, found, phase)
     op = context.event_op[event]
@@ -241,18 +242,18 @@ def _joined(parts: list[tuple[tuple[str, int], ...]]) -> tuple[tuple[str, int], 
 
 def _kernels(context: Context, of: NDArray[np.int64], size: int) -> list[tuple[tuple[str, int], ...]]:
     """Kernels of each row, summed by name, most time first."""
-    name = context.device.name[context.work.event]
+    name = context.device.name[context.once(device_work).event]
     rows = group(of, name)
     found: list[list[tuple[str, int]]] = [[] for _ in range(size)]
-    for first, time in zip(rows.first.tolist(), rows.sum(context.work.time).tolist(), strict=True):
+    for first, time in zip(rows.first.tolist(), rows.sum(context.once(device_work).time).tolist(), strict=True):
         found[of[first]].append((context.trace.strings.text(int(name[first])), time))
     return [tuple(sorted(kernels, key=lambda item: (-item[1], item[0]))) for kernels in found]
 
 
 def _frames(context: Context, of: NDArray[np.int64]) -> list[str | None]:
     """User source line that launched the longest event of each row."""
-    order = np.lexsort((np.arange(len(of)), -context.work.time, of))
+    order = np.lexsort((np.arange(len(of)), -context.once(device_work).time, of))
     longest = order[np.concatenate(([True], of[order][1:] != of[order][:-1]))] if len(of) else order
     track, t = launch_places(context)
-    event = context.work.event[longest]
+    event = context.once(device_work).event[longest]
     return frames_at(context, track[event], t[event])

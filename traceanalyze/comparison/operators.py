@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.kernels.work import argument
@@ -137,7 +138,7 @@ def frames_at(context: Context, track: NDArray[np.int32], t: NDArray[np.int64]) 
     for lane, first in enumerate(lanes.first.tolist()):
         mine = np.flatnonzero(lanes.of == lane)
         if track[first] >= 0:
-            _, _, frames = context.locate(int(track[first]), t[mine])
+            _, _, frames = locate(context, int(track[first]), t[mine])
             for at, frame in zip(mine.tolist(), frames, strict=True):
                 found[at] = frame
     return found

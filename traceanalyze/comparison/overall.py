@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.communication.parts import collective_parts
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.comparison.attribution import GROUPS, IDLE, STEP, headline, summed, work_classes
@@ -61,10 +62,10 @@ def exposed_transfers(side: Side, names: Names) -> dict[str, Time]:
     The rest of the group's exposed time is waiting. Not measured without the tasks that its collectives consist of.
     """
     context = side.context
-    device, parts = context.device, context.collective_parts
+    device, parts = context.device, context.once(collective_parts)
     if side.partition is None:
         return {}
-    events = context.work.event
+    events = context.once(device_work).event
     comm = events[(device.klass[events] == DeviceClass.COMM) & (device.device[events] == side.partition.device)]
     labels, group_of = event_groups(context, comm)
     if parts is None:

@@ -8,9 +8,12 @@ import numpy as np
 
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.modules import event_modules
 from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.comparison.attribution import idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
@@ -99,7 +102,7 @@ def _frames(side: Side, event: NDArray[np.int64]) -> list[str | None]:
     threads = track[event[known]]
     for thread in np.unique(threads[threads >= 0]).tolist():
         mine = known[threads == thread]
-        _, _, frames = side.context.locate(thread, t[event[mine]])
+        _, _, frames = locate(side.context, thread, t[event[mine]])
         for place, frame in zip(mine.tolist(), frames, strict=True):
             found[place] = frame
     return found
@@ -128,8 +131,9 @@ class Labels:
 def work_reasons(side: Side, labels: Labels) -> Reasons:
     """Time and number of device events of the headline device by reason; sums to the busy parts."""
     context = side.context
-    mine = np.flatnonzero(context.device.device[context.work.event] == context.devices[0])
-    klass = context.device.klass[context.work.event[mine]]
+    event = context.once(device_work).event
+    mine = np.flatnonzero(context.device.device[event] == context.devices[0])
+    klass = context.device.klass[event[mine]]
     module = None
     if side.modules is not None:
         module = event_modules(context, side.modules, side.phase)
@@ -137,7 +141,7 @@ def work_reasons(side: Side, labels: Labels) -> Reasons:
     for each, part in _PARTS.items():
         chosen = mine[klass == each]
         keys, key = _KEYS[each](side, chosen, labels)
-        event = context.work.event[chosen]
+        event = context.once(device_work).event[chosen]
         pieces = Pieces(key, side.exclusive[event], event, event)
         named: list[Key] = [(part, what, name) for what, name in keys]
         found |= summed_up(side, named, pieces, None if module is None else module[chosen])
@@ -148,7 +152,7 @@ def _operators(
     side: Side, chosen: NDArray[np.int64], labels: Labels
 ) -> tuple[list[tuple[str, str]], NDArray[np.int64]]:
     """Canonical operator and direction of each event; without an operator what the kernel is for."""
-    work = side.context.work
+    work = side.context.once(device_work)
     named = side.context.event_op[work.event[chosen]] >= 0 if labels.by_operator else np.zeros(len(chosen), np.bool_)
     names, of = operator_names(side, work.event[chosen], labels)
     rows = group(np.where(named, of, -1), np.where(named, -1, work.group[chosen].astype(np.int64)))
@@ -174,7 +178,7 @@ def _collectives(
 ) -> tuple[list[tuple[str, str]], NDArray[np.int64]]:
     """Type of each collective, and its group where there are several."""
     context = side.context
-    event = context.work.event[chosen]
+    event = context.once(device_work).event[chosen]
     kind = types(context, event, description_rows(context, event))
     groups, which = event_groups(context, event)
     rows = group(kind, which if labels.groups else np.zeros(len(event), np.int64))
@@ -187,7 +191,8 @@ def _collectives(
 
 def _copies(side: Side, chosen: NDArray[np.int64], _: Labels) -> tuple[list[tuple[str, str]], NDArray[np.int64]]:
     """Direction of each copy; fills are one."""
-    return [("copy", name) for name in DIRECTIONS], directions(side.context, side.context.work.event[chosen])
+    event = side.context.once(device_work).event[chosen]
+    return [("copy", name) for name in DIRECTIONS], directions(side.context, event)
 
 
 def _merged(keys: list[tuple[str, str]], of: NDArray[np.int64]) -> tuple[list[tuple[str, str]], NDArray[np.int64]]:
@@ -205,8 +210,8 @@ def idle_reasons(side: Side, labels: Labels, of_cause: Mapping[Cause, str]) -> R
     A gap with several causes counts in the row of each. Waiting for data is one row, whatever came next.
     """
     context = side.context
-    cut, _ = idle.clipped(context.pieces, context.steps.start, context.steps.end)
-    event = context.gaps.event[cut.gap]
+    cut, _ = idle.clipped(context.once(idle_pieces), context.steps.start, context.steps.end)
+    event = context.once(idle_gaps).event[cut.gap]
     known = event >= 0
     known[known] = context.event_op[event[known]] >= 0
     names, of = operator_names(side, event[known], labels)

@@ -14,8 +14,11 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import module_places
 from traceanalyze.analyses.host.split import host_split
+from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import exclusive_time, partition
+from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.analyses.steps.window import median
 from traceanalyze.comparison.results import Measured, SideInfo
 from traceanalyze.frozen import frozen
@@ -144,7 +147,7 @@ def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_c
     info = _info(context, ranks, rank_choice, _step_choice(context, chosen))
     host: HostSplit | NotMeasured = NotMeasured("no_host_events")
     if context.step_track >= 0:
-        host = host_split(context.states(context.step_track, True), steps.start, steps.end)
+        host = host_split(context.once(host_states, context.step_track, True), steps.start, steps.end)
     if len(context.device) == 0:
         nothing = np.zeros(0, np.int64)
         return Side(
@@ -166,7 +169,7 @@ def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_c
         idle=idle_causes(context),
         host=host,
         exclusive=exclusive_time(context.device, device, windows),
-        phase=context.event_phases,
+        phase=context.once(event_phases),
         modules=module_places(context),
     )
 
@@ -180,7 +183,7 @@ def _step_choice(context: Context, options: Options) -> str:
 
 
 def _info(context: Context, ranks: int, rank_choice: str, step_choice: str) -> SideInfo:
-    trace, steps, work = context.trace, context.steps, context.work
+    trace, steps, work = context.trace, context.steps, context.once(device_work)
     known = (context.link[work.event] >= 0) | (context.event_op[work.event] >= 0)
     return SideInfo(
         path=trace.origin.path,
@@ -216,10 +219,10 @@ def measured(context: Context, work: NDArray[np.int64], key: NDArray[np.int64]) 
 
     Args:
         context: one side.
-        work: positions in `context.work`.
+        work: positions in `device_work`.
         key: of each, which row it belongs to.
     """
-    time, name = context.work.time[work], context.device.name[context.work.event[work]]
+    time, name = context.once(device_work).time[work], context.device.name[context.once(device_work).event[work]]
     rows = group(key)
     named = group(rows.of, name)
     most = np.lexsort((name[named.first], -named.sum(time), rows.of[named.first]))

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+MISSING = -(2**62)
+"""A whole-number argument that the event does not have."""
+
 
 @frozen
 class Strings:

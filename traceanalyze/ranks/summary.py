@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.communication.collectives import ranks_label
+from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.host.computes import host_computes
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.partition import exclusive_time
-from traceanalyze.analyses.steps.steps import owners, ownership
+from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind, Mode
@@ -68,7 +71,7 @@ def kernel_times(context: Context) -> tuple[KernelTime, ...]:
     fields = context.trace.events.fields
     if not context.devices or not {"shapes", "kernel_shapes", "grid"} & set(fields):
         return ()
-    device, work = context.device, context.work
+    device, work = context.device, context.once(device_work)
     mine = device.device == context.devices[0]
     comm = mine & (device.klass == DeviceClass.COMM)
     busy = intervals.merge(device.start[comm], device.end[comm])
@@ -146,7 +149,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         environment=environment(context),
         kernels=kernel_times(context),
         networked=networked_groups(context, events, groups, of),
-        host_computes=context.host_computes,
+        host_computes=context.once(host_computes),
     )
 
 
@@ -174,7 +177,7 @@ def _parts(analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
 def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int64]) -> RankCollectives:
     """Collectives in the order of the program, which is the same on all ranks; that of the device need not be."""
     device, base = context.device, context.trace.base_ns
-    asked, known = ownership(context)
+    asked, known = context.ownership
     order = np.lexsort((device.start[events], np.where(known, asked, device.start)[events]))
     events, of = events[order], of[order]
     described = description_rows(context, events)
@@ -183,7 +186,7 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
     windows = intervals.merge(context.all_steps.start, context.all_steps.end)
     for one in context.devices if len(events) else ():
         exposed += exclusive_time(device, one, windows)
-    parts = context.collective_parts
+    parts = context.once(collective_parts)
     moved, waited_for = np.full((2, len(events)), -1, np.int64)
     if parts is not None:
         waited_for = parts.waited_for[events]

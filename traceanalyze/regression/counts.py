@@ -9,14 +9,18 @@ import numpy as np
 
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.host_state import is_sync_call
+from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import idle_caused
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import ApiClass, Cause, DeviceClass, EventKind, Phase
 
@@ -86,9 +90,9 @@ def _sync_cost(rank: RankSteps) -> NDArray[np.float64] | NotMeasured:
     context = rank.side.context
     if len(context.calls) == 0:
         return NotMeasured("no_api")
-    sync = np.flatnonzero(context.is_sync)
-    analysed, _ = idle.clipped(context.pieces, *context.stretches)
-    cost, _ = idle_caused(sync, context.calls, context.gaps, analysed)
+    sync = np.flatnonzero(context.once(is_sync_call))
+    analysed, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
+    cost, _ = idle_caused(sync, context.calls, context.once(idle_gaps), analysed)
     start = context.calls.start[sync]
     step = np.where(start < last_launch(rank), rank.of_host(start), -1)
     return rank.per_step(step, cost)
@@ -148,13 +152,13 @@ def _sync_points(rank: RankSteps, step: NDArray[np.int64]) -> NDArray[np.float64
     """Sync points that are not terminal: calls under one operator instance count once (definitions §7)."""
     context = rank.side.context
     calls = context.calls
-    sync = np.flatnonzero(context.is_sync & (calls.start < last_launch(rank)))
+    sync = np.flatnonzero(context.once(is_sync_call) & (calls.start < last_launch(rank)))
     if len(sync) == 0:
         return np.zeros(rank.count)
     op = np.full(len(sync), -1, np.int64)
     for track in np.unique(calls.track[sync]).tolist():
         here = np.flatnonzero(calls.track[sync] == track)
-        op[here] = context.ops_at(track, calls.start[sync[here]])
+        op[here] = ops_at(context, track, calls.start[sync[here]])
     point = np.where(op >= 0, op, -2 - sync)
     return rank.counted(step[sync[group(calls.track[sync], point).first]])
 

@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results import HostSplit, IdleCauses
 from traceanalyze.comparison.attribution import IDLE
 from traceanalyze.comparison.reasons import Labels, idle_reasons, work_reasons
@@ -82,9 +83,9 @@ def explain(rank: RankSteps) -> Explain:
 
 def _kernels(rank: RankSteps) -> dict[str, Amounts]:
     context = rank.side.context
-    name = context.device.name[context.work.event]
+    name = context.device.name[context.once(device_work).event]
     rows = group(name)
-    times, counts = rows.sum(context.work.time).tolist(), rows.count().tolist()
+    times, counts = rows.sum(context.once(device_work).time).tolist(), rows.count().tolist()
     return {
         context.trace.strings.text(int(name[first])): Amounts(time, count)
         for first, time, count in zip(rows.first.tolist(), times, counts, strict=True)

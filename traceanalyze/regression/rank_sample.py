@@ -11,6 +11,7 @@ import numpy as np
 from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.host.modules import event_modules
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.errors import InputError
@@ -114,7 +115,7 @@ def _modules(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMe
     if not fits.any():
         return NO_MATCH
     of = event_modules(context, found, rank.side.phase)
-    return _device_time(rank, context.work.event[(of >= 0) & fits[np.maximum(of, 0)]])
+    return _device_time(rank, context.once(device_work).event[(of >= 0) & fits[np.maximum(of, 0)]])
 
 
 def _collectives(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.steps.steps import owners, ownership
+from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.comparison.side import side
 from traceanalyze.frozen import frozen
 
@@ -50,7 +50,7 @@ class RankSteps:
         context = self.side.context
         if context.markers is None:
             return np.zeros(len(context.device), np.int64)
-        time, known = ownership(context)
+        time, known = context.ownership
         steps, start = context.all_steps, context.device.start
         at = np.searchsorted(steps.end, start, "right")
         inside = (at < len(steps)) & (start >= steps.start[np.minimum(at, len(steps) - 1)])

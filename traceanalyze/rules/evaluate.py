@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.rules.config import RuleConfig, known_options, options_of
@@ -56,7 +57,7 @@ def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
     """
     context = facts.context
     if facts.host_computes:
-        return context.locate(context.step_track, start)[2]
+        return locate(context, context.step_track, start)[2]
     mine = np.flatnonzero(context.device.device == context.devices[0]) if context.devices else np.zeros(0, np.int64)
     found: list[str | None] = [None] * len(start)
     if not len(mine) or not len(context.calls):
@@ -66,7 +67,7 @@ def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
     track = np.where(call >= 0, context.calls.track[call], -1)
     for thread in distinct(track[call >= 0]).tolist():
         rows = np.flatnonzero(track == thread)
-        _, _, frames = context.locate(thread, context.calls.start[call[rows]])
+        _, _, frames = locate(context, thread, context.calls.start[call[rows]])
         for row, frame in zip(rows.tolist(), frames, strict=True):
             found[row] = frame
     return found

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.computes import host_computes
+from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.analyses.results import HostSplit, IdleCauses
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
@@ -91,7 +95,7 @@ class Facts:
     @property
     def host_computes(self) -> bool:
         """Whether the host alone computed, so that its time is that of the step."""
-        return self.context.host_computes
+        return self.context.once(host_computes)
 
     @property
     def platform(self) -> str:
@@ -124,7 +128,7 @@ class Facts:
             "L": lambda: len(context.calls) > 0,
             "A": lambda: len(context.calls) > 0 and not context.queue_only,
             "O": lambda: len(context.host_rows) > 0,
-            "P": lambda: context.frames.recorded,
+            "P": lambda: context.once(user_frames).recorded,
             "H": lambda: "shapes" in fields,
             "N": lambda: self.allocator is not None,
             "M": lambda: not isinstance(memory, NotMeasured) and not isinstance(memory.devices, NotMeasured),
@@ -149,7 +153,7 @@ class Facts:
         """Idle time of the headline device in the windows, cut by cause."""
         rows = np.array(self.window.rows, np.int64)
         steps = self.analysis.steps
-        return idle.clipped(self.context.pieces, steps.start[rows], steps.end[rows])[0]
+        return idle.clipped(self.context.once(idle_pieces), steps.start[rows], steps.end[rows])[0]
 
     def idle(self, *causes: Cause) -> NDArray[np.int64]:
         """(n, 2) idle time of these causes in the windows, in time order; of all causes where none is named."""
@@ -165,7 +169,7 @@ class Facts:
 
     def host(self, *causes: Cause) -> NDArray[np.int64]:
         """(n, 2) time in the windows in which the thread of the steps was in these states, in time order."""
-        states = self.context.states(self.context.step_track, True)
+        states = self.context.once(host_states, self.context.step_track, True)
         if causes == (Cause.UNTRACED,):
             return intervals_of(*intervals.subtract(self.windows, intervals.merge(*states.spans)))
         chosen = np.isin(states.cause, causes)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
 from traceanalyze.locales import texts
@@ -178,7 +179,7 @@ def test_collectives_are_tiled_by_transfer_and_waiting(shared_traces):
     (recording,) = traceanalyze.load(profile).traces
     context = Context(recording, Options())
     found = overlay(context, analyze_context(context), (), texts())
-    device, parts = context.device, context.collective_parts
+    device, parts = context.device, context.once(collective_parts)
     told = np.flatnonzero(parts.recorded & (device.klass == DeviceClass.COMM))
     length = {"transfer": 0, "wait for other ranks": 0}
     tracks = [each for each in found.slices if each.title.startswith("parts of collectives")]

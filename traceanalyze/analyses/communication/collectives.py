@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.results_device import Collective, Count, Measure
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, counts_output, element_bytes
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
@@ -44,7 +46,7 @@ class _Described(NamedTuple):
 
 def collectives(context: Context) -> tuple[Collective, ...] | NotMeasured:
     """Collectives inside the analysed windows by group, type, element type and size, most time first."""
-    work, device = context.work, context.device
+    work, device = context.once(device_work), context.device
     chosen = np.flatnonzero(device.klass[work.event] == DeviceClass.COMM)
     if len(chosen) == 0:
         return NotMeasured("no_communication")
@@ -81,11 +83,11 @@ def _waits(
     own_start: NDArray[np.int64],
 ) -> list[_Waits]:
     """What the tasks of the collectives tell, where all of a row have recorded tasks."""
-    parts = context.collective_parts
+    parts = context.once(collective_parts)
     missing = NotMeasured("no_collective_tasks")
     if parts is None:
         return [_Waits(missing, missing, missing, 0, -1)] * len(groups)
-    work, event = context.work, context.work.event[chosen]
+    work, event = context.once(device_work), context.once(device_work).event[chosen]
     begin = np.zeros(len(context.device), np.int64)
     begin[event] = own_start
     free = _outside_compute(context, parts)

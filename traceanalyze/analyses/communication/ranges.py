@@ -29,7 +29,7 @@ def description_rows(context: Context, event: NDArray[np.int64]) -> NDArray[np.i
     if "collective" not in context.trace.events.fields:
         return np.where(argument(context, "group", row) >= 0, row, -1)
     own = (argument(context, "collective", row) >= 0) | (argument(context, "group", row) >= 0)
-    return np.where(own, row, _innermost(context, event, context.collective_records))
+    return np.where(own, row, _innermost(context, event, context.once(describing)))
 
 
 def types(context: Context, event: NDArray[np.int64], described: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -43,7 +43,7 @@ def types(context: Context, event: NDArray[np.int64], described: NDArray[np.int6
     strings = context.trace.strings
     stated = np.where(described >= 0, argument(context, "collective", np.maximum(described, 0)), -1)
     names = context.trace.events.name
-    around = _innermost(context, event, context.collective_ranges)
+    around = _innermost(context, event, context.once(named_ranges))
     ranges = np.where(around >= 0, names[around], -1)
     keys = group(stated, ranges, context.device.name[event])
     decided = np.empty(len(keys), np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind, Spans, boxes
 from traceanalyze.analyses.excerpt.host import host_lanes
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
@@ -118,7 +119,7 @@ def _of_headline(context: Context, rows: NDArray[np.int64]) -> NDArray[np.int64]
 def _idle_lane(context: Context, window: tuple[int, int]) -> Lane:
     if not len(context.device):
         return Lane(LaneKind.IDLE, "", ())
-    pieces = context.pieces
+    pieces = context.once(idle_pieces)
     spans = Spans(pieces.start, pieces.end, np.full(len(pieces.start), -1, np.int32), pieces.cause)
     kinds = tuple(cause.name.lower() for cause in Cause)
     return Lane(LaneKind.IDLE, "", boxes(spans, window, kinds, context.trace.strings.text))

@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyze.analyses.excerpt.boxes import Lane, LaneKind, Spans, boxes
 from traceanalyze.analyses.host.nesting import nest_rows
+from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model.classify import is_data_loading, is_peer_wait, is_step_marker
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass, EventKind
@@ -100,7 +101,7 @@ def _thread(
         hidden = int(((depth < 0) & (tree.start < window[1]) & (tree.end > window[0])).sum())
         lanes.append(Lane(last.kind, name, last.boxes, track, last.depth, hidden))
     every = context.calls
-    klass = np.where(context.is_sync[calls], np.uint8(ApiClass.SYNC), every.klass[calls])
+    klass = np.where(context.once(is_sync_call)[calls], np.uint8(ApiClass.SYNC), every.klass[calls])
     drawn = boxes(Spans(every.start[calls], every.end[calls], every.name[calls], klass), window, _CALLS, text)
     return [*lanes, Lane(LaneKind.CALLS, name, drawn, track)] if drawn else lanes
 

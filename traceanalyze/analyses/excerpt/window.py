@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyze.analyses.excerpt.boxes import LaneKind
 from traceanalyze.analyses.excerpt.excerpt import Excerpt, excerpt
+from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause
 
@@ -104,7 +105,7 @@ def _idle(context: Context, start: int, end: int) -> tuple[int, str | None]:
     """Idle time in an interval, and what causes most of it."""
     if not len(context.device):
         return 0, None
-    pieces = context.pieces
+    pieces = context.once(idle_pieces)
     near = slice(int(np.searchsorted(pieces.end, start, "right")), int(np.searchsorted(pieces.start, end, "left")))
     length = np.minimum(pieces.end[near], end) - np.maximum(pieces.start[near], start)
     time = np.bincount(pieces.cause[near], weights=length, minlength=len(Cause))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results_device import DeviceAnnotation, Spread
 from traceanalyze.analyses.results_host import Annotation
 from traceanalyze.model import calltree, intervals
@@ -68,8 +69,8 @@ def _launched(
     time, kernels = np.zeros((2, len(start)), np.int64)
     if len(context.device) == 0:
         return time, kernels
-    linked = context.link[context.work.event] >= 0
-    event, spent = context.work.event[linked], context.work.time[linked]
+    linked = context.link[context.once(device_work).event] >= 0
+    event, spent = context.once(device_work).event[linked], context.once(device_work).time[linked]
     call = context.asked[event]
     thread, at = context.calls.track[call], context.calls.start[call]
     order = np.lexsort((at, thread))

@@ -8,7 +8,7 @@ import numpy as np
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import api_class
-from traceanalyze.model.vocabulary import ApiClass, EventKind, SyncKind
+from traceanalyze.model.vocabulary import ApiClass, EventKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,13 +99,6 @@ def by_track(trace: Trace, rows: NDArray[np.int64]) -> ByTrack:
     order = np.argsort(track, kind="stable")
     grouped = track[order]
     return ByTrack(rows[order], {int(grouped[first]): (first, last) for first, last in _runs(grouped)})
-
-
-def is_sync_call(calls: ApiCalls, blocking: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Calls that count as sync points: explicit, blocking copies, and copies blocking in effect (definitions §7)."""
-    by_name = (calls.sync == SyncKind.EXPLICIT) | (calls.sync == SyncKind.BLOCKING_COPY)
-    counted: NDArray[np.bool_] = (by_name | blocking) & calls.outermost
-    return counted
 
 
 def call_label(klass: int) -> str:

@@ -15,6 +15,7 @@ from traceanalyze.model.vocabulary import EventKind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.context import Context
     from traceanalyze.model.trace import Trace
 
 _SOURCE_LINE = re.compile(r"(?P<file>[^;]*?\.py)\((?P<line>\d+)\): (?P<function>[^;]*)")
@@ -66,3 +67,33 @@ class Frames:
             self._trace.strings.text(int(names[self.nest.row[i]])) if i >= 0 else None
             for i in innermost_at(self.nest, t, self.track(track)).tolist()
         ]
+
+
+def user_frames(context: Context) -> Frames:
+    """User frames of a trace."""
+    return Frames(context.trace, context.kind)
+
+
+def ops_at(context: Context, track: int, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of the innermost operator of a thread at each instant, -1 for none."""
+    at = innermost_at(context.op_nest, t, track)
+    rows = np.full(len(t), -1, np.int64)
+    rows[at >= 0] = context.op_nest.row[at[at >= 0]]
+    return rows
+
+
+def locate(
+    context: Context, track: int, t: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], list[str | None], list[str | None]]:
+    """Innermost operator (row, name) and user frame of a thread at each instant."""
+    rows, frames = ops_at(context, track, t), context.once(user_frames)
+    events, strings = context.trace.events, context.trace.strings
+    names = [strings.text(int(events.name[row])) if row >= 0 else None for row in rows.tolist()]
+    if frames.recorded:
+        return rows, names, frames.at(track, t)
+    stack = events.fields.get("stack")
+    if stack is None:
+        return rows, names, [None] * len(t)
+    codes = stack.take(np.maximum(rows, 0), -1)
+    known = {c: user_frame_of_stack(strings.text(c)) for c in set(codes.tolist()) if c >= 0}
+    return rows, names, [known.get(c) if row >= 0 else None for c, row in zip(codes.tolist(), rows, strict=True)]

@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.host.nesting import innermost
-from traceanalyze.analyses.kernels.work import MISSING
-from traceanalyze.model.columns import distinct
+from traceanalyze.analyses.host.nesting import Nest, innermost
+from traceanalyze.model.columns import MISSING, distinct
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.host.events import ApiCalls
     from traceanalyze.analyses.kernels.events import DeviceEvents
     from traceanalyze.model.trace import Trace
@@ -140,43 +138,42 @@ def _at_place(
 _OP_FLOWS = frozenset({"async_npu"})
 
 
-def launching_ops(context: Context) -> NDArray[np.int64]:
-    """Place in `context.op_nest` of the operator of each device event, -1 for none.
+def launching_ops(
+    trace: Trace, device: DeviceEvents, nest: Nest, around: NDArray[np.int64], linked: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Place in `nest` of the operator of each device event, -1 for none.
 
-    The innermost operator around the call by which the program asked for the event, on the thread of the call; else
-    the one an `async_npu` arrow starts at; the `External id` decides only where the launch was not recorded.
+    `around` is the place of the operator around the call by which the program asked for the event, -1 for none, and
+    `linked` tells whether its launch was recorded.
     """
-    op = np.full(len(context.device), -1, np.int64)
-    linked = context.link >= 0
-    op[linked] = context.call_op[context.asked[linked]]
-    if (op < 0).any() and len(context.trace.flows.ts):
-        op = np.where(op < 0, _by_arrow(context), op)
+    op = around
+    if (op < 0).any() and len(trace.flows.ts):
+        op = np.where(op < 0, _by_arrow(trace, device, nest), op)
     alone = np.flatnonzero(~linked & (op < 0))
-    op[alone] = _by_external_id(context, alone)
+    op[alone] = _by_external_id(trace, device.row[alone], nest)
     return op
 
 
-def _by_arrow(context: Context) -> NDArray[np.int64]:
+def _by_arrow(trace: Trace, device: DeviceEvents, nest: Nest) -> NDArray[np.int64]:
     """By the arrows from operators to device events of torch_npu: they start where the innermost operator does."""
-    found = np.full(len(context.device), -1, np.int64)
-    source, event = arrows(context.trace, context.device, _OP_FLOWS)
+    found = np.full(len(device), -1, np.int64)
+    source, event = arrows(trace, device, _OP_FLOWS)
     if len(source):
-        flows = context.trace.flows
-        found[event] = innermost(context.op_nest, flows.track[source], flows.ts[source])
+        found[event] = innermost(nest, trace.flows.track[source], trace.flows.ts[source])
     return found
 
 
-def _by_external_id(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
+def _by_external_id(trace: Trace, row: NDArray[np.int64], nest: Nest) -> NDArray[np.int64]:
     """By the id of the operator. In many traces the field only repeats the correlation: such values mean nothing."""
-    found = np.full(len(event), -1, np.int64)
-    column = context.trace.events.fields.get("external_id")
-    if column is None or len(event) == 0 or len(context.op_nest) == 0:
+    found = np.full(len(row), -1, np.int64)
+    column = trace.events.fields.get("external_id")
+    if column is None or len(row) == 0 or len(nest) == 0:
         return found
-    wanted = column.take(context.device.row[event], 0)
-    correlation = context.trace.events.fields.get("correlation")
+    wanted = column.take(row, 0)
+    correlation = trace.events.fields.get("correlation")
     if correlation is not None:
-        wanted[wanted == correlation.take(context.device.row[event], -1)] = 0
-    offered = column.take(context.op_nest.row, 0)
+        wanted[wanted == correlation.take(row, -1)] = 0
+    offered = column.take(nest.row, 0)
     order = np.argsort(offered, kind="stable")
     at = np.searchsorted(offered[order], wanted)
     at[at == len(order)] = 0

@@ -10,6 +10,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.forward_ops import ForwardOps
 from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
 from traceanalyze.analyses.host.operators import added
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results_host import BACKWARD_UNKNOWN, Module
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.frozen import frozen
@@ -162,16 +163,16 @@ def _device_time(
     size = len(found.places)
     if len(context.device) == 0:
         return np.zeros(size, np.int64), np.zeros(size, np.int64), 0
-    time, of = context.work.time, event_modules(context, found, phase)
-    back, known = np.isin(phase[context.work.event], _BACKWARD), of >= 0
+    time, of = context.once(device_work).time, event_modules(context, found, phase)
+    back, known = np.isin(phase[context.once(device_work).event], _BACKWARD), of >= 0
     forward = added(of[~back & known], time[~back & known], size)
     backward = added(of[back & known], time[back & known], size)
     return forward, backward, int(time[back & ~known].sum())
 
 
 def event_modules(context: Context, found: Places, phase: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Module that launched each event of `context.work`, -1 for none; `phase` is that of each device event."""
-    event = context.work.event
+    """Module that launched each event of the analysed work, -1 for none; `phase` is that of each device event."""
+    event = context.once(device_work).event
     track, t = launch_places(context)
     track, t = track[event], t[event]
     of = np.full(len(event), -1, np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.launches import clocks_agree
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def op_kernels(context: Context) -> Table:
     """Launched device events by operator and kernel name, most device time first, and how long each stage took."""
     if len(context.device) == 0:
         return _OP_KERNELS.missing("no_device_events")
-    work, device, nested = context.work, context.device, context.op_nest
+    work, device, nested = context.once(device_work), context.device, context.op_nest
     known = np.flatnonzero((context.link[work.event] >= 0) & (context.event_op[work.event] >= 0))
     if len(known) == 0:
         return _OP_KERNELS.missing("no_linked_launches")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.frames import user_frame_of_stack
+from traceanalyze.analyses.host.frames import user_frame_of_stack, user_frames
 from traceanalyze.analyses.idle.launches import step_of
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED, Operator, OperatorSteps
 from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree, intervals
@@ -88,7 +89,7 @@ def counted_events(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int6
     """Device events inside the windows, and their time there."""
     if len(context.device) == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    return context.work.event, context.work.time
+    return context.once(device_work).event, context.once(device_work).time
 
 
 def _called(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -143,11 +144,11 @@ def _frames(context: Context, row: NDArray[np.int64]) -> list[str | None]:
     """Innermost user frame of operator runs."""
     events, strings = context.trace.events, context.trace.strings
     found: list[str | None] = [None] * len(row)
-    if context.frames.recorded:
+    if context.once(user_frames).recorded:
         tracks = group(events.track[row])
         for lane, first in enumerate(tracks.first.tolist()):
             mine = np.flatnonzero(tracks.of == lane)
-            frames = context.frames.at(int(events.track[row[first]]), events.ts[row[mine]])
+            frames = context.once(user_frames).at(int(events.track[row[first]]), events.ts[row[mine]])
             for place, frame in zip(mine.tolist(), frames, strict=True):
                 found[place] = frame
         return found

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.idle import analysed_time, idle_pieces
 from traceanalyze.analyses.results_host import SourceLine
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.table import NotMeasured
@@ -27,8 +29,8 @@ _IN_TREE[[EventKind.ANNOTATION, EventKind.PYTHON, EventKind.HOST_OP, EventKind.A
 
 def source_lines(context: Context) -> tuple[SourceLine, ...] | NotMeasured:
     """The user's functions by the line they begin at, most time of their own first."""
-    nested = context.frames.nest
-    if not context.frames.recorded:
+    nested = context.once(user_frames).nest
+    if not context.once(user_frames).recorded:
         return NotMeasured("no_python")
     events = context.trace.events
     lines = group(events.name[nested.row])
@@ -66,11 +68,11 @@ def _self_time(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _idle(context: Context, nested: Nest, of: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Time the device was idle for reasons on the host while a line was the innermost of the step thread."""
-    track = context.frames.track(context.step_track)
+    track = context.once(user_frames).track(context.step_track)
     here = nested.of(track)
     if len(context.device) == 0 or here.start == here.stop:
         return np.zeros(size, np.int64)
-    pieces, _ = idle.clipped(context.pieces, *context.stretches)
+    pieces, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     hosts = ~np.isin(pieces.cause, _DEVICE_SIDE)
     waiting = intervals.merge(pieces.start[hosts], pieces.end[hosts])
     # Between two edges of frames the innermost one does not change.

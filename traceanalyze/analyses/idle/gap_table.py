@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.host.frames import locate
+from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.results import Gap
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, overlaps
@@ -23,7 +25,7 @@ def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[tuple[Gap, 
 
     `drained` marks gaps that a sync caused.
     """
-    gaps, steps = context.gaps, context.steps
+    gaps, steps = context.once(idle_gaps), context.steps
     window = np.flatnonzero(steps.end > steps.start)
     parts = overlaps(Intervals(gaps.start, gaps.end), Intervals(steps.start[window], steps.end[window]))
     length = parts.end - parts.start
@@ -52,7 +54,7 @@ def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[tuple[Gap, 
 
 
 def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) -> list[tuple[tuple[Cause, int], ...]]:
-    pieces = context.pieces
+    pieces = context.once(idle_pieces)
     hit = overlaps(Intervals(pieces.start, pieces.end), Intervals(start, end))
     matrix = np.zeros((len(start), len(Cause)), np.int64)
     np.add.at(matrix, (hit.second, pieces.cause[hit.first]), hit.end - hit.start)
@@ -68,18 +70,18 @@ def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | Non
     """Operator that launched the next event, and the user frame of the launch."""
     op: list[str | None] = [None] * len(gap)
     frame: list[str | None] = [None] * len(gap)
-    call = context.gaps.call[gap]
+    call = context.once(idle_gaps).call[gap]
     track = np.where(call >= 0, context.calls.track[call], -1) if len(context.calls) else np.full(len(gap), -1)
     for one in distinct(track[call >= 0]).tolist():
         here = np.flatnonzero((track == one) & (call >= 0))
-        _, names, frames = context.locate(one, context.calls.start[call[here]])
+        _, names, frames = locate(context, one, context.calls.start[call[here]])
         for k, i in enumerate(here.tolist()):
             op[i], frame[i] = names[k], frames[k]
     return op, frame
 
 
 def _trigger(context: Context, gap: int, drained: bool) -> str:
-    gaps = context.gaps
+    gaps = context.once(idle_gaps)
     if drained:
         return "sync-drained"
     if gaps.event[gap] < 0:

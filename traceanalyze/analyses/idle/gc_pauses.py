@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
+from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.results_host_more import GcPause, GcPauses
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -56,7 +59,7 @@ def gc_pauses(context: Context) -> GcPauses | NotMeasured:
     rows = _collector_rows(context)
     if len(rows):
         return _recorded(context, rows)
-    source = "python" if context.frames.recorded else "nothing"
+    source = "python" if context.once(user_frames).recorded else "nothing"
     if len(context.device) == 0 or len(context.op_nest) == 0:
         return NotMeasured("no_gc_events")
     return GcPauses(_suspected(context), source, 0, 0)
@@ -99,12 +102,13 @@ def _idle(context: Context) -> Intervals | None:
     """Idle time of the headline device in the analysed steps."""
     if len(context.device) == 0:
         return None
-    return intervals.intersect(Intervals(context.gaps.start, context.gaps.end), context.stretches)
+    gaps = context.once(idle_gaps)
+    return intervals.intersect(Intervals(gaps.start, gaps.end), context.once(analysed_time))
 
 
 def _suspected(context: Context) -> tuple[GcPause, ...]:
     """Untraced idle time in which no launching thread does or begins anything."""
-    pieces, _ = idle.clipped(context.pieces, *context.stretches)
+    pieces, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     unknown = pieces.cause == Cause.UNTRACED
     silent = _silence(context)
     hit = intervals.overlaps(silent, intervals.merge(pieces.start[unknown], pieces.end[unknown]))
@@ -132,8 +136,8 @@ def _silence(context: Context) -> Intervals:
     every, events, kind = context.all_steps, context.trace.events, context.kind
     begin, end = int(every.start.min()), int(every.end.max())
     tracks = list(dict.fromkeys([context.step_track, *context.threads]))
-    awake = intervals.union(*(context.states(track, True).spans for track in tracks))
-    here = np.isin(events.track, [*tracks, context.frames.track(context.step_track)])
+    awake = intervals.union(*(context.once(host_states, track, True).spans for track in tracks))
+    here = np.isin(events.track, [*tracks, context.once(user_frames).track(context.step_track)])
     rows = np.flatnonzero(here & ((kind == EventKind.PYTHON) | (kind == EventKind.ANNOTATION)))
     own = np.flatnonzero(here & (kind == EventKind.OVERHEAD))
     awake = intervals.union(awake, intervals.merge(events.ts[own], events.ts[own] + events.dur[own]))

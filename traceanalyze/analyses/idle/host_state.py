@@ -6,14 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from traceanalyze.analyses.host.events import ByTrack, by_track
 from traceanalyze.model import intervals
+from traceanalyze.model.classify import is_async_copy, is_data_loading, is_peer_wait
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.vocabulary import ApiClass, Cause
+from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, SyncKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+
+BLOCKING_COPY_NS = 50_000
+"""An asynchronous copy call this long that outlasts the start of its copy blocks in effect (definitions §7)."""
 
 API_CAUSE = {
     ApiClass.LAUNCH: Cause.DISPATCH_LAUNCH,
@@ -53,3 +60,69 @@ def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
     causes = np.concatenate([np.full(len(p.start), c, np.uint8) for c, p in parts])
     order = np.argsort(start, kind="stable")
     return States(start[order], end[order], causes[order])
+
+
+def host_states(context: Context, track: int, with_data: bool) -> States:
+    """What a host thread is doing at each instant; its data loading too only if `with_data`."""
+    calls = context.calls
+    first, last = np.searchsorted(calls.track, (track, track + 1))
+    mine = np.arange(first, last)[calls.outermost[first:last]]
+    sync, klass = context.once(is_sync_call)[mine], calls.klass[mine]
+
+    def ran(chosen: NDArray[np.bool_]) -> Intervals:
+        return intervals.merge(calls.start[mine[chosen]], calls.end[mine[chosen]])
+
+    layers = [(Cause.DATA_LOADING, data_loading(context, track))] if with_data else []
+    layers += [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, _spans(context, context.once(peer_waits).of(track)))]
+    layers.extend(
+        (API_CAUSE[each], ran(~sync & (klass == each)))
+        for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
+    )
+    layers.append((Cause.HOST_OP, _spans(context, context.once(_operators).of(track))))
+    return layered(layers)
+
+
+def data_loading(context: Context, track: int) -> Intervals:
+    """When a thread waits for its data loader."""
+    return _spans(context, context.once(loading_ranges).of(track))
+
+
+def loading_ranges(context: Context) -> ByTrack:
+    """Ranges in which a thread waits for its data loader, by thread."""
+    rows, names = context.host_rows, context.trace.events.name[context.host_rows]
+    classify = context.options.classify
+    data = context.trace.strings.lookup(names, lambda text: is_data_loading(text, classify)).astype(np.bool_)
+    return by_track(context.trace, rows[data])
+
+
+def peer_waits(context: Context) -> ByTrack:
+    """Ranges in which a thread waits for other processes, by thread."""
+    rows, names = context.host_rows, context.trace.events.name[context.host_rows]
+    return by_track(context.trace, rows[context.trace.strings.lookup(names, is_peer_wait).astype(np.bool_)])
+
+
+def _operators(context: Context) -> ByTrack:
+    return by_track(context.trace, np.flatnonzero(context.kind == EventKind.HOST_OP))
+
+
+def _spans(context: Context, rows: NDArray[np.int64]) -> Intervals:
+    start = context.trace.events.ts[rows]
+    return intervals.merge(start, start + context.trace.events.dur[rows])
+
+
+def blocking_copies(context: Context) -> NDArray[np.bool_]:
+    """Asynchronous copy calls that were still running when their own copy began: they block in effect."""
+    device, calls, link = context.device, context.calls, context.link
+    copies = np.flatnonzero((device.kind == EventKind.MEMCPY) & (link >= 0))
+    first_copy = np.full(len(calls), np.iinfo(np.int64).max)
+    np.minimum.at(first_copy, link[copies], device.start[copies])
+    asynchronous = context.trace.strings.lookup(calls.name, is_async_copy).astype(np.bool_)
+    return asynchronous & (calls.end - calls.start >= BLOCKING_COPY_NS) & (calls.end > first_copy)
+
+
+def is_sync_call(context: Context) -> NDArray[np.bool_]:
+    """Calls that count as sync points: explicit, blocking copies, and copies blocking in effect (definitions §7)."""
+    calls = context.calls
+    by_name = (calls.sync == SyncKind.EXPLICIT) | (calls.sync == SyncKind.BLOCKING_COPY)
+    counted: NDArray[np.bool_] = (by_name | context.once(blocking_copies)) & calls.outermost
+    return counted

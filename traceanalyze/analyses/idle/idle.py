@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from traceanalyze.analyses.idle.host_state import States, host_states
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.host.events import ApiCalls
-    from traceanalyze.analyses.idle.host_state import States
-    from traceanalyze.analyses.kernels.events import DeviceEvents
+    from traceanalyze.analyses.context import Context
 
 LAUNCH_LATENCY_NS = 10_000
 """τ: how long a launched kernel may take to start before something else must be holding it (definitions, notation)."""
@@ -52,10 +52,15 @@ class Pieces(NamedTuple):
     track: NDArray[np.int64]
 
 
-def find_gaps(
-    events: DeviceEvents, link: NDArray[np.int64], calls: ApiCalls, *, device: int, start: int, end: int
-) -> Gaps:
+def idle_gaps(context: Context) -> Gaps:
+    """Gaps of the headline device from the first step to the last, whichever steps were chosen."""
+    every = context.all_steps
+    return _gaps_of(context, context.devices[0], int(every.start.min()), int(every.end.max()))
+
+
+def _gaps_of(context: Context, device: int, start: int, end: int) -> Gaps:
     """Gaps of one device inside `[start, end)`."""
+    events, link, calls = context.device, context.link, context.calls
     mine = np.flatnonzero((events.device == device) & (events.end > events.start))
     free = intervals.gaps(intervals.merge(events.start[mine], events.end[mine]), start, end)
     launch = _taken(calls.start, link[mine])
@@ -87,22 +92,9 @@ def _taken(values: NDArray[np.int64], index: NDArray[np.int64]) -> NDArray[np.in
     return out
 
 
-def explain(
-    gaps: Gaps,
-    call_track: NDArray[np.int32],
-    threads: Sequence[int],
-    step_track: int,
-    states: Callable[[int, bool], States],
-) -> Pieces:
-    """Split every gap into causes.
-
-    Args:
-        gaps: the gaps of one device.
-        call_track: track of every runtime call.
-        threads: launching threads, most launches first.
-        step_track: the thread of the step markers, -1 for none.
-        states: `(track, with data loading) -> States` of a host thread.
-    """
+def idle_pieces(context: Context) -> Pieces:
+    """Causes of the gaps of the headline device."""
+    gaps, call_track, threads = context.once(idle_gaps), context.calls.track, context.threads
     known = gaps.call >= 0
     host_end = np.where(known, np.clip(gaps.launch_end, gaps.start, gaps.end), gaps.end)
     launcher = np.full(len(gaps), -1, np.int64)
@@ -111,15 +103,17 @@ def explain(
     order = member[np.argsort(launcher[member], kind="stable")]
     parts, left = [_device_side(gaps, host_end, known)], []
     for mine in np.split(order, np.flatnonzero(np.diff(launcher[order])) + 1):
-        first = dict.fromkeys(t for t in (int(launcher[mine[0]]), step_track) if t >= 0) if len(mine) else {}
+        first = dict.fromkeys(t for t in (int(launcher[mine[0]]), context.step_track) if t >= 0) if len(mine) else {}
         # Only the launching and the step thread can wait for data on the step's behalf.
-        found, rest = _blamed(_Rest(gaps.start[mine], host_end[mine], mine), [states(t, True) for t in first], first)
+        states = [context.once(host_states, t, True) for t in first]
+        found, rest = _blamed(_Rest(gaps.start[mine], host_end[mine], mine), states, first)
         parts.extend(found)
         left.append(rest)
     # What comes next is the same for all gaps, whoever launched what ends them.
     start, end, gap = (np.concatenate(column) for column in zip(*left, strict=True))
     order = np.argsort(start, kind="stable")
-    found, rest = _blamed(_Rest(start[order], end[order], gap[order]), (states(t, False) for t in threads), threads)
+    later = (context.once(host_states, t, False) for t in threads)
+    found, rest = _blamed(_Rest(start[order], end[order], gap[order]), later, threads)
     return _in_time_order([*parts, *found, _untraced(rest)])
 
 
@@ -206,6 +200,16 @@ def _rows(pieces: Pieces, chosen: NDArray[Any]) -> Pieces:
     """The chosen rows (a mask or an order) of every column."""
     start, end, cause, gap, track = pieces
     return Pieces(start[chosen], end[chosen], cause[chosen], gap[chosen], track[chosen])
+
+
+def analysed_time(context: Context) -> Intervals:
+    """The chosen steps, and the time between two of them that follow each other."""
+    every, chosen = context.all_steps, occurs(context.all_steps.start, context.steps.start)
+    bridged = chosen[:-1] & chosen[1:]
+    return intervals.merge(
+        np.concatenate((every.start[chosen], every.end[:-1][bridged])),
+        np.concatenate((every.end[chosen], every.start[1:][bridged])),
+    )
 
 
 def clipped(pieces: Pieces, start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[Pieces, NDArray[np.int64]]:

@@ -9,6 +9,8 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.events import call_label
+from traceanalyze.analyses.idle.host_state import is_sync_call
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.results import LaunchClass, Launches
 from traceanalyze.analyses.results_device import StepLaunches
 from traceanalyze.model import intervals
@@ -46,7 +48,8 @@ class Queue(NamedTuple):
 
 def launches(context: Context) -> Launches:
     """Launch metrics of a whole trace; gaps are those of the headline device."""
-    device, link, calls, gaps, queue = context.device, context.link, context.calls, context.gaps, context.queue
+    device, link, calls = context.device, context.link, context.calls
+    gaps, queue = context.once(idle_gaps), context.once(launch_queue)
     linked = link >= 0
     called = np.where(linked, calls.start[link], 0)
     launch_start, good = context.launch_start, queue.good
@@ -71,7 +74,7 @@ def launches(context: Context) -> Launches:
         if trusted and idle_time
         else None,
         queue_full=queue.blocked,
-        calls=_calls(context.trace, calls, context.is_sync),
+        calls=_calls(context.trace, calls, context.once(is_sync_call)),
     )
 
 
@@ -144,7 +147,7 @@ def step_launches(context: Context) -> StepLaunches | NotMeasured:
     linked = context.link >= 0
     if not linked.any():
         return NotMeasured("no_linked_launches" if len(context.calls) else "no_api")
-    queue = context.queue
+    queue = context.once(launch_queue)
     if not clocks_agree(linked & ~queue.good, linked):
         return NotMeasured("clocks_disagree")
     delay = np.maximum(device.start[queue.good] - context.launch_end[queue.good], 0)
@@ -167,7 +170,7 @@ def step_of(steps: Steps, t: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _late(context: Context) -> NDArray[np.int64]:
     """Events of the headline device that ended a gap and were launched after it began, by step."""
-    gaps = context.gaps
+    gaps = context.once(idle_gaps)
     late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     row = step_of(context.steps, gaps.end[late])
     return np.bincount(row[row >= 0], minlength=len(context.steps))

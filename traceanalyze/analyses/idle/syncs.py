@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.results import SyncSite
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
-from traceanalyze.model.classify import is_async_copy, is_data_dependent
+from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.vocabulary import Cause, EventKind, SyncKind
+from traceanalyze.model.vocabulary import Cause, SyncKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,20 +23,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.host.events import ApiCalls
     from traceanalyze.analyses.idle.idle import Gaps, Pieces
-    from traceanalyze.analyses.kernels.events import DeviceEvents
     from traceanalyze.model.trace import Trace
-
-BLOCKING_COPY_NS = 50_000
-"""An asynchronous copy call this long that outlasts the start of its copy blocks in effect (definitions §7)."""
-
-
-def blocking_copies(trace: Trace, calls: ApiCalls, device: DeviceEvents, link: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Asynchronous copy calls that were still running when their own copy began."""
-    copies = np.flatnonzero((device.kind == EventKind.MEMCPY) & (link >= 0))
-    first_copy = np.full(len(calls), np.iinfo(np.int64).max)
-    np.minimum.at(first_copy, link[copies], device.start[copies])
-    asynchronous = trace.strings.lookup(calls.name, is_async_copy).astype(np.bool_)
-    return asynchronous & (calls.end - calls.start >= BLOCKING_COPY_NS) & (calls.end > first_copy)
 
 
 @frozen
@@ -177,7 +165,7 @@ def suspected_syncs(context: Context) -> tuple[SyncSite, ...]:
     found: Counter[tuple[str | None, str | None]] = Counter()
     track = trace.events.track[nest.row[places]]
     for one in sorted(set(track.tolist())):
-        _, name, frame = context.locate(one, nest.start[places[track == one]])
+        _, name, frame = locate(context, one, nest.start[places[track == one]])
         found.update(zip(name, frame, strict=True))
     return tuple(
         SyncSite(op, frame, "", SyncKind.SUSPECTED, count, None, None, data_dependent=True)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import Groups, group
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.idle.host_state import is_sync_call
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.results_device import Copies, Count, Measure
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -27,7 +29,7 @@ _KINDS = re.compile(r"\((\w+) -> (\w+)\)")
 
 def copies(context: Context) -> tuple[Copies, ...] | NotMeasured:
     """Copies and fills inside the analysed windows, most time first."""
-    work, device = context.work, context.device
+    work, device = context.once(device_work), context.device
     chosen = np.flatnonzero(device.klass[work.event] == DeviceClass.MEM)
     if len(chosen) == 0:
         return NotMeasured("no_memory_ops")
@@ -113,5 +115,5 @@ def _blocking(context: Context, event: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether the call that started each event counts as a sync point."""
     link = context.link[event]
     blocked = np.zeros(len(event), np.bool_)
-    blocked[link >= 0] = context.is_sync[link[link >= 0]]
+    blocked[link >= 0] = context.once(is_sync_call)[link[link >= 0]]
     return blocked

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import Groups, group
-from traceanalyze.analyses.kernels.work import MISSING, argument, ratio_argument
+from traceanalyze.analyses.kernels.work import argument, device_work, ratio_argument
 from traceanalyze.analyses.results_device import (
     Count,
     DurationBucket,
@@ -17,6 +17,7 @@ from traceanalyze.analyses.results_device import (
     LaunchConfiguration,
     Measure,
 )
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
@@ -33,7 +34,7 @@ TraceLens counts the same)."""
 
 def kernels(context: Context) -> tuple[Kernel, ...]:
     """Device events by (name, group), most time first."""
-    work, device = context.work, context.device
+    work, device = context.once(device_work), context.device
     row = device.row[work.event]
     groups = group(device.name[work.event], work.group)
     spreads = groups.spreads(work.time)
@@ -75,7 +76,7 @@ def _ops(groups: Groups, op_name: NDArray[np.int64]) -> tuple[NDArray[np.int64],
 
 def kernel_groups(context: Context) -> tuple[KernelGroupTime, ...]:
     """Device time by what it is for, most first."""
-    work = context.work
+    work = context.once(device_work)
     groups = group(work.group)
     columns = (
         groups.count(),
@@ -90,7 +91,7 @@ def kernel_groups(context: Context) -> tuple[KernelGroupTime, ...]:
 
 def configurations(context: Context) -> tuple[LaunchConfiguration, ...] | NotMeasured:
     """Kernels by (name, operator, grid, block, registers, shared memory), most time first."""
-    work, device = context.work, context.device
+    work, device = context.once(device_work), context.device
     fields = context.trace.events.fields
     if "grid" not in fields or "block" not in fields:
         return NotMeasured("no_launch_configuration")
@@ -131,7 +132,7 @@ def _count(value: int) -> Count:
 
 def durations(context: Context) -> tuple[DurationBucket, ...]:
     """Kernels by how long they take as a whole; all classes, also empty ones."""
-    work, device = context.work, context.device
+    work, device = context.once(device_work), context.device
     kernel = device.kind[work.event] == EventKind.KERNEL
     event = work.event[kernel]
     bucket = np.searchsorted(np.array(BUCKETS_NS), device.end[event] - device.start[event], "right") - 1
@@ -144,7 +145,7 @@ def durations(context: Context) -> tuple[DurationBucket, ...]:
 
 def kernel_types(context: Context) -> tuple[KernelType, ...] | NotMeasured:
     """Kernels inside the analysed windows by (type, core), most time first."""
-    work, device = context.work, context.device
+    work, device = context.once(device_work), context.device
     every = device.row[work.event]
     op_type = argument(context, "op_type", every)
     chosen = np.flatnonzero(op_type != MISSING)

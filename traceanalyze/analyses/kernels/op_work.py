@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.results_device import Count, Measure, OpWork
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.op_calls import Call, parse_call
@@ -45,7 +46,7 @@ def op_work(context: Context) -> tuple[OpWork, ...] | NotMeasured:
     The time of a call is that of the device events launched from it itself, not from operators inside it; copies by
     the copy engine have a table of their own.
     """
-    work = context.work
+    work = context.once(device_work)
     if "shapes" not in context.trace.events.fields:
         return NotMeasured("no_shapes")
     known = np.flatnonzero((work.op >= 0) & (work.group != KernelGroup.COPY))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.grouping import Groups, group
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results_use import KernelSequence
 from traceanalyze.model.vocabulary import DeviceClass
 
@@ -62,7 +63,7 @@ def kernel_sequences(context: Context) -> tuple[KernelSequence, ...]:
 
 def _kernels(context: Context) -> _Kernels:
     """Put the device events of each stream side by side, then keep the compute kernels."""
-    work, device = context.work, context.device
+    work, device = context.once(device_work), context.device
     mine = np.flatnonzero(device.device[work.event] == context.devices[0])
     stream = group(device.stream[work.event[mine]]).of
     mine = mine[np.argsort(stream.astype(np.min_scalar_type(int(stream.max(initial=0)))), kind="stable")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.kernels.work import ratio_argument
+from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.analyses.results_device import DeviceSummary, Measure, Overlap
 from traceanalyze.analyses.results_use import Chunks, Stretch, Utilisation
 from traceanalyze.model import intervals
@@ -33,7 +33,7 @@ def device_summary(context: Context, combined: tuple[Overlap, ...]) -> DeviceSum
         context: the trace.
         combined: what `overlaps` returned.
     """
-    work, device = context.work, context.device
+    work, device = context.once(device_work), context.device
     mine = (device.device[work.event] == context.devices[0]) & (device.kind[work.event] == EventKind.KERNEL)
     event, time = work.event[mine], work.time[mine]
     window = int(context.steps.time.sum())

@@ -11,6 +11,7 @@ from traceanalyze.analyses.kernels.ascend import classify_kernels
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.classifier import kind_of_op, told_of_kernel, told_of_op
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -118,8 +119,6 @@ def _group_by_class(klass: int, kind: int) -> KernelGroup | None:
 
 _MOST = 1e9
 """No device has so many blocks per multiprocessor."""
-MISSING = -(2**62)
-"""A whole-number argument that the event does not have."""
 
 
 def argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.host.modules import module_places
+from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.analyses.results_device import AllocatorSite, MemoryPeak
+from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import NotMeasured
@@ -54,7 +57,7 @@ def _idle(context: Context, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     idle = np.zeros(len(chosen), np.int64)
     if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
         return idle
-    pieces, calls = context.pieces, context.calls
+    pieces, calls = context.once(idle_pieces), context.calls
     blamed = pieces.cause == Cause.DISPATCH_ALLOC
     for track in distinct(calls.track[chosen]).tolist():
         mine = np.flatnonzero(calls.track[chosen] == track)
@@ -68,7 +71,7 @@ class Places:
     """Phase and module of a thread at an instant; each is worked out once."""
 
     def __init__(self, context: Context) -> None:
-        self._phases = context.phase_ranges
+        self._phases = context.once(PhaseRanges)
         self._modules = module_places(context)
 
     def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> list[tuple[Phase | None, str | None]]:
@@ -117,7 +120,7 @@ def _peak(context: Context, places: Places, row: int, device: int, amount: int) 
     named = steps.name[step] if step >= 0 and t <= int(steps.host_end[step]) else None
     if track < 0:
         return MemoryPeak(device, amount, named, None, None, None)
-    op = int(context.ops_at(track, at)[0])
+    op = int(ops_at(context, track, at)[0])
     ((phase, module),) = places.at(np.array([track], np.int32), at)
     name = context.trace.strings.text(int(context.trace.events.name[op])) if op >= 0 else None
     return MemoryPeak(device, amount, named, phase, name, module)

@@ -10,6 +10,7 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost_at
+from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.analyses.memory.calls import Places
 from traceanalyze.analyses.memory.results_trace import InTrace, Placed, Spot
 from traceanalyze.model import intervals
@@ -121,7 +122,7 @@ def _idle(context: Context, allocator: AllocatorAnalysis, time: NDArray[np.int64
     """
     if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
         return None
-    calls, pieces = allocator.calls, context.pieces
+    calls, pieces = allocator.calls, context.once(idle_pieces)
     end = time[calls.last] + MICROSECOND
     start = time[np.maximum(calls.first - 1, 0)]
     start[1:] = np.maximum(start[1:], end[:-1])

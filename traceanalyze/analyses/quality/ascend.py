@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
+from traceanalyze.analyses.communication.parts import MOVES, NETWORK, collective_parts, went_over
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.results import Check
-from traceanalyze.analyses.steps.steps import owners, ownership
+from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
@@ -128,7 +128,7 @@ def _waiting(
     context: Context, source: str, rows: NDArray[np.int64], found: tuple[VendorCollective, ...]
 ) -> Iterator[Check]:
     """The tables count waiting on one plane of links only: how much that leaves out."""
-    parts = context.collective_parts
+    parts = context.once(collective_parts)
     if parts is None or not parts.recorded[rows].all() or any(one.wait is None for one in found):
         return
     transfer = parts.by_event(parts.end - parts.start)[rows]
@@ -222,7 +222,7 @@ def _absent(context: Context) -> Iterator[Check]:
     names = trace.events.cat[context.calls.row]
     if not trace.strings.lookup(names, lambda text: text == "cann_runtime").any():
         yield Check("Q05", Level.WARN, "no_cann_calls", (("level", level),))
-    if (context.device.klass == DeviceClass.COMM).any() and context.collective_parts is None:
+    if (context.device.klass == DeviceClass.COMM).any() and context.once(collective_parts) is None:
         yield Check("Q05", Level.INFO, "no_collective_tasks", (("level", level),))
 
 
@@ -268,7 +268,7 @@ def _device_parts(context: Context) -> tuple[int, int, int]:
     device = context.device
     owned = np.ones(len(device), np.bool_)
     if context.markers is not None:
-        owned = owners(context.markers, device, *ownership(context)) >= 0
+        owned = owners(context.markers, device, *context.ownership) >= 0
     sums = np.zeros(3, np.int64)
     for one in distinct(device.device).tolist():
         member = owned & (device.device == one)

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.launches import CLOCK_ERROR_SHARE
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.ascend import ascend_checks
 from traceanalyze.analyses.results import Check, Launches
 from traceanalyze.model.classifier import told_of_range
@@ -31,7 +33,7 @@ def plugin_checks(context: Context) -> Iterator[Check]:
     options = context.options.classify
     if not options.plugins:
         return
-    work = context.work.plugin
+    work = context.once(device_work).plugin
     events = np.bincount(work[work >= 0], minlength=len(options.plugins)).tolist()
     builtin = replace(options, plugins=())
 
@@ -123,7 +125,7 @@ def _links(context: Context, launches: Launches | NotMeasured) -> Iterator[Check
 def _absent(context: Context) -> Iterator[Check]:
     kind = context.kind
     present = set(np.flatnonzero(np.bincount(kind)).tolist())
-    if context.host_computes:
+    if context.once(host_computes):
         yield Check("Q05", Level.INFO, "computes_on_host")
     elif len(context.device) == 0:
         yield Check("Q05", Level.WARN, "no_device_events")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 
@@ -138,7 +139,7 @@ def reasons(context: Context, streams: Lanes, records: SyncRecords) -> Reasons:
     event = _waited_for(context, streams, records)
     ready = np.where(event >= 0, np.minimum(device.end[event], device.start), NEVER)
     launched = (link >= 0) & (context.launch_start <= device.start)
-    blocking = (link >= 0) & (context.is_sync[link] if len(context.calls) else False)
+    blocking = (link >= 0) & (context.once(is_sync_call)[link] if len(context.calls) else False)
     submitted = np.where(blocking, context.launch_start, context.launch_end)
     # All kernels of a graph are launched by one call, which may last longer than the first of them.
     together = (event >= 0) & (link >= 0) & (link[event] == link)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from traceanalyze.analyses.idle.host_state import host_states, is_sync_call
 from traceanalyze.analyses.steps.critical_device import last_launched
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -48,7 +49,7 @@ def timeline(context: Context, track: int) -> Timeline:
     taken = intervals.EMPTY
     parts: list[Timeline] = []
     for one in dict.fromkeys(each for each in (track, context.step_track, *context.threads) if each >= 0):
-        states = context.states(one, one in {track, context.step_track})
+        states = context.once(host_states, one, one in {track, context.step_track})
         if len(states.start) == 0:
             continue
         free = intervals.gaps(taken, int(states.start[0]), int(states.end.max()))
@@ -91,7 +92,7 @@ def awaited_events(context: Context, streams: Lanes, records: SyncRecords) -> ND
     own = np.full(len(calls), -1, np.int64)
     linked = np.flatnonzero(link >= 0)
     np.maximum.at(own, link[linked], linked)
-    sync = np.flatnonzero(context.is_sync)
+    sync = np.flatnonzero(context.once(is_sync_call))
     copies = (calls.sync[sync] != SyncKind.EXPLICIT) & (own[sync] >= 0)
     best = np.where(copies, own[sync], -1)
     scope = _Scope.of(context, records, sync)

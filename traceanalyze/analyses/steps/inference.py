@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.results_host_more import Distribution, Inference, PhaseIterations, SteadyState
-from traceanalyze.analyses.steps.steps import Markers, ownership, step_windows
+from traceanalyze.analyses.steps.steps import Markers, step_windows
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -122,7 +122,7 @@ def _markers(context: Context, rows: NDArray[np.int64], style: NDArray[np.int32]
 
 def _iterations(context: Context, markers: Markers, read: Callable[[str], Iteration | None]) -> _Iterations:
     """Windows of the iterations, and how long the device was busy in each."""
-    windows = step_windows(markers, context.device, *ownership(context))
+    windows = step_windows(markers, context.device, *context.ownership)
     device, busy = context.device, None
     if len(device):
         mine = device.device == context.devices[0]

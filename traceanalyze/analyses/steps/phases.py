@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.idle.host_state import States, layered
+from traceanalyze.analyses.idle.host_state import States, layered, loading_ranges
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results_host import PhaseTime
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
@@ -31,7 +32,7 @@ def event_phases(context: Context) -> NDArray[np.uint8]:
     phase = np.full(len(context.device), Phase.UNKNOWN, np.uint8)
     track, t = launch_places(context)
     known = track >= 0
-    phase[known] = context.phase_ranges.at(track[known], t[known])
+    phase[known] = context.once(PhaseRanges).at(track[known], t[known])
     return phase
 
 
@@ -51,14 +52,14 @@ def launch_places(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64
 
 def phases(context: Context, phase: NDArray[np.uint8]) -> tuple[PhaseTime, ...] | NotMeasured:
     """Time of each phase in each step; phases that run at the same time overlap."""
-    if not context.phase_ranges.known:
+    if not context.once(PhaseRanges).known:
         return NotMeasured("no_host_ops")
     steps, device = context.steps, context.device
     counted = np.zeros(len(device), np.bool_)
     if len(device):
-        counted[context.work.event] = True
+        counted[context.once(device_work).event] = True
         counted &= device.device == context.devices[0]
-    states = [context.phase_ranges.states(track) for track in _threads(context)]
+    states = [context.once(PhaseRanges).states(track) for track in _threads(context)]
     found = []
     for each in Phase:
         parts = _WITH_PARTS.get(each, (each,))
@@ -93,7 +94,7 @@ class PhaseRanges:
 
     def __init__(self, context: Context) -> None:
         # Not the context, which keeps these ranges: a cycle would keep the whole trace until the next collection.
-        self._nest, self._loading, self._events = context.op_nest, context.loading, context.trace.events
+        self._nest, self._loading, self._events = context.op_nest, context.once(loading_ranges), context.trace.events
         self._op_role, self._recorded = _op_roles(context), _has_sequence(context)
         events, strings, kind = context.trace.events, context.trace.strings, context.kind
         annotations = np.flatnonzero(kind == EventKind.ANNOTATION)

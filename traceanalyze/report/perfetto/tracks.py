@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.communication.parts import collective_parts
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.gap_table import gap_places
+from traceanalyze.analyses.idle.host_state import is_sync_call
+from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.idle.syncs import idle_caused
 from traceanalyze.analyses.kernels.use import utilisation
+from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import NotMeasured
@@ -56,7 +61,7 @@ def steps_track(steps: Steps, terms: Terms) -> Slices:
 
 def phase_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasured:
     """Phases of every thread of the program that is in any, the thread of the steps first."""
-    ranges = context.phase_ranges
+    ranges = context.once(PhaseRanges)
     if not ranges.known or context.step_track < 0:
         return NotMeasured("no_host_ops")
     tracks = context.trace.tracks
@@ -75,7 +80,7 @@ def phase_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeas
 
 def gap_track(context: Context, terms: Terms) -> Slices:
     """Every piece of idle time of the headline device, by cause, from the first step to the last."""
-    gaps, pieces, strings = context.gaps, context.pieces, context.trace.strings
+    gaps, pieces, strings = context.once(idle_gaps), context.once(idle_pieces), context.trace.strings
     some = np.flatnonzero(pieces.end > pieces.start)
     gap = pieces.gap[some]
     op, frame = gap_places(context, np.arange(len(gaps)))
@@ -104,9 +109,9 @@ def sync_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasu
     if len(calls) == 0:
         return NotMeasured("no_api")
     inside = (calls.start < steps.end.max()) & (calls.end > steps.start.min())
-    sync = np.flatnonzero(context.is_sync & inside)
-    analysed, _ = idle.clipped(context.pieces, *context.stretches)
-    cost, _ = idle_caused(sync, calls, context.gaps, analysed)
+    sync = np.flatnonzero(context.once(is_sync_call) & inside)
+    analysed, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
+    cost, _ = idle_caused(sync, calls, context.once(idle_gaps), analysed)
     linked = context.link >= 0
     # After the last launch nothing is left that the host could have been late for: no cost, as in the table.
     last = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
@@ -115,7 +120,7 @@ def sync_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasu
         here = np.flatnonzero((calls.track[sync] == track) & (calls.end[sync] > calls.start[sync]))
         mine = sync[here]
         call = [strings.text(code) for code in calls.name[mine].tolist()]
-        _, op, frame = context.locate(track, calls.start[mine])
+        _, op, frame = locate(context, track, calls.start[mine])
         terminal = (calls.start[mine] >= last).tolist()
         caused = [
             None if no_cost else milliseconds(ns) for ns, no_cost in zip(cost[here].tolist(), terminal, strict=True)
@@ -156,7 +161,7 @@ def path_track(context: Context, path: CriticalPath, terms: Terms) -> Slices:
 
 def collective_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasured:
     """Transfer and wait inside the collectives, where the profile records their tasks; one track a stream."""
-    parts = context.collective_parts
+    parts = context.once(collective_parts)
     device = context.device
     collective = (device.klass == DeviceClass.COMM) & (device.end > device.start)
     if not collective.any():
@@ -178,7 +183,7 @@ def collective_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | No
 
 def _parts_of(context: Context, event: NDArray[np.int64], title: str, terms: Terms) -> Slices:
     """Pieces of transfer of collectives that do not overlap, and the rest of each as waiting."""
-    parts, device, strings = context.collective_parts, context.device, context.trace.strings
+    parts, device, strings = context.once(collective_parts), context.device, context.trace.strings
     whole = intervals.Intervals(device.start[event], device.end[event])
     piece = np.isin(parts.event, event) if parts is not None else np.zeros(0, np.bool_)
     moves = intervals.EMPTY if parts is None else intervals.merge(parts.start[piece], parts.end[piece])

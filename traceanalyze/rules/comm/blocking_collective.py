@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass
 from traceanalyze.rules.common.communication import communicating
@@ -82,7 +83,7 @@ def _waited_for(facts: Facts) -> NDArray[np.bool_]:
     """Whether the thread that launched a collective waits, or makes a stream wait, before its next launch."""
     context = facts.context
     calls, strings = context.calls, context.trace.strings
-    waits = strings.lookup(calls.name, lambda text: text in _WAIT).astype(np.bool_) | context.is_sync
+    waits = strings.lookup(calls.name, lambda text: text in _WAIT).astype(np.bool_) | context.once(is_sync_call)
     acts = waits | (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
     place = np.flatnonzero(acts & calls.outermost)
     launch = context.asked[facts.once(communicating).event]

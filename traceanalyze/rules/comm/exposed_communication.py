@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.model import intervals
 from traceanalyze.rules.common.communication import LAST_BUCKET, Communicating, communicating, gradients, hideable
 from traceanalyze.rules.common.computing import names_of
@@ -79,7 +80,7 @@ def _saving(facts: Facts, work: Communicating, exposed: int, room: int) -> tuple
 
 def _waiting(facts: Facts, work: Communicating) -> int | None:
     """Exposed time in which no collective moves data, ns a step; None where their tasks are not all recorded."""
-    parts = facts.context.collective_parts
+    parts = facts.context.once(collective_parts)
     if parts is None or not len(work) or not parts.recorded[work.event].all():
         return None
     moving = intervals.merge(parts.start, parts.end)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.frozen import frozen
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.table import NotMeasured
@@ -85,7 +86,7 @@ def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
 
 def _gaps_with(facts: Facts, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """(n, 2) host side of the gaps of which these calls take the larger part."""
-    pieces, gaps = facts.pieces, facts.context.gaps
+    pieces, gaps = facts.pieces, facts.context.once(idle_gaps)
     length = pieces.end - pieces.start
     host = np.isin(pieces.cause, (*DISPATCH, Cause.HOST_OP))
     inside = (pieces.cause == Cause.DISPATCH_ALLOC) & _within(pieces.start, start, end)

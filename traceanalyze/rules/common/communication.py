@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, went_over
 from traceanalyze.analyses.communication.ranges import description_rows, types
-from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
@@ -70,7 +71,7 @@ class Communicating:
 def communicating(facts: Facts) -> Communicating:
     """The collectives of a rank; use with `Facts.once`."""
     context = facts.context
-    device, work = context.device, context.work
+    device, work = context.device, context.once(device_work)
     chosen = (device.klass[work.event] == DeviceClass.COMM) & (device.device[work.event] == context.devices[0])
     if facts.analysis.mode != Mode.WHOLE_TRACE:
         chosen &= intervals.contains(facts.windows, device.start[work.event])
@@ -156,7 +157,7 @@ def _backward(facts: Facts) -> int:
     context = facts.context
     device = context.device
     mine = (device.klass == DeviceClass.COMPUTE) & (device.device == context.devices[0])
-    mine &= context.event_phases == Phase.BACKWARD
+    mine &= context.once(event_phases) == Phase.BACKWARD
     return facts.length(intervals_of(device.start[mine], device.end[mine]))
 
 

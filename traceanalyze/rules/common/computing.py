@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.frozen import frozen
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.intervals import contains
 from traceanalyze.model.vocabulary import DeviceClass, Mode
@@ -54,7 +55,7 @@ class Computing:
 def computing(facts: Facts) -> Computing:
     """The compute kernels of a rank; use with `Facts.once`."""
     context = facts.context
-    device, work = context.device, context.work
+    device, work = context.device, context.once(device_work)
     chosen = (device.klass[work.event] == DeviceClass.COMPUTE) & (device.device[work.event] == context.devices[0])
     if facts.analysis.mode != Mode.WHOLE_TRACE:
         chosen &= contains(facts.windows, device.start[work.event])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind
@@ -52,7 +53,7 @@ def host_ops(facts: Facts) -> HostOps:
     """Operators of the steps' thread outside its data loader; use with `Facts.once`."""
     nest, track = facts.context.op_nest, facts.context.step_track
     mine = nest.of(track)
-    counted = intervals.subtract(facts.windows, facts.context.data_loading(track))
+    counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
     place = mine.start + np.flatnonzero(intervals.contains(counted, nest.start[mine]))
     return HostOps(
         row=nest.row[place],

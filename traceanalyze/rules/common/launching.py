@@ -7,6 +7,7 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
@@ -37,7 +38,7 @@ class Launching:
     spans: NDArray[np.int64]
     """(n, 2) idle time in which the host was on its way to the next launch: dispatch, operators, Python in between."""
     gap: NDArray[np.int64]
-    """Which of `Context.gaps` each of them lies in."""
+    """Which of `idle_gaps` each of them lies in."""
     first_use: NDArray[np.int64]
     """(n, 2) idle time of that kind in gaps that are too long for it; not in `spans`, nor in `share`."""
 
@@ -50,7 +51,7 @@ class Launching:
 def launching(facts: Facts) -> Launching:
     """The host's part in the idle time of a rank."""
     context, pieces = facts.context, facts.pieces
-    gaps = context.gaps
+    gaps = context.once(idle_gaps)
     seen = distinct(pieces.gap)
     late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
@@ -70,14 +71,14 @@ def launching(facts: Facts) -> Launching:
 
 
 def _first_use(facts: Facts, seen: NDArray[np.int64], dispatch: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether each of `Context.gaps` is too long to be slow launching, or is for the capture of a graph.
+    """Whether each of `idle_gaps` is too long to be slow launching, or is for the capture of a graph.
 
     Args:
         facts: Of the rank.
         seen: Gaps in the windows.
         dispatch: Which pieces of idle time are launching.
     """
-    gaps, pieces = facts.context.gaps, facts.pieces
+    gaps, pieces = facts.context.once(idle_gaps), facts.pieces
     launching_in = np.zeros(len(gaps), np.int64)
     np.add.at(launching_in, pieces.gap[dispatch], (pieces.end - pieces.start)[dispatch])
     length = gaps.end - gaps.start

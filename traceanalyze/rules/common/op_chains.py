@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, contains, merge
@@ -142,7 +143,7 @@ def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], 
     found = np.zeros(len(t), np.bool_)
     for thread in distinct(track).tolist():
         mine = track == thread
-        lane = context.frames.track(thread)
+        lane = context.once(user_frames).track(thread)
         here = rows[
             (events.track[rows] == thread) | ((events.track[rows] == lane) & (context.kind[rows] == EventKind.PYTHON))
         ]

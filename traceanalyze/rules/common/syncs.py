@@ -8,7 +8,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.gc_pauses import SUSPECTED_NS
+from traceanalyze.analyses.idle.host_state import is_sync_call
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.syncs import blamed
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.frozen import frozen
@@ -49,13 +52,13 @@ def sync_calls(facts: Facts) -> SyncCalls:
     """The sync calls of a rank."""
     context = facts.context
     calls = context.calls
-    every = np.flatnonzero(context.is_sync)
+    every = np.flatnonzero(context.once(is_sync_call))
     linked = context.link >= 0
     last = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
     row = np.full(len(calls), -1, np.int64)
     chosen = every[facts.inside(calls.start[every]) & (calls.start[every] < last)]
     row[chosen] = np.arange(len(chosen))
-    by, _ = blamed(every, calls, context.gaps, facts.pieces)
+    by, _ = blamed(every, calls, context.once(idle_gaps), facts.pieces)
     of = np.where(by >= 0, row[by], -1)
     seen = of >= 0
     return SyncCalls(
@@ -151,7 +154,7 @@ def places(
     rows = np.flatnonzero(chosen)
     for track in distinct(context.calls.track[calls.call[rows]]).tolist():
         mine = rows[context.calls.track[calls.call[rows]] == track]
-        _, ops, frames = context.locate(track, context.calls.start[calls.call[mine]])
+        _, ops, frames = locate(context, track, context.calls.start[calls.call[mine]])
         for row, op, frame in zip(mine.tolist(), ops, frames, strict=True):
             found.setdefault((op or calls.name[row], frame), []).append(row)
     masks = []

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
+from traceanalyze.analyses.idle.host_state import is_sync_call
+from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_gaps
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind
@@ -60,7 +61,7 @@ class _Queue:
 def queue(facts: Facts) -> _Queue:
     """The work of the headline device as it was launched."""
     context = facts.context
-    device, gaps = context.device, context.gaps
+    device, gaps = context.device, context.once(idle_gaps)
     mine = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
     start, launch = device.start[mine], context.launch_start[mine]
     linked = (context.link[mine] >= 0) & (launch <= start)
@@ -136,7 +137,7 @@ def _with_shorter(work: _Queue, shorter: tuple[NDArray[np.int64], NDArray[np.int
 def _waits(facts: Facts, removed: Intervals) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Waits of the host that stay, by their end: sync calls, and waits for a batch, whose end is fixed."""
     context = facts.context
-    sync = np.flatnonzero(context.is_sync)
+    sync = np.flatnonzero(context.once(is_sync_call))
     batch = facts.spans(facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), WORKERS))
     batch = batch[batch[:, 1] - batch[:, 0] >= WAITED_NS]
     start = np.concatenate((context.calls.start[sync], batch[:, 0]))

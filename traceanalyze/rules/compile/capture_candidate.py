@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.launching import launching
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
@@ -86,4 +87,4 @@ def _same_kernels(facts: Facts) -> int | None:
 def _waits(facts: Facts) -> int:
     """Sync calls of the steps."""
     calls = facts.context.calls
-    return int((facts.context.is_sync & facts.inside(calls.start)).sum())
+    return int((facts.context.once(is_sync_call) & facts.inside(calls.start)).sum())

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import EventKind, Phase
 from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
@@ -67,7 +69,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     context = facts.context
     device = context.device
-    phase = context.event_phases
+    phase = context.once(event_phases)
     mine = (phase == Phase.OPTIMIZER) & (device.device == context.devices[0]) & facts.inside(device.start)
     rows = np.flatnonzero(mine & (device.kind == EventKind.KERNEL))
     if not len(rows):
@@ -84,7 +86,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if not (listed or looped or len(facts.rows(EventKind.PYTHON, _LOOP_FRAME))):
         return
     busy = intervals.merge(device.start[rows], device.end[rows])
-    gaps = context.gaps
+    gaps = context.once(idle_gaps)
     before = (gaps.event >= 0) & mine[gaps.event]
     free = facts.clip(intervals_of(gaps.start[before], gaps.end[before]))
     work, idle = facts.clip(intervals_of(*busy)), intervals.total(free)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.table import NotMeasured
@@ -86,7 +87,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     spans = spans[np.argsort(spans[:, 0] - spans[:, 1], kind="stable")]
     taken: dict[str, int] = {}
     for line, length in zip(
-        context.locate(context.step_track, spans[:MOST].mean(axis=1).astype(np.int64))[2],
+        locate(context, context.step_track, spans[:MOST].mean(axis=1).astype(np.int64))[2],
         (spans[:MOST, 1] - spans[:MOST, 0]).tolist(),
         strict=True,
     ):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 from traceanalyze.rules.common.launching import launching
@@ -51,7 +52,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     rows, call = rows[calls.klass[call] == ApiClass.LAUNCH], call[calls.klass[call] == ApiClass.LAUNCH]
     short = device.end[rows] - device.start[rows] < calls.end[call] - calls.start[call]
     share = float(short.mean()) if len(rows) else 0.0
-    gaps = context.gaps
+    gaps = context.once(idle_gaps)
     late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     after = late & occurs(gaps.start, device.end[rows[short]])
     host = facts.once(launching)

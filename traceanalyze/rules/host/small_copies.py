@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, intervals_of, rule
 
@@ -60,7 +62,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         intervals.merge(device.start[rows], device.end[rows]), intervals.merge(device.start[other], device.end[other])
     )
     pieces = facts.pieces
-    called = (pieces.cause == Cause.DISPATCH_COPY) & np.isin(context.gaps.event[pieces.gap], rows)
+    called = (pieces.cause == Cause.DISPATCH_COPY) & np.isin(context.once(idle_gaps).event[pieces.gap], rows)
     calls = intervals_of(pieces.start[called], pieces.end[called])
     spans = np.concatenate((intervals_of(*intervals.intersect(alone, facts.windows)), calls))
     whole = facts.length(spans)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.host_ops import host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import inside_ranges
@@ -54,7 +55,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     chosen = np.zeros(len(device), np.bool_)
     chosen[fills] = True
-    gaps = context.gaps
+    gaps = context.once(idle_gaps)
     before = (gaps.event >= 0) & chosen[gaps.event]
     starts = np.concatenate((device.start[fills], gaps.start[before]))
     spans = intervals_of(*facts.clip(intervals_of(starts, np.concatenate((device.end[fills], gaps.end[before])))))

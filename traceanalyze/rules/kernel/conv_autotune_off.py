@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule

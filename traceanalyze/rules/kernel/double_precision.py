@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops

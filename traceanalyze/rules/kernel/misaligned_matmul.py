@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import (
     Computing,

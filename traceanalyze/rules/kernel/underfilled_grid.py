@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.kernels.work import MISSING, argument, ratio_argument
+from traceanalyze.analyses.kernels.work import argument, ratio_argument
+from traceanalyze.model.columns import MISSING
 from traceanalyze.rules.common.computing import computing, names_of, part_of_compute
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
 

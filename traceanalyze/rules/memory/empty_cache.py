@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
@@ -62,6 +63,6 @@ def _lines(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
     calls = facts.once(allocator_calls)
     found: dict[str, None] = {}
     for track in np.unique(calls.track[chosen]).tolist():
-        _, _, lines = facts.context.locate(track, calls.start[chosen & (calls.track == track)])
+        _, _, lines = locate(facts.context, track, calls.start[chosen & (calls.track == track)])
         found |= dict.fromkeys(line for line in lines if line)
     return tuple(found)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
-from traceanalyze.analyses.kernels.work import MISSING, argument
+from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model import intervals
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
 from traceanalyze.rules.common.without import without
