@@ -8,10 +8,18 @@ import pytest
 
 from tests.cluster.make import rank
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.clocks import clock_offsets
+from traceanalyze.ranks.compare import compare_ranks, imbalance
+from traceanalyze.ranks.links import links
 from traceanalyze.ranks.results import Group, LinkTraffic
+from traceanalyze.ranks.waits import collective_waits, rank_waits
 
 STEPS = ("ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#3")
+
+
+def waits(cluster):
+    """Sums by rank, of the collectives of one row."""
+    return [(one.rank, one.wait_ns) for one in collective_waits(cluster).records()]
 
 
 def late(number, by, **more):
@@ -23,11 +31,12 @@ def late(number, by, **more):
 
 def test_wait_is_what_a_collective_takes_beyond_the_shortest():
     found = compare_ranks([late(0, 300), late(1, 0)])
-    (one,) = found.collectives
-    assert (one.kind, one.bytes, one.count, one.transfer) == ("all_reduce", 64, 3, 300)
-    assert one.wait == (("0", 900), ("1", 0))
-    assert not one.bound
-    assert [(each.wait, each.last) for each in found.waits] == [(900, 0), (0, 3)]
+    table = collective_waits(found)
+    of_both = [(one.collective, one.bytes, one.count, one.transfer_ns, one.is_bound) for one in table.records()]
+    assert of_both == [("all_reduce", 64, 3, 300, False)] * 2
+    assert waits(found) == [("0", 900), ("1", 0)]
+    # Per step of three.
+    assert [(each.wait_ns, each.times_last) for each in rank_waits(found).records()] == [(300, 0), (0, 3)]
 
 
 def test_the_rank_that_is_always_last_is_named_with_the_part_that_makes_it_late():
@@ -51,7 +60,8 @@ def test_a_rank_that_is_late_in_one_step_only_is_no_straggler():
     )
     found = compare_ranks([first, second])
     # Rank 1 waits less in all (200 < 500), but is last only once.
-    assert [each.wait for each in found.waits] == [500, 200]
+    assert waits(found) == [("0", 500), ("1", 200)]
+    assert rank_waits(found).column("wait_ns") == (167, 67)
     assert found.stragglers == ()
 
 
@@ -64,14 +74,16 @@ def test_with_ranks_missing_transfer_is_a_bound_and_nobody_is_named():
     group = Group("0-3", (0, 1, 2, 3), 4)
     found = compare_ranks([late(0, 300, world=4, group=group), late(1, 0, world=4, group=group)])
     assert found.missing == (2, 3)
-    assert [(one.bound, one.missing, one.transfer) for one in found.collectives] == [(True, (2, 3), 300)]
+    table = collective_waits(found)
+    assert (table.column("is_bound"), table.column("transfer_ns")) == ((True, True), (300, 300))
+    assert [one.missing for one in found.groups] == [(2, 3)]
     assert found.stragglers == NotMeasured("ranks_missing")
 
 
 def test_without_a_known_size_of_the_group_nothing_is_taken_for_complete():
     group = Group("mystery", (), 0)
     found = compare_ranks([late(0, 300, world=None, group=group), late(1, 0, world=None, group=group)])
-    assert found.collectives[0].bound
+    assert collective_waits(found).column("is_bound") == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -95,21 +107,21 @@ def test_matching_stops_where_ranks_disagree_and_says_so(second, what, index, le
 
 def test_ranks_may_send_unequal_amounts_in_an_all_to_all():
     pair = [rank(n, (0, "all_to_all", 100 + n, 10 * n, 90)) for n in (0, 1)]
-    assert compare_ranks(pair).collectives[0].wait == (("0", 10), ("1", 0))
+    assert waits(compare_ranks(pair)) == [("0", 10), ("1", 0)]
 
 
 def test_waiting_is_not_defined_for_a_broadcast():
     pair = [rank(n, (0, "broadcast", 8, 10 * n, 90)) for n in (0, 1)]
     found = compare_ranks(pair)
-    assert found.collectives == NotMeasured("no_matched_collectives")
-    assert found.waits[0].wait == NotMeasured("no_matched_collectives")
+    assert collective_waits(found).absent == NotMeasured("no_matched_collectives")
+    assert rank_waits(found).column("wait_ns")[0] == NotMeasured("no_matched_collectives")
 
 
 def test_sends_and_receives_are_counted_as_exposed_time_of_the_rank():
     first = rank(0, (0, "send", 8, 0, 70), (0, "all_reduce", 8, 100, 200))
     second = rank(1, (0, "recv", 8, 0, 90), (0, "all_reduce", 8, 100, 200))
     found = compare_ranks([first, second])
-    assert [one.point_to_point for one in found.waits] == [70, 90]
+    assert rank_waits(found).column("point_to_point_ns") == (70, 90)
     assert found.stops == ()
 
 
@@ -119,20 +131,21 @@ def test_steps_are_matched_by_name_and_the_rest_is_counted():
     found = compare_ranks([first, second])
     assert found.steps == ("ProfilerStep#2",)
     assert found.outside == 2
-    assert found.collectives[0].wait == (("0", 10), ("1", 0))
+    assert waits(found) == [("0", 10), ("1", 0)]
 
 
 def test_imbalance_is_the_maximum_over_the_mean():
     found = compare_ranks([late(0, 0, compute=[100, 200, 100]), late(1, 0, compute=[300, 200, 100])])
-    (one,) = found.imbalance
+    (one,) = imbalance(found).records()
     # Steps: (300 - 200) / 200, 0, 0.
-    assert one.mean == pytest.approx(0.5 / 3)
-    assert (one.worst, one.worst_step, one.highest, one.high, one.low) == (0.5, STEPS[0], "1", 200, 133)
+    assert one.imbalance == pytest.approx(0.5 / 3)
+    assert (one.worst_imbalance, one.worst_step, one.most_rank, one.most_ns, one.least_ns) == (0.5, "1", "1", 200, 133)
 
 
 def test_clocks_are_told_apart_by_the_ends():
     found = compare_ranks([late(0, 300), late(1, 0, clock=5_000)])
-    assert [(one.label, one.offset, one.residual, one.skew) for one in found.clocks] == [
+    found = clock_offsets(found).records()
+    assert [(one.rank, one.offset_ns, one.residual_ns, one.skew_ns) for one in found] == [
         ("0", 0, 0, 0),
         ("1", 5_000, 0, 300),
     ]
@@ -142,17 +155,19 @@ def test_arrival_is_not_told_where_the_ends_scatter_as_much():
     rows = [(step, "all_reduce", 64, 1000 * step + 600, 1000 * step + 700 + 90 * step) for step in range(3)]
     found = compare_ranks([late(0, 300), rank(1, *rows, steps=STEPS)])
     # Ends differ by 0, 90 and 180: median 90, MAD 90; arrivals are 210 apart.
-    assert (found.clocks[1].offset, found.clocks[1].residual) == (90, 90)
-    assert found.clocks[1].skew == NotMeasured("clocks_too_uneven")
+    _, one = clock_offsets(found).records()
+    assert (one.offset_ns, one.residual_ns) == (90, 90)
+    assert one.skew_ns == NotMeasured("clocks_too_uneven")
 
 
 def test_a_slow_link_is_told_from_the_others_of_its_kind():
     def traffic(target, time):
         return LinkTraffic(0, target, "HCCS", 20, 1000, time)
 
-    found = compare_ranks([late(0, 0, links=[traffic(1, 100), traffic(2, 100), traffic(3, 125)]), late(1, 0)])
+    found = links([late(0, 0, links=[traffic(1, 100), traffic(2, 100), traffic(3, 125)]), late(1, 0)])
     # 8 bytes a ns against 10: a fifth below.
-    assert [(one.target, one.slow) for one in found.links] == [(3, pytest.approx(0.2)), (1, None), (2, None)]
+    expected = [(3, pytest.approx(0.2)), (1, None), (2, None)]
+    assert [(one.target_rank, one.below_usual) for one in found.records()] == expected
 
 
 def test_groups_are_named_by_what_they_are_for():

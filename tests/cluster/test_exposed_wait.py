@@ -10,7 +10,7 @@ from tests.cluster.make import ints, rank
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group
-from traceanalyze.report.assembly.cluster.waits import waits_table
+from traceanalyze.ranks.waits import rank_waits
 
 PAIR, OF_FOUR = Group("0-1", (0, 1), 2), Group("0-3", (0, 1, 2, 3), 4)
 
@@ -71,5 +71,5 @@ def test_without_collectives_it_is_not_measured():
 @pytest.mark.parametrize("group", [OF_FOUR, PAIR])
 def test_what_the_parts_tell_is_in_the_short_table_where_the_waits_are_lower_bounds(group):
     given = ranks(((30, 10), (10, 10)), ((25, 10), (10, 8)), group=group, moved=((5, 5), (5, 5)))
-    (column,) = [one for one in waits_table(compare_ranks(given)).columns if one.key == "recorded_wait_ns"]
+    (column,) = [one for one in rank_waits(compare_ranks(given)).columns if one.key == "recorded_wait_ns"]
     assert column.minor == (group is PAIR)

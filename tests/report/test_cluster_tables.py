@@ -17,9 +17,9 @@ from tests.cluster.test_compare import late
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.pipeline import Choices, reports
-from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.compare import cluster_tables, compare_ranks
 from traceanalyze.ranks.results import Group
-from traceanalyze.report.assembly.cluster import cluster_tables, straggler_sentences
+from traceanalyze.ranks.stragglers import straggler_sentences
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.json import render as as_json
 
@@ -63,10 +63,10 @@ def test_every_table_term_and_note_has_a_text():
     bounded = compare_ranks([late(0, 300, world=4), late(1, 0, world=4)])
     for cluster in (bounded, compare_ranks(summaries(workload(ranks=3)))):
         for table in cluster_tables(cluster):
-            assert table.key in words.tables
+            assert words.title(table)
             rows = () if isinstance(table.rows, NotMeasured) else table.rows
             for index, column in enumerate(table.columns):
-                assert column.key in words.columns
+                assert words.heading(column)
                 assert words.meaning(table, column), (table.key, column.key)
                 values = {row[index] for row in rows if column.kind == Kind.TERM} - {None}
                 assert [one for one in values if not isinstance(one, NotMeasured) and one not in words.terms] == []

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks.compare import imbalance
+from traceanalyze.ranks.waits import waited_for
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, MEDIUM
 
@@ -76,7 +78,8 @@ def waiting(cluster: Cluster, about: Sequence[Finding] = (), least: float = MEDI
 
 def _for_whom(cluster: Cluster, partial: bool) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]]:
     """Which sentence tells it, with what it mentions."""
-    peers = {one.waited_for for one in cluster.waits if not isinstance(one.waited_for, NotMeasured)}
+    each = (waited_for(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True))
+    peers = {peer for peer in each if not isinstance(peer, NotMeasured)}
     if partial and len(peers) == 1 and peers <= set(cluster.missing_ranks):
         rank = str(next(iter(peers)))
         return ABSENT, (Evidence("rank", rank, "TEXT"),), (f"rank {rank}",)
@@ -85,13 +88,12 @@ def _for_whom(cluster: Cluster, partial: bool) -> tuple[str, tuple[Evidence, ...
     if partial:
         listed = ", ".join(map(str, cluster.missing_ranks))
         return MISSING, (Evidence("ranks", listed, "TEXT"),), ()
-    uneven = () if isinstance(cluster.imbalance, NotMeasured) else cluster.imbalance
-    most = max(uneven, key=lambda one: one.high - one.low, default=None)
-    if most is None or most.high == most.low:
+    most = max(imbalance(cluster).records(), key=lambda one: one.most_ns - one.least_ns, default=None)
+    if most is None or most.most_ns == most.least_ns:
         return "", (), ()
-    told = (
-        Evidence("rank", most.highest, "TEXT"),
-        Evidence("most", most.high, "DURATION"),
-        Evidence("least", most.low, "DURATION"),
+    measured = (
+        Evidence("rank", most.most_rank, "TEXT"),
+        Evidence("most", most.most_ns, "DURATION"),
+        Evidence("least", most.least_ns, "DURATION"),
     )
-    return f"uneven_{most.what}", told, (f"rank {most.highest}",)
+    return f"uneven_{most.quantity}", measured, (f"rank {most.most_rank}",)

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy as np
     import pandas as pd
@@ -187,6 +187,11 @@ class Table:
         if set(values) != set(self.keys):
             raise KeyError(f"{self.key}: {sorted(set(values) ^ set(self.keys))}")
         return replace(self, columns=tuple(column.of(values[column.key]) for column in self.columns))
+
+    def fill_records(self, records: Iterable[Mapping[str, Value]]) -> Table:
+        """The declared table from rows whose cells go by the keys of the columns; for few rows of mixed cells."""
+        rows = list(records)
+        return self.fill(**{key: [row[key] for row in rows] for key in self.keys})
 
     def missing(self, reason: str, *, detail: bool = False) -> Table:
         """The declared table where nothing was measured, and why; a `detail` is not worth a word in a short view."""

@@ -18,6 +18,7 @@ from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
 from traceanalyze.pipeline.recordings import Judged
 from traceanalyze.pipeline.run_report import side_by_side
 from traceanalyze.pipeline.whole_file import whole_file
+from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import leading
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
@@ -218,11 +219,11 @@ def _lead(told: SideBySide) -> int:
 
 def _ahead(told: SideBySide) -> list[int]:
     """By how much the clocks are ahead of that of the first rank, ns; zeros unless they are known well for all."""
-    clocks = () if told.cluster is None else told.cluster.clocks
-    if isinstance(clocks, NotMeasured) or len(clocks) < len(told.ranks):
+    clocks = [] if told.cluster is None else list(clock_offsets(told.cluster).records())
+    if len(clocks) < len(told.ranks):
         return [0] * len(told.ranks)
-    trusted = not any(isinstance(one.skew, NotMeasured) for one in clocks)
-    return [one.offset if trusted else 0 for one in clocks]
+    trusted = not any(isinstance(one.skew_ns, NotMeasured) for one in clocks)
+    return [one.offset_ns if trusted else 0 for one in clocks]
 
 
 def _worst(findings: Sequence[Finding]) -> tuple[int, int] | None:

@@ -1,81 +1,136 @@
-"""All ranks of a run side by side, from the summary of each."""
+"""All ranks of a run side by side, from the summary of each: how evenly they are loaded, and who leads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.analyses.steps.window import step_labels
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
+from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.links import links
-from traceanalyze.ranks.match import clock_offsets, common_steps, matched, missing_ranks
-from traceanalyze.ranks.results import Cluster, Imbalance
+from traceanalyze.ranks.match import common_steps, matched, missing_ranks
+from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.ranks.stragglers import stragglers
-from traceanalyze.ranks.waits import by_durations, collective_waits, exposed_waits, rank_waits
+from traceanalyze.ranks.waits import collective_waits, exposed_waits, rank_waits
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.ranks.results import MatchedGroup, RankSummary
-
-
-QUANTITIES = {"compute": ("compute",), "compute_and_host": ("compute", "dispatch", "data_loading")}
-
-
-def imbalance(
-    ranks: Sequence[RankSummary], steps: Sequence[str], rows: NDArray[np.int64], groups: Sequence[MatchedGroup] = ()
-) -> tuple[Imbalance, ...] | NotMeasured:
-    """(max - mean) / mean over ranks, by step and then over steps, of what all ranks recorded.
-
-    Equal work for all would shorten a step by (max - mean) at most, and by no more than the ranks wait on average.
-    """
-    if rows.shape[1] == 0:
-        return NotMeasured("no_common_steps")
-    waited = _waited(groups, rows)
-    found = []
-    for what, parts in QUANTITIES.items():
-        if any(part not in rank.parts for rank in ranks for part in parts):
-            continue
-        amount = np.stack(
-            [
-                sum((rank.parts[part][mine] for part in parts), np.zeros(len(mine), np.int64))
-                for rank, mine in zip(ranks, rows, strict=True)
-            ]
-        )
-        mean = amount.mean(axis=0)
-        excess = amount.max(axis=0) - np.ceil(mean).astype(np.int64)
-        over = np.where(mean > 0, (amount.max(axis=0) - mean) / np.maximum(mean, 1), 0.0)
-        total = amount.sum(axis=1)
-        high, low, count = int(total.argmax()), int(total.argmin()), len(steps)
-        worst = int(over.argmax())
-        found.append(
-            Imbalance(
-                what=what,
-                mean=float(over.mean()),
-                worst=float(over[worst]),
-                worst_step=steps[worst],
-                highest=ranks[high].label,
-                lowest=ranks[low].label,
-                high=int(total[high]) // count,
-                low=int(total[low]) // count,
-                steps=count,
-                excess=int(excess.sum()) // count,
-                gain=waited if isinstance(waited, NotMeasured) else int(np.minimum(excess, waited).sum()) // count,
-            )
-        )
-    return tuple(found) or NotMeasured("no_device_events")
+_QUANTITIES = {"compute": ("compute",), "compute_and_host": ("compute", "dispatch", "data_loading")}
+_IMBALANCE = Table(
+    "rank_imbalance",
+    (
+        Column("quantity", Kind.TERM, meaning="what is compared"),
+        Column("imbalance", Kind.SHARE, meaning="(maximum - mean) / mean over ranks; mean over steps"),
+        Column("worst_imbalance", Kind.SHARE, heading="worst step", meaning="the same in the step with the largest"),
+        Column("worst_step", Kind.TEXT, heading="which", meaning="the step", minor=True),
+        Column("most_rank", Kind.TEXT, heading="most: rank", meaning="rank that has most, over all steps"),
+        Column("most_ns", Kind.DURATION, meaning="per step"),
+        Column("least_rank", Kind.TEXT, heading="least: rank", meaning="rank that has least"),
+        Column("least_ns", Kind.DURATION, meaning="per step"),
+        Column("steps", Kind.COUNT, minor=True),
+    ),
+    title="How evenly the ranks are loaded",
+)
 
 
-def _waited(groups: Sequence[MatchedGroup], rows: NDArray[np.int64]) -> NDArray[np.int64] | NotMeasured:
-    """(steps,) mean exposed waiting of the ranks, of groups that are complete: equal work saves no more of it."""
-    whole = [one for one in groups if one.complete and one.synchronising.any()]
-    if not whole:
-        return NotMeasured("ranks_missing" if groups else "no_matched_collectives")
-    found: NDArray[np.int64] = by_durations(whole, rows).sum(axis=0) // len(rows)
+def amount(cluster: Cluster, quantity: str) -> NDArray[np.int64] | None:
+    """(ranks, steps) ns of what is compared; None where some rank does not tell it."""
+    parts = [part for key in _QUANTITIES[quantity] if (part := cluster.part(key)) is not None]
+    if len(parts) < len(_QUANTITIES[quantity]):
+        return None
+    found: NDArray[np.int64] = np.sum(parts, axis=0)
     return found
+
+
+def imbalance(cluster: Cluster) -> Table:
+    """(max - mean) / mean over ranks, by step and then over steps, of what all ranks recorded (definitions §12)."""
+    if not cluster.steps:
+        return _IMBALANCE.missing("no_common_steps", detail=True)
+    labels, count = step_labels(cluster.steps), len(cluster.steps)
+    rows: list[dict[str, Value]] = []
+    for quantity in _QUANTITIES:
+        each = amount(cluster, quantity)
+        if each is None:
+            continue
+        mean = each.mean(axis=0)
+        over = np.where(mean > 0, (each.max(axis=0) - mean) / np.maximum(mean, 1), 0.0)
+        total = each.sum(axis=1)
+        high, low, worst = int(total.argmax()), int(total.argmin()), int(over.argmax())
+        rows.append(
+            {
+                "quantity": quantity,
+                "imbalance": float(over.mean()),
+                "worst_imbalance": float(over[worst]),
+                "worst_step": labels[worst],
+                "most_rank": cluster.ranks[high].label,
+                "most_ns": int(total[high]) // count,
+                "least_rank": cluster.ranks[low].label,
+                "least_ns": int(total[low]) // count,
+                "steps": count,
+            }
+        )
+    return _IMBALANCE.fill_records(rows) if rows else _IMBALANCE.missing("no_device_events", detail=True)
+
+
+_PARTS = ("compute", "communication", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced")
+_RANK_STEPS = Table(
+    "rank_steps",
+    (
+        Column("step", Kind.TEXT),
+        Column("rank", Kind.TEXT),
+        Column("time_ns", Kind.DURATION, meaning="step time"),
+        Column(
+            "of_mean",
+            Kind.RATIO,
+            heading="of the mean",
+            meaning="step time without waiting, over the mean of all ranks in that step",
+        ),
+        Column("wait_ns", Kind.DURATION, meaning="in collectives, beyond the shortest duration on any rank"),
+        Column("longest_part", Kind.TERM, meaning="part of the step that takes most"),
+        Column("longest_ns", Kind.DURATION, heading="its time", meaning="its time"),
+    ),
+    title="Ranks step by step",
+    worst="time_ns",
+    detail=True,
+)
+
+
+def rank_steps(cluster: Cluster) -> Table:
+    """Every rank in every step; a heat map of `of_mean`, its time without waiting over the mean of the ranks.
+
+    Step times themselves are alike on all ranks, as they wait for each other.
+    """
+    if not cluster.steps:
+        return _RANK_STEPS.missing("no_common_steps")
+    time, (wait, known) = cluster.step_time, waits_by_step(cluster)
+    own = time - wait
+    mean = own.mean(axis=0)
+    parts = {key: part for key in _PARTS if (part := cluster.part(key)) is not None}
+    stacked = np.stack([*parts.values()]) if parts else None
+    unmatched, unknown = NotMeasured("no_matched_collectives"), NotMeasured("no_device_events")
+    ranks, steps = time.shape
+    return _RANK_STEPS.fill(
+        step=[label for label in step_labels(cluster.steps) for _ in range(ranks)],
+        rank=[rank.label for rank in cluster.ranks] * steps,
+        time_ns=time.T.ravel(),
+        of_mean=[float(one / mean[step]) if mean[step] else None for step in range(steps) for one in own[:, step]],
+        wait_ns=[int(wait[rank, step]) if known[rank] else unmatched for step in range(steps) for rank in range(ranks)],
+        longest_part=unknown if stacked is None else [[*parts][part] for part in stacked.argmax(axis=0).T.ravel()],
+        longest_ns=unknown if stacked is None else stacked.max(axis=0).T.ravel(),
+    )
+
+
+def waits_by_step(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """(ranks, steps) ns in collectives beyond the shortest duration, and the ranks that took part in any."""
+    found, known = np.zeros(cluster.rows.shape, np.int64), np.zeros(len(cluster.ranks), np.bool_)
+    for one in cluster.groups:
+        chosen = np.flatnonzero(one.synchronising)
+        for place, member in enumerate(one.members if len(chosen) else ()):
+            known[member] = True
+            np.add.at(found[member], one.step[chosen], one.wait[chosen, place])
+    return found, known
 
 
 def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
@@ -96,13 +151,20 @@ def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
         groups=groups,
         stops=stops,
         outside=outside,
-        collectives=collective_waits(ranks, groups),
-        waits=rank_waits(ranks, groups, rows),
         exposed_waits=exposed_waits(ranks, groups, rows, missing),
         stragglers=stragglers(ranks, groups, rows),
-        imbalance=imbalance(ranks, steps, rows, groups),
-        clocks=clock_offsets(ranks, groups),
-        links=links(ranks),
+    )
+
+
+def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:
+    """All tables over the ranks, the most telling first."""
+    return (
+        rank_waits(cluster),
+        collective_waits(cluster),
+        imbalance(cluster),
+        rank_steps(cluster),
+        clock_offsets(cluster),
+        links(cluster.ranks),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,8 +10,8 @@ from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.results import Link, LinkTraffic
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.ranks.results import LinkTraffic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,32 +84,58 @@ def networked_groups(
     return frozenset(groups[number].label for number in distinct(of[far]).tolist())
 
 
-def links(ranks: Sequence[RankSummary]) -> tuple[Link, ...] | NotMeasured:
+_LINKS = Table(
+    "links",
+    (
+        Column("link", Kind.TEXT),
+        Column("source_rank", Kind.COUNT, heading="from", meaning="rank inside the group that sends"),
+        Column("target_rank", Kind.COUNT, heading="to", meaning="rank inside the group that receives"),
+        Column("transfers", Kind.COUNT, meaning="recorded transfers"),
+        Column("bytes", Kind.BYTES, meaning="of all of them"),
+        Column("time_ns", Kind.DURATION, meaning="sum of their durations"),
+        Column("bandwidth", Kind.NUMBER, meaning="bytes over time, 10⁹ bytes a second"),
+        Column(
+            "below_usual",
+            Kind.SHARE,
+            meaning="below the median of the other links of its kind, from 5 % on and 10 transfers",
+        ),
+    ),
+    title="Traffic between ranks",
+    detail=True,
+)
+
+
+def links(ranks: Sequence[RankSummary]) -> Table:
     """All pairs of all recordings, slowest of each kind first; slow ones are marked where enough tell what is usual."""
     sums: dict[tuple[str, int, int], _Sum] = {}
-    seen: dict[tuple[str, int, int], int] = {}
     for rank in ranks:
         for one in rank.links:
             key = one.link, one.source, one.target
             before = sums.get(key, _Sum(0, 0, 0))
             sums[key] = _Sum(before.transfers + one.count, before.bytes + one.bytes, before.time + one.time)
-            seen[key] = seen.get(key, 0) + 1
     if not sums:
-        return NotMeasured("no_collective_tasks")
+        return _LINKS.missing("no_collective_tasks")
     # Imported here: with it come fractions and decimal, and few recordings tell of links.
     from statistics import median
 
-    found: list[Link] = []
-    for link, keys in groupby(sorted(sums), key=lambda key: key[0]):
-        kind = list(keys)
-        for key in kind:
-            mine = sums[key]
-            others = [sums[other].rate for other in kind if other != key and sums[other].time]
-            usual = median(others) if len(others) >= LEAST_LINKS - 1 else 0.0
-            below = 1 - mine.rate / usual if usual and mine.time else 0.0
-            slow = below if below >= SLOW and mine.transfers >= LEAST_TRANSFERS else None
-            found.append(Link(key[1], key[2], link, *mine, slow, seen[key]))
-    return tuple(sorted(found, key=lambda one: (one.link, one.bytes / one.time if one.time else 0.0, one.source)))
+    slow: list[float | None] = []
+    order = sorted(sums, key=lambda key: (key[0], sums[key].rate, key[1], key[2]))
+    for key in order:
+        mine = sums[key]
+        others = [sums[other].rate for other in sums if other[0] == key[0] and other != key and sums[other].time]
+        usual = median(others) if len(others) >= LEAST_LINKS - 1 else 0.0
+        below = 1 - mine.rate / usual if usual and mine.time else 0.0
+        slow.append(below if below >= SLOW and mine.transfers >= LEAST_TRANSFERS else None)
+    return _LINKS.fill(
+        link=[link for link, _, _ in order],
+        source_rank=[source for _, source, _ in order],
+        target_rank=[target for _, _, target in order],
+        transfers=[sums[key].transfers for key in order],
+        bytes=[sums[key].bytes for key in order],
+        time_ns=[sums[key].time for key in order],
+        bandwidth=[sums[key].rate if sums[key].time else NotMeasured("no_duration") for key in order],
+        below_usual=slow,
+    )
 
 
 class _Sum(NamedTuple):

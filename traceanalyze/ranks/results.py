@@ -1,36 +1,127 @@
-"""What the comparison of the ranks of one run returns. Times int64 ns, on the clock of the rank they are about."""
+"""The ranks of one run: what the comparison needs of each, and what it returns.
+
+Times int64 ns, on the clock of the rank they are about.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import field, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
-from traceanalyze.ranks.one_rank import PHASES, Group, KernelTime, LinkTraffic, RankCollectives, RankSummary
+from traceanalyze.model.table import NotMeasured
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc")
+"""What can make a rank late. All but the last are exclusive parts of its step; `gc` is the idle time in recorded
+pauses of the garbage collector and lies inside the others."""
 
-    from traceanalyze.model.table import NotMeasured
 
-__all__ = [
-    "PHASES",
-    "ClockOffset",
-    "Cluster",
-    "CollectiveWait",
-    "ExposedWaits",
-    "Group",
-    "Imbalance",
-    "KernelTime",
-    "Link",
-    "LinkTraffic",
-    "MatchedGroup",
-    "RankCollectives",
-    "RankSummary",
-    "RankWait",
-    "Stop",
-    "Straggler",
-]
+@frozen
+class RankCollectives:
+    """Collectives of one rank in the order in which its program asked for them; columns of equal length."""
+
+    group: NDArray[np.int64]
+    """Position in `RankSummary.groups`."""
+    kind: NDArray[np.int64]
+    """Position in `model.collectives.TYPES`."""
+    bytes: NDArray[np.int64]
+    """-1 where not recorded."""
+    step: NDArray[np.int64]
+    """Row of the step whose marker asked for it; -1 for none."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    """Absolute (Unix) time, as the rank's own clock tells it; so is `start`."""
+    exposed: NDArray[np.int64]
+    """Time in which nothing but communication ran, each instant given to one collective (definitions §4)."""
+    moved: NDArray[np.int64]
+    """Time in which some plane moved data; -1 where the tasks are not recorded."""
+    waited_for: NDArray[np.int64]
+    """Rank inside the group that the longest wait of its tasks was for; -1 where not recorded."""
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+@frozen
+class Group:
+    """A process group as one rank knows it."""
+
+    label: str
+    """Its ranks (`0-7`) or its name; empty where nothing tells."""
+    ranks: tuple[int, ...]
+    """Empty where unknown."""
+    size: int
+    """0 where unknown; never more than what is proven."""
+
+
+@frozen
+class LinkTraffic:
+    """Transfers between two ranks over one kind of link, as one rank recorded them."""
+
+    source: int
+    target: int
+    """Ranks inside the group of the collective."""
+    link: str
+    count: int
+    bytes: int
+    time: int
+    """Sum of the durations of the transfers."""
+
+
+@frozen
+class KernelTime:
+    """A kernel of one rank with one shape and launch configuration, where nothing else ran beside it."""
+
+    name: str
+    what: str
+    """Shapes and grid: equal where the work is the same."""
+    count: int
+    time: int
+    """Sum."""
+    median: int
+
+
+@frozen
+class RankSummary:
+    """All that the comparison needs of one rank: small, and fit to be sent between processes."""
+
+    rank: int | None
+    label: str
+    world_size: int | None
+    steps: tuple[str, ...]
+    """Names of the steps."""
+    marked: bool
+    """False: the one window is the whole trace."""
+    complete: NDArray[np.bool_]
+    step_time: NDArray[np.int64]
+    parts: Mapping[str, NDArray[np.int64]]
+    """By step: `communication`, and `PHASES` but those that the recording cannot tell."""
+    groups: tuple[Group, ...]
+    collectives: RankCollectives
+    links: tuple[LinkTraffic, ...]
+    group_names: Mapping[str, tuple[int, ...]]
+    """Process groups that the header lists."""
+    host: str | None = None
+    """Name of the machine."""
+    device: str = ""
+    """Name of the headline device; empty where the profile does not tell it."""
+    recorded: Mapping[str, str] = field(default_factory=dict)
+    """What was recorded: option → value."""
+    environment: Mapping[str, str] | None = None
+    """Variables of the libraries that should be equal on all ranks; None where the profile states none."""
+    kernels: tuple[KernelTime, ...] = ()
+    """Kernels that take most time."""
+    networked: frozenset[str] | None = None
+    """Labels of the groups whose tasks went over a network; None where tasks are not recorded."""
+    host_computes: bool = False
+    """Whether its host alone computed: no device is missing in the recording."""
+
+    def of_rank(self, rank: int | None) -> RankSummary:
+        """The same as the rank that the run made of it."""
+        return replace(self, rank=rank, label="" if rank is None else str(rank))
 
 
 @frozen
@@ -91,48 +182,8 @@ class MatchedGroup:
 
 
 @frozen
-class CollectiveWait:
-    """Collectives of one group, type and size that synchronise."""
-
-    group: str
-    role: str | None
-    kind: str
-    bytes: int | None
-    count: int
-    transfer: int | NotMeasured
-    """Sum; an upper bound where `bound`."""
-    wait: tuple[tuple[str, int | NotMeasured], ...]
-    """Sum by rank; lower bounds where `bound`."""
-    bound: bool
-    missing: tuple[int, ...]
-
-
-@frozen
-class RankWait:
-    """One rank over the steps that count."""
-
-    label: str
-    steps: int
-    step_time: int
-    """Sum."""
-    wait: int | NotMeasured
-    """Time in synchronising collectives beyond their transfer."""
-    bound: bool
-    collectives: int
-    """Synchronising ones."""
-    last: int
-    """Of these, those in which nobody waited less."""
-    recorded_wait: int | NotMeasured
-    """Time in all its collectives in which no plane moved data, by its own recording of their tasks."""
-    waited_for: int | NotMeasured
-    """Rank (inside the group, unless the ranks of the group are known) that most of this was for."""
-    point_to_point: int
-    """Exposed time in send and receive: where a pipeline is recorded, its bubbles."""
-
-
-@frozen
 class ExposedWaits:
-    """Waiting for other ranks in collectives that nothing hides (`cluster.exposed_wait`)."""
+    """Waiting for other ranks in collectives that nothing hides (`ranks.waits`)."""
 
     by_step: NDArray[np.int64]
     """(ranks, steps) ns of each rank in each common step."""
@@ -172,60 +223,6 @@ class Straggler:
 
 
 @frozen
-class Imbalance:
-    """(max - mean) / mean over ranks of one quantity (definitions §12)."""
-
-    what: str
-    """`compute`, or `compute_and_host` with data loading and host work."""
-    mean: float
-    """Over steps."""
-    worst: float
-    worst_step: str
-    highest: str
-    """Rank that has most, over all steps."""
-    lowest: str
-    high: int
-    low: int
-    """Their means, ns a step."""
-    steps: int
-    excess: int = 0
-    """Mean over steps of (max - mean): what equal work could save at most, ns a step."""
-    gain: int | NotMeasured | None = None
-    """Of it what the ranks spend waiting with nothing beside it, ns a step."""
-
-
-@frozen
-class ClockOffset:
-    """By how much a rank's clock is ahead of the reference's."""
-
-    label: str
-    reference: str
-    offset: int
-    residual: int
-    """Median absolute deviation of the differences."""
-    count: int
-    """Collectives it is estimated from."""
-    skew: int | NotMeasured
-    """Median arrival after the first rank, offsets taken out."""
-
-
-@frozen
-class Link:
-    """Two ranks and the kind of link between them, over all recordings."""
-
-    source: int
-    target: int
-    link: str
-    count: int
-    bytes: int
-    time: int
-    slow: float | None
-    """How far its bandwidth is below the median of the other links of its kind; None where not below."""
-    recordings: int = 1
-    """Ranks that recorded transfers over it."""
-
-
-@frozen
 class Cluster:
     """All ranks of a run side by side."""
 
@@ -240,13 +237,8 @@ class Cluster:
     stops: tuple[Stop, ...]
     outside: int
     """Collectives of all ranks that belong to none of these steps."""
-    collectives: tuple[CollectiveWait, ...] | NotMeasured
-    waits: tuple[RankWait, ...]
     exposed_waits: ExposedWaits | NotMeasured
     stragglers: tuple[Straggler, ...] | NotMeasured
-    imbalance: tuple[Imbalance, ...] | NotMeasured
-    clocks: tuple[ClockOffset, ...] | NotMeasured
-    links: tuple[Link, ...] | NotMeasured
 
     @property
     def missing_ranks(self) -> tuple[int, ...]:
@@ -255,8 +247,6 @@ class Cluster:
 
     def part(self, key: str) -> NDArray[np.int64] | None:
         """(ranks, steps) ns of one part; None where some rank cannot tell it."""
-        import numpy as np
-
         if any(key not in rank.parts for rank in self.ranks):
             return None
         return np.stack([rank.parts[key][rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])
@@ -264,15 +254,11 @@ class Cluster:
     @property
     def step_time(self) -> NDArray[np.int64]:
         """(ranks, steps) ns."""
-        import numpy as np
-
         return np.stack([rank.step_time[rows] for rank, rows in zip(self.ranks, self.rows, strict=True)])
 
     @property
     def own_time(self) -> tuple[int | None, ...]:
         """Mean step of each rank without what it waits for others in collectives, ns; None where that is not known."""
-        from traceanalyze.model.table import NotMeasured
-
         waited = self.exposed_waits
         if isinstance(waited, NotMeasured):
             return (None,) * len(self.ranks)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traceanalyze.model.table import NotMeasured
-from traceanalyze.ranks.results import PHASES, Straggler
-from traceanalyze.ranks.waits import by_durations, of_group
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.ranks.results import MatchedGroup, RankSummary
+from traceanalyze.model.table import Kind, Message, NotMeasured
+from traceanalyze.ranks.results import PHASES, Cluster, MatchedGroup, RankSummary, Straggler
+from traceanalyze.ranks.waits import by_durations, of_group, waited_for
 
 MOSTLY = 0.5
 """Part of what a group waits for its last rank that this one must have waited elsewhere just before."""
@@ -218,3 +213,39 @@ def late_because(
     if most in _HOST and 2 * pauses >= excess[most]:
         return "gc", pauses
     return most, excess[most]
+
+
+WORTH_NAMING = 0.01
+"""Share of the step that the others must wait."""
+
+
+def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
+    """The rank that makes the others wait most, if it does so again and again."""
+    if isinstance(cluster.stragglers, NotMeasured):
+        return _absent(cluster)
+    if not cluster.stragglers:
+        return ()
+    one = cluster.stragglers[0]
+    if one.share < WORTH_NAMING:
+        return ()
+    values = (("rank", Kind.TEXT, one.label), ("wait", Kind.DURATION, one.wait), ("share", Kind.SHARE, one.share))
+    if one.phase is None:
+        return (Message("straggler", values),)
+    return (Message("straggler_because", (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)
+
+
+def _absent(cluster: Cluster) -> tuple[Message, ...]:
+    """A rank that was not recorded, but that all recorded ones say they wait for most (Ascend)."""
+    peers = {waited_for(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)}
+    waited, time = cluster.exposed_waits, int(cluster.step_time.sum())
+    if isinstance(waited, NotMeasured) or len(peers) != 1 or not peers <= set(cluster.missing_ranks) or not time:
+        return ()
+    total = int(waited.by_step.sum())
+    if total < WORTH_NAMING * time:
+        return ()
+    values = (
+        ("rank", Kind.COUNT, next(iter(peers))),
+        ("wait", Kind.DURATION, total // waited.by_step.size),
+        ("share", Kind.SHARE, total / time),
+    )
+    return (Message("waited_for_absent", values),)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.ranks.match import POINT_TO_POINT
-from traceanalyze.ranks.results import CollectiveWait, ExposedWaits, RankWait
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.ranks.results import MatchedGroup, RankSummary
+from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, RankSummary
 
 
 def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
@@ -30,67 +27,209 @@ def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
     return int(own.exposed[chosen].sum())
 
 
-def collective_waits(
-    ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup]
-) -> tuple[CollectiveWait, ...] | NotMeasured:
-    """Synchronising collectives by group, type and size, most waiting first."""
-    found = []
-    for one in groups:
-        chosen = np.flatnonzero(one.synchronising)
-        rows = group(one.kind[chosen], one.bytes[chosen])
-        transfer = rows.sum(one.transfer[chosen]).tolist()
-        wait = [rows.sum(one.wait[chosen, member]).tolist() for member in range(len(one.members))]
-        for index, (first, count) in enumerate(zip(chosen[rows.first].tolist(), rows.count().tolist(), strict=True)):
-            found.append(
-                CollectiveWait(
-                    group=one.group,
-                    role=one.role,
-                    kind=TYPES[int(one.kind[first])],
-                    bytes=int(one.bytes[first]) if one.bytes[first] >= 0 else None,
-                    count=count,
-                    transfer=transfer[index],
-                    wait=tuple((ranks[rank].label, wait[member][index]) for member, rank in enumerate(one.members)),
-                    bound=not one.complete,
-                    missing=one.missing,
-                )
-            )
+_COLLECTIVE_WAITS = Table(
+    "collective_waits",
+    (
+        Column("group", Kind.NAME),
+        Column("role", Kind.TERM, meaning="what the group is for, where its name says so", minor=True),
+        Column("collective", Kind.TEXT, meaning="type of collective"),
+        Column("bytes", Kind.BYTES, meaning="size of one of them"),
+        Column("count", Kind.COUNT, meaning="collectives of each rank"),
+        Column("rank", Kind.TEXT),
+        Column(
+            "transfer_ns",
+            Kind.DURATION,
+            meaning="sum of the shortest durations on any rank; an upper bound where ranks are missing",
+        ),
+        Column(
+            "wait_ns",
+            Kind.DURATION,
+            meaning="sum of what the collectives of this rank take longer; a lower bound where ranks miss",
+        ),
+        Column(
+            "is_bound",
+            Kind.FLAG,
+            heading="bound",
+            meaning="not all ranks of the group are known to be here",
+            minor=True,
+        ),
+    ),
+    title="Waiting and transfer of collectives, rank by rank (sum over the steps of all ranks)",
+    worst="wait_ns",
+    detail=True,
+)
+
+
+def collective_waits(cluster: Cluster) -> Table:
+    """Synchronising collectives by group, type and size, most waiting first; of each a row a rank."""
+    found = [each for one in cluster.groups for each in _by_size(cluster, one)]
     if not found:
-        return NotMeasured("no_matched_collectives")
-    return tuple(sorted(found, key=lambda row: -sum(amount for _, amount in row.wait if isinstance(amount, int))))
+        return replace(_COLLECTIVE_WAITS.missing("no_matched_collectives"), notes=tuple(_stops(cluster)))
+    found.sort(key=lambda rows: -sum(row["wait_ns"] for row in rows))
+    table = _COLLECTIVE_WAITS.fill_records(row for rows in found for row in rows)
+    return replace(table, notes=(*_bounds(cluster), *_stops(cluster)))
 
 
-def rank_waits(
-    ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup], rows: NDArray[np.int64]
-) -> tuple[RankWait, ...]:
-    """One row a rank: its waiting over all groups, and how often nobody waited less."""
-    found = []
-    for position, rank in enumerate(ranks):
-        wait = collectives = last = 0
-        bound = False
-        for one in groups:
-            chosen = np.flatnonzero(one.synchronising)
-            if position not in one.members or len(chosen) == 0:
-                continue
-            mine = one.wait[chosen, one.members.index(position)]
+def _by_size(cluster: Cluster, one: MatchedGroup) -> Iterator[list[dict[str, Any]]]:
+    """Collectives of one group with type and size in common: a row for each rank that took part."""
+    chosen = np.flatnonzero(one.synchronising)
+    rows = group(one.kind[chosen], one.bytes[chosen])
+    count, transfer = rows.count().tolist(), rows.sum(one.transfer[chosen]).tolist()
+    waits = [rows.sum(one.wait[chosen, member]).tolist() for member in range(len(one.members))]
+    for index, first in enumerate(chosen[rows.first].tolist()):
+        size = int(one.bytes[first])
+        shared = {
+            "group": one.group or NotMeasured("no_collective_metadata"),
+            "role": None if one.role is None else f"role_{one.role}",
+            "collective": TYPES[int(one.kind[first])],
+            "bytes": size if size >= 0 else NotMeasured("no_collective_metadata"),
+            "count": count[index],
+            "transfer_ns": transfer[index],
+            "is_bound": not one.complete,
+        }
+        yield [
+            shared | {"rank": cluster.ranks[rank].label, "wait_ns": wait[index]}
+            for rank, wait in zip(one.members, waits, strict=True)
+        ]
+
+
+_RANK_WAITS = Table(
+    "rank_waits",
+    (
+        Column("rank", Kind.TEXT),
+        Column("step_ns", Kind.DURATION, meaning="mean of the steps that all ranks recorded completely"),
+        Column(
+            "wait_ns",
+            Kind.DURATION,
+            meaning="per step, duration of collectives beyond the shortest on any rank; a lower bound where ranks are "
+            "missing",
+        ),
+        Column("share", Kind.SHARE, meaning="of the step"),
+        Column("times_last", Kind.COUNT, heading="last", meaning="collectives in which no rank waited less"),
+        Column(
+            "matched",
+            Kind.COUNT,
+            heading="collectives",
+            meaning="collectives that were matched with those of other ranks and synchronise",
+            minor=True,
+        ),
+        Column(
+            "straggler",
+            Kind.FLAG,
+            meaning="makes a group wait again and again: last in half of the collectives and in 60 % of at least 3 "
+            "steps",
+        ),
+        Column(
+            "late_because",
+            Kind.TERM,
+            meaning="part of the step by which it exceeds the mean of the other ranks most",
+        ),
+        Column("excess_ns", Kind.DURATION, heading="more than others", meaning="by how much, per step"),
+        Column(
+            "recorded_wait_ns",
+            Kind.DURATION,
+            heading="waiting by tasks",
+            meaning="per step, time in its collectives in which no plane moved data; needs no other rank",
+            minor=True,
+        ),
+        Column(
+            "waited_for",
+            Kind.COUNT,
+            meaning="rank that most of this was for; inside the group unless its ranks are known",
+            minor=True,
+        ),
+        Column(
+            "point_to_point_ns",
+            Kind.DURATION,
+            heading="send/receive",
+            meaning="per step, exposed time of send and receive: in a pipeline, its bubbles",
+            minor=True,
+        ),
+    ),
+    title="Who waits for whom (per step)",
+    worst="wait_ns",
+    bar="share",
+)
+
+
+def rank_waits(cluster: Cluster) -> Table:
+    """Waiting of each rank over all groups, how often nobody waited less, and whether it makes the others wait.
+
+    Columns about what these recordings do not have at all are left out.
+    """
+    if not cluster.steps:
+        return _RANK_WAITS.missing("no_common_steps")
+    found = cluster.stragglers
+    late = {} if isinstance(found, NotMeasured) else {one.position: one for one in found}
+    steps = len(cluster.steps)
+    recorded = [_recorded(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)]
+    between = [point_to_point(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)]
+    rows = []
+    for position, (rank, time) in enumerate(zip(cluster.ranks, cluster.step_time.sum(axis=1).tolist(), strict=True)):
+        wait, last, matched = _in_groups(cluster, position)
+        unmatched = None if matched else NotMeasured("no_matched_collectives")
+        own, tasks = late.get(position), recorded[position]
+        blamed = own if own is not None and own.phase is not None else None
+        rows.append(
+            {
+                "rank": rank.label,
+                "step_ns": rounded(time, steps),
+                "wait_ns": unmatched or rounded(wait, steps),
+                "share": unmatched or (wait / time if time else 0.0),
+                "times_last": unmatched or last,
+                "matched": matched,
+                "straggler": found if isinstance(found, NotMeasured) else own is not None,
+                "late_because": None if blamed is None else blamed.phase,
+                "excess_ns": None if blamed is None else blamed.excess,
+                "recorded_wait_ns": tasks if isinstance(tasks, NotMeasured) else rounded(tasks, steps),
+                "waited_for": waited_for(rank, cluster.rows[position]),
+                "point_to_point_ns": rounded(between[position], steps),
+            }
+        )
+    bounded = any(not one.complete and one.synchronising.any() for one in cluster.groups)
+    notes = tuple(_bounds(cluster)) if bounded else ()
+    unused = set() if any(between) else {"point_to_point_ns"}
+    if all(isinstance(one, NotMeasured) for one in recorded):
+        unused |= {"recorded_wait_ns", "waited_for"}
+    table = _RANK_WAITS.fill_records(rows).drop(*unused)
+    # Where waits are but lower bounds, what the tasks of the collectives tell is the better answer.
+    better = "recorded_wait_ns" if notes else ""
+    return replace(
+        table, columns=tuple(replace(one, minor=one.minor and one.key != better) for one in table.columns), notes=notes
+    )
+
+
+def _in_groups(cluster: Cluster, position: int) -> tuple[int, int, int]:
+    """Of one rank: its waiting, in how many collectives nobody waited less, and how many there are."""
+    wait = last = matched = 0
+    for one in cluster.groups:
+        if position in one.members:
+            mine = one.wait[one.synchronising, one.members.index(position)]
             wait += int(mine.sum())
             last += int((mine == 0).sum())
-            collectives += len(chosen)
-            bound |= not one.complete
-        found.append(
-            RankWait(
-                label=rank.label,
-                steps=len(rows[position]),
-                step_time=int(rank.step_time[rows[position]].sum()),
-                wait=wait if collectives else NotMeasured("no_matched_collectives"),
-                bound=bound,
-                collectives=collectives,
-                last=last,
-                recorded_wait=_recorded(rank, rows[position]),
-                waited_for=_waited_for(rank, rows[position]),
-                point_to_point=point_to_point(rank, rows[position]),
-            )
-        )
-    return tuple(found)
+            matched += len(mine)
+    return wait, last, matched
+
+
+def _bounds(cluster: Cluster) -> Iterator[Message]:
+    """What makes the numbers mere bounds."""
+    if cluster.missing_ranks:
+        listed = ", ".join(map(str, cluster.missing_ranks))
+        yield Message("waits_bounded", (("ranks", Kind.TEXT, listed),))
+    elif any(not one.complete for one in cluster.groups):
+        yield Message("waits_perhaps_bounded")
+
+
+def _stops(cluster: Cluster) -> Iterator[Message]:
+    """What was not matched."""
+    for what in ("kind", "bytes", "count"):
+        stops = [stop for stop in cluster.stops if stop.what == what]
+        if stops:
+            steps = ", ".join(dict.fromkeys(stop.step for stop in stops[:5]))
+            count = sum(stop.left_out for stop in stops)
+            yield Message(f"matching_stopped_{what}", (("count", Kind.COUNT, count), ("steps", Kind.TEXT, steps)))
+    if cluster.outside:
+        yield Message("collectives_outside_steps", (("count", Kind.COUNT, cluster.outside),))
 
 
 def _recorded(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
@@ -102,7 +241,7 @@ def _recorded(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
     return int((own.end - own.start - own.moved)[mine].sum())
 
 
-def _waited_for(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
+def waited_for(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
     """The rank that most of the waiting in collectives was for."""
     own = rank.collectives
     mine = np.flatnonzero(np.isin(own.step, rows) & (own.waited_for >= 0) & (own.moved >= 0))
@@ -137,9 +276,9 @@ def exposed_waits(
     bound = bool(missing) or not all(one.complete for one in known)
     if bound or not known:
         own = [_by_tasks(rank, mine) for rank, mine in zip(ranks, rows, strict=True)]
-        told = [one for one in own if one is not None]
-        if len(told) == len(ranks):
-            return ExposedWaits(np.stack(told), bound=True)
+        known_by_tasks = [one for one in own if one is not None]
+        if len(known_by_tasks) == len(ranks):
+            return ExposedWaits(np.stack(known_by_tasks), bound=True)
     if not known:
         return NotMeasured("no_matched_collectives")
     return ExposedWaits(by_durations(known, rows), bound=bound)

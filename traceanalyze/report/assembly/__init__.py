@@ -8,8 +8,8 @@ from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.ranks.compare import leading
-from traceanalyze.report.assembly.cluster import cluster_tables, straggler_sentences
+from traceanalyze.ranks.compare import cluster_tables, leading
+from traceanalyze.ranks.stragglers import straggler_sentences
 from traceanalyze.report.assembly.critical_path import critical_path_tables
 from traceanalyze.report.assembly.device_tables import device_work_tables
 from traceanalyze.report.assembly.devices import classification_table, devices_table, spans_table

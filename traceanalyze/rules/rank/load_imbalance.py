@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traceanalyze.model.table import NotMeasured
+import numpy as np
+
+from traceanalyze.ranks.compare import amount, imbalance
+from traceanalyze.ranks.waits import by_durations, point_to_point
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
 
 if TYPE_CHECKING:
@@ -40,28 +43,47 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
     References
         PyTorch Performance Tuning Guide.
     """
-    if isinstance(ranks.imbalance, NotMeasured):
-        yield NotApplicable(ranks.imbalance.reason)
+    table = imbalance(ranks)
+    if table.absent is not None:
+        yield NotApplicable(table.absent.reason)
         return
-    if any(one.point_to_point for one in ranks.waits) and any(group.role == "pipeline" for group in ranks.groups):
+    between = any(point_to_point(rank, rows) for rank, rows in zip(ranks.ranks, ranks.rows, strict=True))
+    if between and any(group.role == "pipeline" for group in ranks.groups):
         return
-    uneven = [one for one in ranks.imbalance if one.mean >= options.number("imbalance")]
-    alone = next((one.mean for one in ranks.imbalance if one.what == "compute"), 0.0)
+    rows = list(table.records())
+    uneven = [one for one in rows if one.imbalance >= options.number("imbalance")]
+    alone = next((one.imbalance for one in rows if one.quantity == "compute"), 0.0)
     for one in uneven[:1]:
+        excess, gain = _saved(ranks, one.quantity)
         yield Finding(
-            saving=one.gain if isinstance(one.gain, int) else None,
-            bound=one.excess,
+            saving=gain,
+            bound=excess,
             draws="comm_exposed",
-            sentence="" if one.what == "compute" else one.what,
+            sentence="" if one.quantity == "compute" else one.quantity,
             evidence=(
-                Evidence("imbalance", one.mean, "SHARE"),
-                Evidence("rank", one.highest, "TEXT"),
-                Evidence("most", one.high, "DURATION"),
-                Evidence("least", one.low, "DURATION"),
-                *(() if one.what == "compute" else (Evidence("compute_alone", alone, "SHARE"),)),
+                Evidence("imbalance", one.imbalance, "SHARE"),
+                Evidence("rank", one.most_rank, "TEXT"),
+                Evidence("most", one.most_ns, "DURATION"),
+                Evidence("least", one.least_ns, "DURATION"),
+                *(() if one.quantity == "compute" else (Evidence("compute_alone", alone, "SHARE"),)),
             ),
-            advice=() if one.what == "compute" else ("diff_ranks",),
-            scope=Scope(ops=(f"rank {one.highest}",)),
+            advice=() if one.quantity == "compute" else ("diff_ranks",),
+            scope=Scope(ops=(f"rank {one.most_rank}",)),
             count=one.steps,
-            severity=None if isinstance(one.gain, int) else Severity.LOW,
+            severity=Severity.LOW if gain is None else None,
         )
+
+
+def _saved(ranks: Cluster, quantity: str) -> tuple[int, int | None]:
+    """By how much equal work shortens a step at most, and how much of that the ranks spend waiting on average.
+
+    The latter is known of groups that are complete: equal work saves no more of it.
+    """
+    work = amount(ranks, quantity)
+    if work is None:
+        return 0, None
+    excess = work.max(axis=0) - np.ceil(work.mean(axis=0)).astype(np.int64)
+    whole = [one for one in ranks.groups if one.complete and one.synchronising.any()]
+    waited = by_durations(whole, ranks.rows).sum(axis=0) // len(ranks.rows)
+    steps = len(ranks.steps)
+    return int(excess.sum()) // steps, int(np.minimum(excess, waited).sum()) // steps if whole else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks.links import links
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
 
 if TYPE_CHECKING:
@@ -41,29 +41,39 @@ def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
     References
         msprof-analyze, communication_matrix and slow_link.
     """
-    if isinstance(ranks.links, NotMeasured):
-        yield NotApplicable(ranks.links.reason)
+    table = links(ranks.ranks)
+    if table.absent is not None:
+        yield NotApplicable(table.absent.reason)
         return
-    slow = [one for one in ranks.links if one.slow is not None and one.slow >= options.number("below")]
+    slow = [
+        one for one in table.records() if one.below_usual is not None and one.below_usual >= options.number("below")
+    ]
     part = _exposed_part(ranks)
     # The transfers are those of all steps of a rank, not only of those that all ranks have.
     steps = max(sum(len(rank.steps) for rank in ranks.ranks) // len(ranks.ranks), 1)
-    for one in sorted(slow, key=lambda link: -(link.slow or 0.0)):
-        lost = round(one.time * (one.slow or 0.0)) // (one.recordings * steps)
+    for one in sorted(slow, key=lambda link: -link.below_usual):
+        pair = f"{one.source_rank} → {one.target_rank}"
+        lost = round(one.time_ns * one.below_usual) // (_recordings(ranks, one) * steps)
         yield Finding(
             saving=None if part is None else round(lost * part),
             bound=lost,
             draws="comm_exposed.transfer",
             evidence=(
-                Evidence("pair", f"{one.source} → {one.target}", "TEXT"),
+                Evidence("pair", pair, "TEXT"),
                 Evidence("link", one.link, "TEXT"),
-                Evidence("below", one.slow or 0.0, "SHARE"),
-                Evidence("bandwidth", one.bytes / one.time, "NUMBER"),
+                Evidence("below", one.below_usual, "SHARE"),
+                Evidence("bandwidth", one.bandwidth, "NUMBER"),
             ),
-            scope=Scope(ranks=(one.source, one.target), ops=(f"{one.source} → {one.target}",)),
-            count=one.count,
+            scope=Scope(ranks=(one.source_rank, one.target_rank), ops=(pair,)),
+            count=one.transfers,
             severity=Severity.LOW if part is None else None,
         )
+
+
+def _recordings(ranks: Cluster, link: Any) -> int:
+    """How many ranks recorded transfers over a link."""
+    wanted = link.link, link.source_rank, link.target_rank
+    return sum((one.link, one.source, one.target) == wanted for rank in ranks.ranks for one in rank.links)
 
 
 def _exposed_part(ranks: Cluster) -> float | None:
