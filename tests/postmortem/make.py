@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.builder import TraceBuilder
-from traceanalyze.causes.parts import RankPart, RecordingPart, Trouble
+from traceanalyze.causes.results import RankPart, RecordingPart, Trouble
+from traceanalyze.model.table import Message
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def recording(*ranks: RankPart, of_run=(), of_run_unjudged=(), whole=True) -> Re
     return RecordingPart(ranks, tuple(of_run), missing, whole=whole)
 
 
-def trouble(key="leak", severity="warn", *, amount=1 << 20, line="train.py:1 f", rank="", place=(0, 0)) -> Trouble:
-    return Trouble(key, severity, amount, line, rank, place)
+def trouble(key="leak", severity="warn", *, amount=1 << 20, line="train.py:1 f", rank="", file=0) -> Trouble:
+    return Trouble(key, severity, amount, line, rank, file, Message(f"advice_{key}"))
 
 
 COMPUTE, TRANSFER = 20, 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.postmortem.make import MS, rank
-from traceanalyze.causes.parts import decider, run_gain
+from traceanalyze.causes.results import decider, run_gain
 
 
 def gain(owns, savings):

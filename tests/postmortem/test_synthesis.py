@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.postmortem.make import MS, finding, ints, rank, recording, trouble
-from traceanalyze.causes.parts import in_order, spans
+from traceanalyze.causes.results import in_order, spans
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.rules.finding import Severity
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from traceanalyze.causes.parts import comparable, decider, in_order, run_gain
-from traceanalyze.causes.results import Cause, Onset
+from traceanalyze.causes.results import Cause, Onset, comparable, decider, in_order, run_gain
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, MEDIUM, PRESENT
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.causes.parts import RankPart, RecordingPart
+    from traceanalyze.causes.results import RankPart, RecordingPart
 
 BEFORE = 2
 """Steps without it that make its first step a beginning, and its last step an end."""

@@ -2,22 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from traceanalyze.causes.causes import causes
-from traceanalyze.causes.memory import memory_causes, without_repeats
-from traceanalyze.causes.parts import comparable, decider, in_order
-from traceanalyze.causes.results import Cause, Growth, Postmortem, Unjudged
+from traceanalyze.causes.results import (
+    Cause,
+    Growth,
+    Postmortem,
+    RecordingPart,
+    Trouble,
+    Unjudged,
+    comparable,
+    decider,
+    in_order,
+)
 from traceanalyze.causes.waiting import ABSENT, ALONE, DRAWS, MISSING, WAITING
 from traceanalyze.rules.finding import Severity
 from traceanalyze.rules.ranking import LEAST_NS, LEAST_SHARE, MEDIUM
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+SEVERITIES = {"critical": Severity.HIGH, "warn": Severity.MEDIUM, "info": Severity.INFO}
+RULES = {
+    "churn": "MEM101",
+    "empty_cache": "MEM102",
+    "leak": "MEM108",
+    "fragmentation": "MEM104",
+    "retry": "MEM103",
+    "spike": "MEM114",
+    "held_gradients": "MEM117",
+    "activation_peak": "MEM107",
+    "near_limit": "MEM109",
+    "rounding": "MEM120",
+    "growing_sizes": "MEM105",
+    "oversized_blocks": "MEM106",
+    "small_blocks": "MEM115",
+}
+"""What is found in a snapshot → the rule that finds the same in a trace with its snapshot."""
+FAILED = "MEM112"
 
-    from traceanalyze.causes.parts import RecordingPart, Trouble
-    from traceanalyze.causes.results import Cause
+
+def rule_of(key: str) -> str:
+    """Id of the rule that finds the same; empty where there is none."""
+    return FAILED if key.startswith("oom") else RULES.get(key, "")
+
+
+def _memory_causes(troubles: Sequence[Trouble]) -> tuple[Cause, ...]:
+    """One for each thing and source line, of whichever ranks; the largest amount is shown."""
+    places: dict[tuple[str, str], list[Trouble]] = {}
+    for one in troubles:
+        places.setdefault((one.key, one.line), []).append(one)
+    return tuple(_memory_cause(found) for found in places.values())
+
+
+def _memory_cause(found: Sequence[Trouble]) -> Cause:
+    worst = max(found, key=lambda one: (SEVERITIES[one.severity], one.amount or 0))
+    return Cause(
+        finding=None,
+        severity=SEVERITIES[worst.severity],
+        ranks=in_order(one.rank for one in found if one.rank),
+        judged=len({one.file for one in found}),
+        recording=0,
+        rank=worst.rank,
+        trouble=worst,
+    )
+
+
+def _distinct(causes: Sequence[Cause]) -> tuple[Cause, ...]:
+    """Without the findings of rules that a snapshot knows better: the same thing, which costs no time, on its rank.
+
+    A snapshot whose rank is not known may be of any.
+    """
+    known = {
+        (rule_of(one.trouble.key), rank) for one in causes if one.trouble is not None for rank in one.ranks or ("",)
+    }
+    return tuple(
+        one
+        for one in causes
+        if one.finding is None
+        or one.gain is not None
+        or not any((one.finding.rule, rank) in known for rank in ("", *one.ranks))
+    )
 
 
 def unjudged(recordings: Sequence[RecordingPart]) -> tuple[Unjudged, ...]:
@@ -150,7 +214,7 @@ def synthesize(recordings: Sequence[RecordingPart], troubles: Sequence[Trouble],
         rules: How many rules were run.
     """
     found = causes(recordings)
-    told = without_repeats((*memory_causes(troubles), *(one for one in found if not _on_capture(one))))
+    told = _distinct((*_memory_causes(troubles), *(one for one in found if not _on_capture(one))))
     ranked = linked(sorted(told, key=_rank))
     capture = tuple(sorted(filter(_on_capture, found), key=_rank))
     missing = unjudged(recordings)

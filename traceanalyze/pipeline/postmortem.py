@@ -11,8 +11,7 @@ from traceanalyze import __version__, plugins
 from traceanalyze.analyses.results import HostSplit
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
-from traceanalyze.causes.costs import place_of
-from traceanalyze.causes.parts import CommonSteps, RankPart, RecordingPart, Trouble
+from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble, place_of
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import cost_of, waiting
 from traceanalyze.errors import InputError, UsageError
@@ -35,8 +34,7 @@ from traceanalyze.pipeline.run_report import run_report, side_by_side
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
-from traceanalyze.report.assembly.postmortem import build_postmortem
-from traceanalyze.report.assembly.postmortem.parts import JobParts, MemoryPart
+from traceanalyze.report.assembly.postmortem import JobParts, MemoryPart, build_postmortem
 from traceanalyze.report.assembly.ranks import rank_label
 
 if TYPE_CHECKING:
@@ -131,13 +129,19 @@ def memory_part(one: MemoryFile) -> MemoryPart:
 
 
 def troubles(memory: Sequence[MemoryPart]) -> tuple[Trouble, ...]:
-    """All that the snapshots of a job tell."""
+    """All that the snapshots of a job say."""
     return tuple(
         Trouble(
-            each.key, each.severity, each.amount, each.line, "" if one.rank is None else str(one.rank), (file, finding)
+            each.key,
+            each.severity,
+            each.amount,
+            each.line,
+            "" if one.rank is None else str(one.rank),
+            file,
+            each.advice,
         )
         for file, one in enumerate(memory)
-        for finding, each in enumerate(one.findings)
+        for each in one.findings
     )
 
 
@@ -253,7 +257,7 @@ def _report(
         memory=parts,
         files=run_files(runs, recordings, memory, unused),
         notes=(*(("", note) for note in plugins.notes()), *_notes(runs)),
-        told=job.told,
+        grouping=job.reasons,
         every_rank=whole,
     )
     known = [rule for rule, _ in rules.rules if platform in rule.platforms]

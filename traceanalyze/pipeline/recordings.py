@@ -12,7 +12,7 @@ from traceanalyze import plugins
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.filtering import context_of
-from traceanalyze.causes.costs import costs_of
+from traceanalyze.causes.results import costs_of
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Mode
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.results_trace import InTrace
     from traceanalyze.analyses.options import Options
     from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.causes.costs import Costs
+    from traceanalyze.causes.results import Costs
     from traceanalyze.model.table import NotMeasured
     from traceanalyze.model.trace import Trace
     from traceanalyze.pipeline.choices import Choices

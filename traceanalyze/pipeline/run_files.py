@@ -12,18 +12,17 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import InputError
-from traceanalyze.model.table import Kind, Message, NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
 from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.runs import NAME, read_run_list, span
-from traceanalyze.report.assembly.postmortem.parts import RunFile
-from traceanalyze.report.assembly.postmortem.recordings import steps_text
+from traceanalyze.report.assembly.causes import steps_text
 from traceanalyze.report.assembly.ranks import rank_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from traceanalyze.causes.parts import RecordingPart
+    from traceanalyze.causes.results import RecordingPart
     from traceanalyze.model.trace import Run, Trace
     from traceanalyze.pipeline.gather import Gathered
     from traceanalyze.pipeline.memory_files import MemoryFile
@@ -49,7 +48,7 @@ class Job(NamedTuple):
     """Recordings of one job, in the order of time."""
 
     runs: tuple[Run, ...]
-    told: tuple[Message, ...] = ()
+    reasons: tuple[Message, ...] = ()
     """Why they were taken together, and apart from others."""
 
 
@@ -87,7 +86,7 @@ def jobs_of(runs: Sequence[Run], judged: Mapping[str, Judged]) -> tuple[Job, ...
             apart.append(() if nearest is None else (Message("job_apart", (("reason", Kind.TERM, nearest),)),))
     order = {id(run): at for at, run in enumerate(runs)}
     found = sorted(zip(jobs, apart, strict=True), key=lambda each: min(order[id(one.run)] for one in each[0]))
-    return tuple(Job(tuple(one.run for one in job), (*_together(job), *told)) for job, told in found)
+    return tuple(Job(tuple(one.run for one in job), (*_together(job), *others)) for job, others in found)
 
 
 def _difference(one: _Seen, job: Sequence[_Seen]) -> str | None:
@@ -156,6 +155,56 @@ def _host_work(ranks: Sequence[Judged]) -> Counter[str]:
     return +found
 
 
+_FILES = Table(
+    "run_files",
+    (
+        Column("path", Kind.NAME, meaning="File or folder"),
+        Column("file_kind", Kind.TERM, heading="what it is", meaning="What the file is, by its content"),
+        Column("fate", Kind.TERM, heading="what became of it", meaning="Whether it is behind the numbers"),
+        Column(
+            "why",
+            Kind.NAME,
+            meaning="Why it was left out or passed over, or what of it could not be read",
+        ),
+        Column("rank", Kind.COUNT),
+        Column("rank_source", Kind.TEXT, minor=True),
+        Column("recording", Kind.COUNT, meaning="Number of the recording, in the order of time", minor=True),
+        Column(
+            "steps",
+            Kind.TEXT,
+            meaning="Numbers of the complete steps, or how many there are",
+            minor=True,
+        ),
+    ),
+    title="Files",
+    detail=True,
+)
+File = dict[str, Value]
+"""A row of that table."""
+
+
+def _file(
+    path: str,
+    kind: str,
+    fate: str,
+    rank: int | None = None,
+    rank_source: str = "",
+    recording: int | None = None,
+    steps: str = "",
+    why: str = "",
+) -> File:
+    return {
+        "path": path,
+        "file_kind": f"file_{kind}",
+        "fate": f"fate_{fate}",
+        "why": why or None,
+        "rank": rank,
+        "rank_source": rank_source or None,
+        "recording": recording,
+        "steps": steps or None,
+    }
+
+
 class Unused(NamedTuple):
     """What belongs to no job."""
 
@@ -171,7 +220,7 @@ class Unused(NamedTuple):
 
 def run_files(
     runs: Sequence[Run], recordings: Sequence[RecordingPart], memory: Sequence[MemoryFile], unused: Unused | None
-) -> tuple[RunFile, ...]:
+) -> Table:
     """Files that were used, then those that were not.
 
     Args:
@@ -180,18 +229,18 @@ def run_files(
         memory: Snapshots and timelines of the job.
         unused: What is told with this job although it belongs to none.
     """
-    used = tuple(_used(runs, recordings)) + tuple(_remembered(memory))
-    return used if unused is None else (*used, *_unused(unused))
+    others = () if unused is None else _unused(unused)
+    return _FILES.fill_records([*_used(runs, recordings), *_remembered(memory), *others])
 
 
-def _used(runs: Sequence[Run], recordings: Sequence[RecordingPart]) -> Iterator[RunFile]:
+def _used(runs: Sequence[Run], recordings: Sequence[RecordingPart]) -> Iterator[File]:
     for number, (run, part) in enumerate(zip(runs, recordings, strict=True), 1):
         by_label = {rank.label: rank for rank in part.ranks}
         for index, trace in enumerate(run.traces):
             rank = by_label.get(rank_label(trace.origin, index))
             fault = _fault(trace)
             fate = "not_chosen" if rank is None else "salvaged" if fault else "used"
-            yield RunFile(
+            yield _file(
                 trace.origin.path,
                 _kind(trace),
                 fate,
@@ -204,11 +253,11 @@ def _used(runs: Sequence[Run], recordings: Sequence[RecordingPart]) -> Iterator[
         yield from _repeated(run)
 
 
-def _repeated(run: Run) -> Iterator[RunFile]:
+def _repeated(run: Run) -> Iterator[File]:
     for note in run.notes:
         path, _, rest = note.partition(" has the same content as ")
         if rest:
-            yield RunFile(path, "trace", "repeated", why=rest.removesuffix(" and was left out"))
+            yield _file(path, "trace", "repeated", why=rest.removesuffix(" and was left out"))
 
 
 def _kind(trace: Trace) -> str:
@@ -221,42 +270,42 @@ def _fault(trace: Trace) -> str:
     return read.stream_fault or ("cut short" if read.truncated else "")
 
 
-def _remembered(memory: Sequence[MemoryFile]) -> Iterator[RunFile]:
+def _remembered(memory: Sequence[MemoryFile]) -> Iterator[File]:
     for one in memory:
-        yield RunFile(one.path, one.kind, "used", one.rank, one.rank_source)
+        yield _file(one.path, one.kind, "used", one.rank, one.rank_source)
 
 
-def _unused(unused: Unused) -> Iterator[RunFile]:
+def _unused(unused: Unused) -> Iterator[File]:
     gathered, left_out = unused.gathered, dict(_left_out(unused))
     known, statistics = {one.path for one in unused.memory}, _statistics(unused.memory)
     for run in unused.passed:
         for trace in run.traces:
-            yield RunFile(trace.origin.path, _kind(trace), "not_chosen", trace.origin.rank, trace.origin.rank_source)
+            yield _file(trace.origin.path, _kind(trace), "not_chosen", trace.origin.rank, trace.origin.rank_source)
         yield from _repeated(run)
     for name, why in gathered.failed:
         if name not in known and name not in left_out:
-            yield RunFile(name, "trace", "left_out", why=why.removeprefix(f"{name}: "))
+            yield _file(name, "trace", "left_out", why=why.removeprefix(f"{name}: "))
     for name, why in left_out.items():
-        yield RunFile(name, "snapshot", "left_out", why=why)
-    told = {*known, *left_out, *(name for name, _ in gathered.failed)}
+        yield _file(name, "snapshot", "left_out", why=why)
+    listed = {*known, *left_out, *(name for name, _ in gathered.failed)}
     for other in {one.name: one for one in gathered.passed}.values():
-        if other.name not in told:
+        if other.name not in listed:
             yield _run_list(other) or (
-                RunFile(other.name, "statistics", "used")
+                _file(other.name, "statistics", "used")
                 if other.name in statistics
-                else RunFile(other.name, "other", "passed_over", why=other.reason)
+                else _file(other.name, "other", "passed_over", why=other.reason)
             )
 
 
-def _run_list(other: Passed) -> RunFile | None:
+def _run_list(other: Passed) -> File | None:
     """What became of the list of a recording's files; None where it is something else."""
     if not NAME.fullmatch(PurePath(other.name).name) or not Path(other.name).is_file():
         return None
     try:
         found = read_run_list(Path(other.name))
     except InputError as error:
-        return RunFile(other.name, "run_list", "left_out", why=str(error))
-    return None if found is None else RunFile(other.name, "run_list", "used")
+        return _file(other.name, "run_list", "left_out", why=str(error))
+    return None if found is None else _file(other.name, "run_list", "used")
 
 
 def _statistics(memory: Sequence[MemoryFile]) -> set[str]:

@@ -1,0 +1,479 @@
+"""Causes in words and as tables: what limited the run, what that rests on, what to do first, what was not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from traceanalyze.causes.results import comparable, decider, spans
+from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
+from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
+from traceanalyze.locales import texts
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
+from traceanalyze.report.assembly.findings import EVIDENCE_COLUMNS, name_of, proof, sentence_of
+from traceanalyze.rules.finding import Confidence, Finding, Severity
+
+if TYPE_CHECKING:
+    from traceanalyze.causes.results import Cause, Growth, Postmortem, RankPart
+    from traceanalyze.report.model import RankReport
+
+
+def title(one: Cause) -> str:
+    """Term that names it."""
+    if one.finding is None:
+        return one.trouble.key if one.trouble is not None else ""
+    if _no_rule(one.finding):
+        unrecorded = one.finding.sentence in {ABSENT, MISSING, ALONE}
+        return f"cause_{one.finding.slug}_unrecorded" if unrecorded else f"cause_{one.finding.slug}"
+    return name_of(one.finding)
+
+
+def sentence(one: Cause) -> Message:
+    """What it says in words, with what it measured."""
+    if one.trouble is not None:
+        return one.trouble.advice
+    if one.finding is None:
+        raise ValueError("a cause rests on a finding or on a snapshot")
+    if _no_rule(one.finding):
+        variant = f"_{one.finding.sentence}" if one.finding.sentence else ""
+        key = f"cause_{one.finding.slug}{variant}"
+        return Message(key, tuple((each.label, Kind[each.kind], each.value) for each in one.finding.evidence))
+    return sentence_of(one.finding)
+
+
+def _no_rule(finding: Finding) -> bool:
+    """What the post-mortem itself finds."""
+    return not (finding.rule or finding.text)
+
+
+def advice(one: Cause) -> tuple[str, ...]:
+    """Keys of what to do about it, the most useful first."""
+    return () if one.finding is None else one.finding.advice
+
+
+def where(one: Cause) -> str | None:
+    """Line, operator or call it is about."""
+    if one.trouble is not None:
+        return one.trouble.line or None
+    return None if one.finding is None else next(iter(one.finding.scope.ops), None)
+
+
+def on_ranks(labels: Sequence[str]) -> str | None:
+    """`0-3,5`; nothing where the ranks are not known."""
+    return spans([label for label in labels if not label.startswith("?")]) or None
+
+
+def in_words(one: Cause, found: Postmortem) -> Iterator[Message]:
+    """A cause in words, and what is behind it."""
+    yield sentence(one)
+    if one.because is not None:
+        yield because(found.causes[one.because])
+
+
+def because(reason: Cause) -> Message:
+    """What is behind a cause."""
+    finding = ("finding", Kind.TERM, title(reason))
+    if reason.largest is None:
+        return Message("cause_because_known", (finding,))
+    return Message("cause_because", (finding, ("saving", Kind.DURATION, reason.largest)))
+
+
+def growth(one: Growth, found: Postmortem) -> Message:
+    """That a cause appears or grows from one recording to a later one."""
+    finding: tuple[str, Kind, Value] = ("finding", Kind.TERM, title(found.causes[one.cause]))
+    values = (finding, *amounts(one))
+    return Message("cause_grows" if one.before else "cause_appears", values)
+
+
+def amounts(one: Growth) -> tuple[tuple[str, Kind, Value], ...]:
+    """From which recording on, and how much before and after."""
+    return (
+        ("recording", Kind.COUNT, one.recording + 1),
+        ("after", Kind.DURATION, one.after),
+        ("before", Kind.DURATION, one.before),
+    )
+
+
+_GAIN = "What the step of the run gets shorter without it: the rank that needs most time of its own counts"
+_POSITION = Column("position", Kind.COUNT, heading="#", meaning="Place in the order of what the run gains")
+_CAUSES = Table(
+    "run_causes",
+    (
+        _POSITION,
+        Column("finding", Kind.TERM, meaning="What was found"),
+        Column("gain_ns", Kind.DURATION, meaning=_GAIN),
+        Column("share", Kind.SHARE, meaning="Gain over the mean step"),
+        Column("amount_bytes", Kind.MEMORY, meaning="Memory it is about"),
+        Column("on_ranks", Kind.TEXT, heading="ranks", meaning="Ranks it holds on"),
+        Column("since", Kind.TERM, meaning="In which of the recorded steps it takes 1 % of the step or more"),
+        Column(
+            "since_step",
+            Kind.TEXT,
+            heading="step",
+            meaning="The first of them, or the last; else how many of how many",
+        ),
+        Column(
+            "part_of",
+            Kind.COUNT,
+            meaning="Number of the cause that is about the same time: the two must not be added",
+        ),
+        Column(
+            "severity",
+            Kind.TERM,
+            meaning="By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
+        ),
+        Column("rule_id", Kind.TEXT),
+        Column("where", Kind.NAME, meaning="Operator, call, kernel or source line"),
+        Column(
+            "affected",
+            Kind.TEXT,
+            heading="steps",
+            meaning="Steps in which it is there, of how many",
+            minor=True,
+        ),
+        Column("largest_ns", Kind.DURATION, meaning="Largest saving of a single rank, per step", minor=True),
+        Column(
+            "mean_saving_ns",
+            Kind.DURATION,
+            heading="mean of ranks",
+            meaning="Mean saving over all ranks, per step",
+            minor=True,
+        ),
+        Column("bound_ns", Kind.DURATION, minor=True),
+        Column(
+            "total_ns",
+            Kind.DURATION,
+            meaning="Savings summed over all ranks and recorded steps",
+            scale="total",
+            minor=True,
+        ),
+        Column("confidence", Kind.TERM, minor=True),
+        Column(
+            "because",
+            Kind.COUNT,
+            heading="because of",
+            meaning="Number of the cause that explains it",
+            minor=True,
+        ),
+        Column(
+            "recording",
+            Kind.COUNT,
+            meaning="Recording in which it costs most; the numbers are from there",
+            minor=True,
+        ),
+        Column(
+            "since_recording",
+            Kind.COUNT,
+            heading="in recording",
+            meaning="Recording which that step is in",
+            minor=True,
+        ),
+    ),
+    title="What limited the run",
+    ranked=True,
+)
+_OF_CAPTURE = {
+    "severity": "How far it touches the numbers",
+    "share": "None",
+    "amount_bytes": "None",
+    "where": "What it is about",
+    "total_ns": "None",
+    "recording": "Number of the recording, in the order of time",
+}
+_CAPTURE = Table(
+    "capture_causes",
+    tuple(replace(one, meaning=_OF_CAPTURE.get(one.key, one.meaning)) for one in _CAUSES.columns),
+    title="On the recordings themselves",
+    detail=True,
+)
+
+
+def causes_table(found: Postmortem) -> Table:
+    """All causes, what the run gains most from first."""
+    notes = tuple(growth(one, found) for one in found.growths)
+    return replace(_CAUSES.fill_records(_rows(found.causes, found)), notes=notes)
+
+
+def capture_table(found: Postmortem) -> Table:
+    """Findings about the recordings themselves, on all ranks."""
+    return replace(_CAPTURE.fill_records(_rows(found.capture, found)), notes=tuple(map(sentence, found.capture)))
+
+
+def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Value]]:
+    several = len(found.recordings) > 1
+    for number, one in enumerate(causes, 1):
+        onset, finding, trouble = one.onset, one.finding, one.trouble
+        yield {
+            "position": number,
+            "finding": title(one),
+            "gain_ns": one.gain,
+            "share": one.share,
+            "amount_bytes": None if trouble is None else trouble.amount,
+            "on_ranks": on_ranks(one.ranks),
+            "since": None if onset.kind == "untold" else f"since_{onset.kind}",
+            "since_step": onset.step or (f"{onset.affected}/{onset.steps}" if onset.kind == "some" else None),
+            "part_of": None if one.part_of is None else one.part_of + 1,
+            "severity": f"severity_{one.severity.name.lower()}",
+            "rule_id": (finding.rule if finding is not None else rule_of(trouble.key) if trouble else "") or None,
+            "where": where(one),
+            "affected": f"{onset.affected}/{onset.steps}" if onset.steps else None,
+            "largest_ns": one.largest,
+            "mean_saving_ns": one.mean,
+            "bound_ns": one.bound,
+            "total_ns": one.total,
+            "confidence": None if finding is None else f"confidence_{Confidence(finding.confidence or 0).name.lower()}",
+            "because": None if one.because is None else one.because + 1,
+            "recording": one.recording + 1 if several and finding is not None else None,
+            "since_recording": onset.recording + 1 if several and onset.step else None,
+        }
+
+
+_EVIDENCE = Table("cause_evidence", (_POSITION, *EVIDENCE_COLUMNS), title="What the causes rest on", detail=True)
+
+
+def evidence_table(found: Postmortem) -> Table:
+    """What each cause rests on, on the rank whose finding is shown; all of them in words below."""
+    rows = [
+        dict(zip(_EVIDENCE.keys, (number, *row), strict=True))
+        for number, one in enumerate(found.causes, 1)
+        if one.finding is not None
+        for row in proof((one.finding,))
+    ]
+    return replace(
+        _EVIDENCE.fill_records(rows), notes=tuple(note for one in found.causes for note in in_words(one, found))
+    )
+
+
+_TREND = Table(
+    "cause_trend",
+    (
+        _POSITION,
+        Column("finding", Kind.TERM, meaning="What was found"),
+        Column("recording", Kind.COUNT, meaning="Number of the recording, in the order of time"),
+        Column("gain_ns", Kind.DURATION, meaning=_GAIN),
+        Column("share", Kind.SHARE, meaning="Gain over the mean step of that recording"),
+    ),
+    title="What each cause costs in every recording",
+    detail=True,
+)
+
+
+def trend_table(found: Postmortem) -> Table:
+    """What each cause costs in every recording."""
+    unknown = NotMeasured("rule_not_judged")
+    places = [
+        (number, one, at)
+        for number, one in enumerate(found.causes, 1)
+        if any(gain is not None for gain in one.gains)
+        for at in range(len(one.gains))
+    ]
+    gains, steps = [one.gains[at] for _, one, at in places], [found.recordings[at].step_time for _, _, at in places]
+    return _TREND.fill(
+        position=[number for number, _, _ in places],
+        finding=[title(one) for _, one, _ in places],
+        recording=[at + 1 for _, _, at in places],
+        gain_ns=[unknown if gain is None else gain for gain in gains],
+        share=[
+            unknown if gain is None else gain / step if step else 0.0 for gain, step in zip(gains, steps, strict=True)
+        ],
+    )
+
+
+_ACTIONS = Table(
+    "actions",
+    (
+        _POSITION,
+        Column("finding", Kind.TERM, meaning="The cause it removes"),
+        Column("gain_ns", Kind.DURATION, meaning=_GAIN),
+        Column("share", Kind.SHARE, meaning="Gain over the mean step"),
+        Column("bound_ns", Kind.DURATION),
+        Column("amount_bytes", Kind.MEMORY, meaning="Memory it is about"),
+        Column("advice", Kind.TERM, heading="what to do", meaning="What to do"),
+    ),
+    title="What to do first",
+    told=True,
+)
+
+
+class Action(NamedTuple):
+    """What to do about one cause."""
+
+    cause: Cause
+    keys: tuple[str, ...]
+    """Advice by key, the most useful first; none where a snapshot's own sentence has it."""
+
+
+def actions(found: Postmortem) -> tuple[Action, ...]:
+    """Of each cause that is worth it, and is not part of another one, what was not advised before."""
+    given: set[str] = set()
+    chosen: list[Action] = []
+    for at, one in enumerate(found.causes):
+        if one.part_of is not None or not _worth(one):
+            continue
+        keys = tuple(key for key in dict.fromkeys(_remedies(at, found)) if key not in given)
+        given.update(keys)
+        if keys or one.trouble is not None:
+            chosen.append(Action(one, keys))
+    return tuple(chosen)
+
+
+def actions_table(found: Postmortem, platform: str) -> Table:
+    """One row a piece of advice; the sentences below are for people."""
+    numbered = list(enumerate(actions(found), 1))
+    rows: list[dict[str, Value]] = [
+        {
+            "position": number,
+            "finding": title(one),
+            "gain_ns": one.gain,
+            "share": one.share,
+            "bound_ns": one.bound,
+            "amount_bytes": None if one.trouble is None else one.trouble.amount,
+            "advice": f"do_{key}.{platform}" if key else None,
+        }
+        for number, (one, keys) in numbered
+        for key in keys or ("",)
+    ]
+    notes = tuple(note for number, each in numbered for note in _notes(number, each, found, platform))
+    return replace(_ACTIONS.fill_records(rows), notes=notes)
+
+
+def _notes(number: int, action: Action, found: Postmortem, platform: str) -> Iterator[Message]:
+    one = action.cause
+    values = ("number", Kind.COUNT, number), ("finding", Kind.TERM, title(one))
+    if one.gain:
+        yield Message("action_for_gain", (*values, ("gain", Kind.DURATION, one.gain)))
+    else:
+        yield Message("action_for", values)
+    yield from in_words(one, found)
+    for key in action.keys:
+        yield Message(f"advice_{key}.{platform}")
+
+
+def _remedies(at: int, found: Postmortem) -> tuple[str, ...]:
+    """Of what explains the cause; else its own, and for a late rank those of the first thing found on it."""
+    one = found.causes[at]
+    if one.because is not None:
+        return advice(found.causes[one.because])
+    late = one.finding is not None and one.finding.rule == STRAGGLER
+    part = next((each for each in found.causes if late and each.part_of == at and not each.of_run), None)
+    return (*advice(one), *(() if part is None else advice(part)))
+
+
+def _worth(one: Cause) -> bool:
+    if one.trouble is not None:
+        return one.severity > Severity.INFO
+    return worth_telling(one) or (one.gain is None and one.severity > Severity.LOW)
+
+
+_RECORDINGS = (
+    Column("recording", Kind.COUNT, meaning="Number of the recording, in the order of time"),
+    Column("name", Kind.NAME, meaning="Name of the file or folder"),
+    Column("steps", Kind.TEXT, meaning="Numbers of the complete steps, or how many there are"),
+    Column("on_ranks", Kind.TEXT, heading="ranks", meaning="Ranks it holds on"),
+    Column("step_ns", Kind.DURATION, meaning="Mean step of all ranks"),
+    Column(
+        "deciding_rank",
+        Kind.TEXT,
+        meaning="Rank with most time of its own, waiting for others left out; the shares are its own",
+    ),
+)
+_RECORDED = Table("recordings", _RECORDINGS, title="The recordings, one after the other (share of the step)")
+CHANGED = 0.05
+"""Of the step: a smaller change between recordings is not worth a sentence."""
+
+
+def recordings_table(found: Postmortem, names: Sequence[str], reports: Sequence[Sequence[RankReport]]) -> Table:
+    """One row a recording; the shares are those of the rank that decides how long its step is.
+
+    Args:
+        found: The post-mortem.
+        names: Of the recordings.
+        reports: Of each the reports of its ranks.
+    """
+    deciding = [decider(one.ranks) for one in found.recordings]
+    parts = [_parts(ranks[at]) for ranks, at in zip(reports, deciding, strict=True)]
+    keys = tuple(dict.fromkeys(key for each in parts for key in each))
+    rows = [
+        {
+            "recording": number,
+            "name": name,
+            "steps": steps_text(one.ranks[at]),
+            "on_ranks": on_ranks([rank.label for rank in one.ranks]),
+            "step_ns": one.step_time,
+            "deciding_rank": one.ranks[at].label if len(one.ranks) > 1 else None,
+            **{f"{key}_share": shares.get(key) for key in keys},
+        }
+        for number, (one, name, at, shares) in enumerate(zip(found.recordings, names, deciding, parts, strict=True), 1)
+    ]
+    table = replace(_RECORDED, columns=(*_RECORDED.columns, *(Column(f"{key}_share", Kind.SHARE) for key in keys)))
+    return replace(table.fill_records(rows), notes=change(found), detail=len(rows) < 2)
+
+
+def change(found: Postmortem) -> tuple[Message, ...]:
+    """How the step went from the first recording to the last that can be compared, if it went anywhere."""
+    places = comparable(found.recordings)
+    if len(places) < 2:
+        return ()
+    first, last = (found.recordings[at].step_time for at in (places[0], places[-1]))
+    if not first or abs(last - first) < CHANGED * first:
+        return ()
+    values = (
+        ("first", Kind.DURATION, first),
+        ("last", Kind.DURATION, last),
+        ("before", Kind.COUNT, places[0] + 1),
+        ("after", Kind.COUNT, places[-1] + 1),
+        ("factor", Kind.RATIO, last / first),
+    )
+    return (Message("step_grew" if last > first else "step_shrank", values),)
+
+
+def steps_text(rank: RankPart) -> str:
+    """`10-13`; their number where they have none."""
+    return spans(rank.steps) if all(step.isdecimal() for step in rank.steps) else str(len(rank.steps))
+
+
+def _parts(rank: RankReport) -> dict[str, Value]:
+    """Shares of the step, by the key of the part."""
+    split = next((table for table in rank.tables if table.key == "split"), None)
+    if split is None or split.absent is not None:
+        return {}
+    return dict(zip(map(str, split.column(split.keys[0])), split.column("share"), strict=True))
+
+
+_NOT_JUDGED = Table(
+    "not_judged",
+    (
+        Column("rules", Kind.COUNT, meaning="How many rules it keeps from being judged"),
+        Column("because_of", Kind.TERM, heading="because", meaning="What is missing"),
+        Column("record_with", Kind.TERM, meaning="Option of the profiler, or what else to give"),
+        Column("on_ranks", Kind.TEXT, heading="ranks", meaning="Ranks it holds on", minor=True),
+        Column(
+            "rule_ids",
+            Kind.NAME,
+            heading="which",
+            meaning="Ids of the rules; `traceanalyze rule ID` explains them",
+            minor=True,
+        ),
+    ),
+    title="What could not be judged, and what would show it",
+    told=True,
+)
+
+
+def unjudged_table(found: Postmortem, platform: str) -> Table:
+    """One row a reason, that which hides most first, with the option of the profiler that would show it."""
+    options = [f"option_{one.reason}.{platform}" for one in found.unjudged]
+    table = _NOT_JUDGED.fill(
+        rules=[len(one.rules) for one in found.unjudged],
+        because_of=[f"reason_{one.reason}" for one in found.unjudged],
+        record_with=[option if option in texts().terms else None for option in options],
+        on_ranks=[on_ranks(one.ranks) for one in found.unjudged],
+        rule_ids=[", ".join(one.rules) for one in found.unjudged],
+    )
+    notes = []
+    for one in table.records():
+        values = ("count", Kind.COUNT, one.rules), ("reason", Kind.TERM, one.because_of)
+        option = () if one.record_with is None else (("option", Kind.TERM, one.record_with),)
+        notes.append(Message("not_judged_show" if option else "not_judged", (*values, *option)))
+    return replace(table, notes=tuple(notes))

@@ -1,0 +1,344 @@
+"""From the synthesis of a job to its report: verdict, causes, actions first, then the rank that decides in detail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
+from traceanalyze.causes.waiting import WAITING
+from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Column, Kind, Message, Table
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.report.assembly.causes import (
+    actions,
+    actions_table,
+    amounts,
+    because,
+    capture_table,
+    causes_table,
+    change,
+    evidence_table,
+    on_ranks,
+    recordings_table,
+    sentence,
+    title,
+    trend_table,
+    unjudged_table,
+)
+from traceanalyze.report.assembly.ranks import leading_sentence
+from traceanalyze.report.model import RankReport, Report
+from traceanalyze.rules.finding import Finding, Severity
+
+if TYPE_CHECKING:
+    from traceanalyze.causes.results import Cause, Onset, Postmortem
+    from traceanalyze.report.assembly.allocator.findings import MemoryFinding
+
+
+@frozen
+class MemoryPart:
+    """A snapshot or a memory timeline."""
+
+    path: str
+    kind: str
+    """snapshot or memory_timeline"""
+    rank: int | None
+    rank_source: str
+    report: Report
+    findings: tuple[MemoryFinding, ...]
+    peak: int | None
+    """Bytes in blocks; None of a timeline."""
+
+
+@frozen
+class JobParts:
+    """Everything about one job."""
+
+    name: str
+    platform: str
+    """ascend or cuda (which stands for all others)"""
+    recordings: tuple[Report, ...]
+    """In the order of time, as `traceanalyze analyze` reports them."""
+    names: tuple[str, ...]
+    """Of the recordings."""
+    memory: tuple[MemoryPart, ...]
+    files: Table
+    """What became of each file."""
+    notes: tuple[tuple[str, str], ...] = ()
+    """Remarks of the readers, each with the name of its recording where there are several."""
+    grouping: tuple[Message, ...] = ()
+    """Why these recordings were taken together, and apart from others."""
+    every_rank: bool = False
+    """Show each rank in detail, not only the one that decides."""
+
+
+_SHORT = frozenset({"split", "ranks"})
+"""Tables of a recording that a short view shows beside the post-mortem's own."""
+
+
+def build_postmortem(found: Postmortem, job: JobParts, *, version: str) -> Report:
+    """The report of one job."""
+    recorded = tuple(_brief(rank) for report in job.recordings for rank in report.ranks)
+    remembered = tuple(rank for one in job.memory for rank in one.report.ranks)
+    place = _place(found, job)
+    deciding = recorded[place] if place is not None else None
+    return Report(
+        name=job.name,
+        version=version,
+        verdict=_verdict(found, job, deciding),
+        notes=_notes(found, job),
+        summary=(*_own(found, job), *_compared(found, job)),
+        ranks=(*recorded, *remembered),
+        focus=_focus(found, job, place, len(recorded)),
+        analyses=tuple(one for report in job.recordings for one in report.analyses),
+        run_findings=() if found.decider is None else job.recordings[found.decider[0]].run_findings,
+    )
+
+
+def _own(found: Postmortem, job: JobParts) -> tuple[Table, ...]:
+    several = len(found.recordings) > 1
+    recorded = bool(found.recordings)
+    return (
+        causes_table(found),
+        actions_table(found, job.platform),
+        *((recordings_table(found, job.names, [one.ranks for one in job.recordings]),) if recorded else ()),
+        *((_memory_table(job),) if job.memory else ()),
+        *((unjudged_table(found, job.platform),) if recorded else ()),
+        evidence_table(found),
+        *((trend_table(found),) if several else ()),
+        *((capture_table(found),) if recorded else ()),
+        job.files,
+    )
+
+
+def _place(found: Postmortem, job: JobParts) -> int | None:
+    """Position of the rank that decides among all recorded ones."""
+    if found.decider is None:
+        return None
+    recording, rank = found.decider
+    return sum(len(report.ranks) for report in job.recordings[:recording]) + rank
+
+
+def _compared(found: Postmortem, job: JobParts) -> tuple[Table, ...]:
+    """What the recording of the deciding rank says about its ranks side by side."""
+    if found.decider is None:
+        return ()
+    tables = job.recordings[found.decider[0]].summary
+    return tuple(table if table.key in _SHORT else replace(table, detail=True) for table in tables)
+
+
+def _brief(rank: RankReport) -> RankReport:
+    """The rank with all its tables, of which a short view shows only where the time went."""
+    tables = tuple(table if table.key in _SHORT else replace(table, detail=True) for table in rank.tables)
+    return replace(rank, tables=tables)
+
+
+def _focus(found: Postmortem, job: JobParts, place: int | None, recorded: int) -> tuple[int, ...]:
+    """The rank that decides, and the devices whose snapshots tell more than notes."""
+    chosen: list[int] = []
+    if place is not None:
+        whole = _place_of_recording(found, job) if job.every_rank else (place,)
+        chosen += whole
+    telling = {one.trouble.file for one in found.causes if one.trouble and one.severity > Severity.INFO}
+    at = recorded
+    for index, one in enumerate(job.memory):
+        if place is None or index in telling:
+            chosen += range(at, at + len(one.report.ranks))
+        at += len(one.report.ranks)
+    return tuple(chosen)
+
+
+def _place_of_recording(found: Postmortem, job: JobParts) -> tuple[int, ...]:
+    recording = (found.decider or (0, 0))[0]
+    first = sum(len(report.ranks) for report in job.recordings[:recording])
+    return tuple(range(first, first + len(job.recordings[recording].ranks)))
+
+
+def _remark(name: str, note: str) -> Message:
+    text = ("text", Kind.TEXT, note)
+    return Message("recording_note", (("name", Kind.NAME, name), text)) if name else Message("run_note", (text,))
+
+
+def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
+    remarks = [*job.grouping, *(_remark(name, note) for name, note in job.notes)]
+    for key, fate in (("files_lost", "left_out"), ("files_cut", "salvaged")):
+        count = job.files.column("fate").count(f"fate_{fate}")
+        if count:
+            remarks.append(Message(key, (("count", Kind.COUNT, count),)))
+    if found.decider is not None:
+        recording, rank = found.decider
+        part = found.recordings[recording]
+        place = ("rank", Kind.TEXT, part.ranks[rank].label), ("recording", Kind.COUNT, recording + 1)
+        several_ranks = len(part.ranks) > 1 and not job.every_rank
+        if several_ranks and len(found.recordings) > 1:
+            remarks.append(Message("details_of_both", place))
+        elif several_ranks:
+            remarks.append(Message("details_of_rank", place[:1]))
+        elif len(found.recordings) > 1:
+            remarks.append(Message("details_of_recording", place[1:]))
+        if several_ranks:
+            times, own = [each.step_time for each in part.ranks], [each.own for each in part.ranks]
+            remarks += leading_sentence([each.label for each in part.ranks], times, own)
+    return tuple(remarks)
+
+
+_MEMORY_FILES = Table(
+    "memory_files",
+    (
+        Column("path", Kind.NAME, meaning="File"),
+        Column("file_kind", Kind.TERM, heading="what it is", meaning="What the file is, by its content"),
+        Column("rank", Kind.COUNT),
+        Column("rank_source", Kind.TEXT),
+        Column("peak_bytes", Kind.MEMORY, meaning="Most bytes in blocks at any time"),
+        Column("findings", Kind.COUNT, meaning="How many findings there are, mere notes included"),
+        Column("severity", Kind.TERM, meaning="The worst finding"),
+    ),
+    title="Memory snapshots and timelines",
+)
+
+
+def _memory_table(job: JobParts) -> Table:
+    """One row a snapshot or timeline; its findings are among the causes."""
+    return _MEMORY_FILES.fill_records(
+        {
+            "path": one.path,
+            "file_kind": f"file_{one.kind}",
+            "rank": one.rank,
+            "rank_source": one.rank_source or None,
+            "peak_bytes": one.peak,
+            "findings": len(one.findings) if one.kind == "snapshot" else None,
+            "severity": max((each.severity for each in one.findings), key=SEVERITIES.__getitem__, default=None),
+        }
+        for one in job.memory
+    )
+
+
+NAMED = 2
+"""Further causes that the verdict names."""
+
+
+def _verdict(found: Postmortem, job: JobParts, deciding: RankReport | None) -> tuple[Message, ...]:
+    """Memory that ends the run first, then what limits its step; of a healthy run, that it is one."""
+    ending = [one for one in found.causes if one.trouble is not None and one.severity == Severity.HIGH]
+    memory = tuple(_memory(ending[0])) if ending else ()
+    if deciding is None:
+        return memory or _of_memory_alone(job)
+    limits = [one for one in found.causes if worth_telling(one) and one.part_of is None]
+    if not limits:
+        return (*memory, *_healthy(found, deciding), *change(found))
+    return (*memory, *_limited(limits[0], found, job, first=not memory), *_next(limits[1:]), *change(found))
+
+
+def _memory(one: Cause) -> Iterator[Message]:
+    failed = one.trouble is not None and one.trouble.key.startswith("oom")
+    known = on_ranks(one.ranks)
+    key = "ran_out" if failed else "will_run_out"
+    yield Message(f"{key}_rank", (("rank", Kind.TEXT, known),)) if known else Message(key)
+    yield sentence(one)
+
+
+def _of_memory_alone(job: JobParts) -> tuple[Message, ...]:
+    """Without a trace: what the file with the worst finding says, of equal ones that with the highest peak."""
+
+    def weight(one: MemoryPart) -> tuple[int, int]:
+        return max((SEVERITIES[each.severity] for each in one.findings), default=-1), one.peak or 0
+
+    worst = max(job.memory, key=weight, default=None)
+    return () if worst is None else worst.report.verdict
+
+
+def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> Iterator[Message]:
+    recording = found.recordings[one.recording]
+    extent = _extent(one, len(recording.ranks))
+    ranks = ("ranks", Kind.TEXT, on_ranks(one.ranks) or ""), ("count", Kind.COUNT, len(recording.ranks))
+    yield Message(f"limited_{extent}", (("finding", Kind.TERM, title(one)), *ranks))
+    costs = (
+        ("gain", Kind.DURATION, one.gain),
+        ("step", Kind.DURATION, recording.step_time),
+        ("share", Kind.SHARE, one.share),
+    )
+    whom = "costs_others" if extent == "by_rank" else "costs"
+    yield Message(whom if recording.marked else f"{whom}_trace", costs)
+    if one.because is not None:
+        yield because(found.causes[one.because])
+    elif one.finding is not None and one.finding.rule == STRAGGLER:
+        yield from _late(one.finding)
+    elif one.finding is not None and one.finding.slug == WAITING:
+        yield from _waiting(one.finding)
+    elif one.of_run:
+        yield sentence(one)
+    yield from _since(one.onset, several=len(found.recordings) > 1)
+    for each in found.growths:
+        if found.causes[each.cause] is one and each.before:
+            yield Message("told_grew", amounts(each))
+    todo = next((each.keys[0] for each in actions(found) if each.cause is one and each.keys), None)
+    if todo is not None:
+        yield Message("do_first" if first else "do_next", (("text", Kind.TERM, f"do_{todo}.{job.platform}"),))
+
+
+def _waiting(finding: Finding) -> Iterator[Message]:
+    """For whom, or why, ranks wait for each other, where that is known."""
+    if finding.sentence:
+        values = tuple((each.label, Kind[each.kind], each.value) for each in finding.evidence)
+        yield Message(f"why_waiting_{finding.sentence}", values)
+
+
+def _late(finding: Finding) -> Iterator[Message]:
+    """What the straggler takes longer for than the others, where that is known."""
+    known = {each.label: each.value for each in finding.evidence}
+    if "phase" in known and "excess" in known:
+        values = ("phase", Kind.TERM, known["phase"]), ("excess", Kind.DURATION, known["excess"])
+        yield Message("late_because", values)
+
+
+def _extent(one: Cause, ranks: int) -> str:
+    if ranks < 2:
+        return "alone"
+    if one.finding is not None and one.finding.rule == STRAGGLER:
+        return "by_rank"
+    if one.of_run or not one.ranks:
+        return "run"
+    if len(one.ranks) >= ranks:
+        return "all"
+    return "one" if len(one.ranks) == 1 else "some"
+
+
+def _since(onset: Onset, *, several: bool) -> Iterator[Message]:
+    values = (
+        ("step", Kind.TEXT, onset.step),
+        ("affected", Kind.COUNT, onset.affected),
+        ("steps", Kind.COUNT, onset.steps),
+        ("recording", Kind.COUNT, onset.recording + 1),
+    )
+    if onset.kind != "untold":
+        place = "_recording" if several and onset.step else ""
+        yield Message(f"told_since_{onset.kind}{place}", values)
+
+
+def _next(others: list[Cause]) -> Iterator[Message]:
+    """What comes after it."""
+    for place, one in enumerate(others[:NAMED]):
+        yield Message(
+            "limits_then" if place else "limits_next",
+            (("finding", Kind.TERM, title(one)), ("gain", Kind.DURATION, one.gain), ("share", Kind.SHARE, one.share)),
+        )
+
+
+def _healthy(found: Postmortem, deciding: RankReport) -> Iterator[Message]:
+    """That nothing was found, no more than that, and what the step was spent on."""
+    if deciding.mode == Mode.EMPTY:
+        yield from deciding.verdict
+        return
+    if deciding.mode != Mode.HOST_ONLY:
+        recording = found.recordings[(found.decider or (0, 0))[0]]
+        time = (("step", Kind.DURATION, recording.step_time),)
+        yield Message("healthy" if recording.marked else "healthy_trace", time)
+    yield from deciding.verdict
+    hint = next((one for one in found.causes if one.gain and one.part_of is None), None)
+    if hint is not None:
+        values = ("finding", Kind.TERM, title(hint)), ("gain", Kind.DURATION, hint.gain)
+        yield Message("healthy_hint", values)
+    missing = len({rule for one in found.unjudged for rule in one.rules})
+    if missing:
+        yield Message("healthy_unjudged", (("count", Kind.COUNT, missing), ("rules", Kind.COUNT, found.rules)))
