@@ -9,10 +9,10 @@ Everything is imported when first used, so that `import traceanalyze` costs noth
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
+
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from traceanalyze.pipeline.postmortem import postmortem
     from traceanalyze.recording.context import record
     from traceanalyze.report.model import CompareReport, Report
-
-__version__ = "0.1.0"
 
 _HOME = {
     "CompareReport": "report.model",
@@ -79,18 +77,6 @@ def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-class _Package(ModuleType):
-    """This package: `compare`, `gate` and others are functions although subpackages have these names."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """The import system would store a subpackage here; it is found in `sys.modules`."""
-        if not (name in _HOME and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from traceanalyze import __version__
 from traceanalyze.cli import baseline
 from traceanalyze.cli.analyze import analyze
 from traceanalyze.cli.compare import compare
@@ -18,6 +17,7 @@ from traceanalyze.cli.postmortem import postmortem
 from traceanalyze.cli.record import record
 from traceanalyze.cli.rule import rule
 from traceanalyze.cli.viewing import convert, open_, tensorboard
+from traceanalyze.version import __version__
 
 USAGE_ERROR = 2
 

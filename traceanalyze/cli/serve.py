@@ -6,11 +6,13 @@ import shutil
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from traceanalyze.cli.viewing import ADDRESS, VIEWER
 from traceanalyze.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+ADDRESS = "127.0.0.1"
+VIEWER = "https://ui.perfetto.dev"
 
 
 class FileServer(ThreadingHTTPServer):

@@ -14,8 +14,6 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-ADDRESS = "127.0.0.1"
-VIEWER = "https://ui.perfetto.dev"
 VIEWER_PORT = 9001
 """The only port of this computer that the viewer's content policy lets it read from."""
 
@@ -29,6 +27,8 @@ def has_display(environment: Mapping[str, str]) -> bool:
 
 def advice(port: int, messages: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
     """How the address is reached, by people on another computer too."""
+    from traceanalyze.cli.serve import ADDRESS
+
     said = [messages["open_viewer"]]
     if port != VIEWER_PORT:
         said.append(messages["open_other_port"].format(port=port))

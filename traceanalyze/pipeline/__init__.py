@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze import plugins
@@ -11,18 +10,15 @@ from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import gather
-from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, judged, judged_files
-from traceanalyze.pipeline.run_report import run_report, side_by_side
+from traceanalyze.pipeline.recordings import judged
+from traceanalyze.pipeline.run_report import chosen_ranks, judged_reports, report_of_ranks, with_notes
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.runs import group_runs
-from traceanalyze.report.assembly.selection import parse_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
-    from traceanalyze.model.trace import Trace
     from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.pipeline.recordings import Allocators, Judged
     from traceanalyze.report.model import Report
 
     Path = str | os.PathLike[str]
@@ -98,7 +94,7 @@ def analyze(
         options, rules = choices.options(), choices.rules()
         by_rank = [judged(trace, options, rules) for trace in chosen_ranks(run, choices)]
         new = tuple(note for note in plugins.notes() if note not in run.notes)
-        return _report(with_notes((run,), new)[0], by_rank, choices)
+        return report_of_ranks(with_notes((run,), new)[0], by_rank, choices)
     found = reports(_texts(run), choices)
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
@@ -120,47 +116,6 @@ def reports(
 
         return reports_with_snapshots(paths, choices, progress=progress, parallel=parallel)
     return judged_reports(paths, choices, progress=progress, parallel=parallel)[0]
-
-
-def judged_reports(
-    paths: Sequence[str],
-    choices: Choices,
-    *,
-    progress: ReadProgress | None,
-    parallel: bool,
-    allocators: Allocators = NO_SNAPSHOTS,
-    known: Collection[str] = (),
-) -> tuple[tuple[Report, ...], dict[str, Judged]]:
-    """The reports of the runs, and what is known of each recording, by its path; `known` as for `judged_files`."""
-    gathered, results = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
-    runs = with_notes(group_runs(list(gathered.traces)), gathered.notes)
-    found = []
-    for run in runs:
-        traces = chosen_ranks(run, choices)
-        # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
-        found.append(_report(run, [results[trace.origin.path].of_trace(trace) for trace in traces], choices))
-    return tuple(found), results
-
-
-def _report(run: Run, ranks: Sequence[Judged], choices: Choices) -> Report:
-    return run_report(run, side_by_side(ranks, choices.rules()), every_rank=choices.ranks is not None)
-
-
-def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:
-    """Remarks on the input as a whole go with the first run."""
-    return (replace(runs[0], notes=(*notes, *runs[0].notes)), *runs[1:]) if notes else runs
-
-
-def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
-    """Traces of the ranks the user wants."""
-    if choices.ranks is None:
-        return list(run.traces)
-    known = [trace for trace in run.traces if trace.origin.rank is not None]
-    if not known:
-        raise UsageError(f"--ranks {choices.ranks}: the profile of {run.name} does not tell any rank")
-    numbers = [trace.origin.rank for trace in known if trace.origin.rank is not None]
-    mask = parse_numbers(choices.ranks, "--ranks", "rank").chosen(numbers)
-    return [trace for trace, wanted in zip(known, mask, strict=True) if wanted]
 
 
 def _texts(paths: Path | Sequence[Path]) -> list[str]:

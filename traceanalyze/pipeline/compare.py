@@ -6,7 +6,6 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import mean_step, side
 from traceanalyze.errors import UsageError
@@ -17,6 +16,7 @@ from traceanalyze.pipeline.gather import gather, sampled
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.assembly.selection import listed
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__, plugins
+from traceanalyze import plugins
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.choices import Choices
@@ -19,6 +19,7 @@ from traceanalyze.regression.definitions import METRICS
 from traceanalyze.regression.results import GateResult, SideSummary, Verdict
 from traceanalyze.regression.verdict import PROFILER_OPTIONS, Strictness
 from traceanalyze.regression.verdict import gate as judge
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

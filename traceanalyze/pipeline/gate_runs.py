@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
@@ -29,6 +28,7 @@ from traceanalyze.regression.explain import Explain
 from traceanalyze.regression.rank_sample import rank_sample, snapshot_samples
 from traceanalyze.regression.samples import RunSample, combined, count_findings, seen_together, with_run_findings
 from traceanalyze.report.assembly.selection import parse_numbers, step_chooser
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,12 +7,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.composition import difference
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.table import Kind, Message
-from traceanalyze.pipeline import judged_reports, reports
+from traceanalyze.pipeline import reports
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import told
 from traceanalyze.pipeline.memory_files import (
@@ -24,10 +23,12 @@ from traceanalyze.pipeline.memory_files import (
     trace_paths,
 )
 from traceanalyze.pipeline.memory_join import placed_files
+from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.report.assembly.allocator import build_difference_report
 from traceanalyze.report.assembly.allocator.of_trace import memory_view
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

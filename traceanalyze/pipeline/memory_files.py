@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
@@ -27,6 +26,7 @@ from traceanalyze.readers.sources import expand
 from traceanalyze.report.assembly.allocator import build_memory_report
 from traceanalyze.report.assembly.allocator.findings import memory_findings
 from traceanalyze.report.assembly.allocator.timeline import build_timeline_report
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import Kind, Message, NotMeasured
-from traceanalyze.pipeline import judged_reports
 from traceanalyze.pipeline.memory_files import (
     allocators_of_traces,
     expected_capacity,
@@ -15,6 +14,7 @@ from traceanalyze.pipeline.memory_files import (
     trace_paths,
 )
 from traceanalyze.pipeline.recordings import allocator_of
+from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.report.assembly.allocator.in_trace import placed, placed_table
 
 if TYPE_CHECKING:

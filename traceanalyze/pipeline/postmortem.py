@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__, plugins
+from traceanalyze import plugins
 from traceanalyze.analyses.results import HostSplit
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
@@ -17,7 +17,6 @@ from traceanalyze.causes.waiting import cost_of, waiting
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.pipeline import chosen_ranks
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.memory_files import (
@@ -30,12 +29,13 @@ from traceanalyze.pipeline.memory_files import (
 from traceanalyze.pipeline.memory_join import placed_files
 from traceanalyze.pipeline.recordings import judged_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
-from traceanalyze.pipeline.run_report import run_report, side_by_side
+from traceanalyze.pipeline.run_report import chosen_ranks, run_report, side_by_side
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.assembly.postmortem import JobParts, MemoryPart, build_postmortem
 from traceanalyze.report.assembly.ranks import rank_label
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,20 +1,27 @@
-"""The ranks of one run put side by side, and the report on them."""
+"""Recordings become runs, the ranks of a run are put side by side, and the report says what they tell."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
+from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, judged_files
 from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.assembly import Scope, build_report
+from traceanalyze.report.assembly.selection import parse_numbers
 from traceanalyze.rules.of_run import evaluate_run, of_one_rank, without_waiting
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from traceanalyze.model.trace import Run
-    from traceanalyze.pipeline.recordings import Judged
+    from traceanalyze.model.trace import Run, Trace
+    from traceanalyze.pipeline.choices import Choices
+    from traceanalyze.pipeline.gather import ReadProgress
+    from traceanalyze.pipeline.recordings import Allocators, Judged
     from traceanalyze.ranks.results import Cluster
     from traceanalyze.report.model import Report
     from traceanalyze.rules.evaluate import Outcome, Plan
@@ -56,3 +63,45 @@ def run_report(run: Run, found: SideBySide, *, every_rank: bool = False) -> Repo
         of_run=found.of_run,
         places=[one.places for one in found.ranks],
     )
+
+
+def judged_reports(
+    paths: Sequence[str],
+    choices: Choices,
+    *,
+    progress: ReadProgress | None,
+    parallel: bool,
+    allocators: Allocators = NO_SNAPSHOTS,
+    known: Collection[str] = (),
+) -> tuple[tuple[Report, ...], dict[str, Judged]]:
+    """The reports of the runs, and what is known of each recording, by its path; `known` as for `judged_files`."""
+    gathered, results = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
+    runs = with_notes(group_runs(list(gathered.traces)), gathered.notes)
+    found = []
+    for run in runs:
+        traces = chosen_ranks(run, choices)
+        # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
+        found.append(report_of_ranks(run, [results[trace.origin.path].of_trace(trace) for trace in traces], choices))
+    return tuple(found), results
+
+
+def report_of_ranks(run: Run, ranks: Sequence[Judged], choices: Choices) -> Report:
+    """The report on a run of these ranks."""
+    return run_report(run, side_by_side(ranks, choices.rules()), every_rank=choices.ranks is not None)
+
+
+def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:
+    """Remarks on the input as a whole go with the first run."""
+    return (replace(runs[0], notes=(*notes, *runs[0].notes)), *runs[1:]) if notes else runs
+
+
+def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
+    """Traces of the ranks the user wants."""
+    if choices.ranks is None:
+        return list(run.traces)
+    known = [trace for trace in run.traces if trace.origin.rank is not None]
+    if not known:
+        raise UsageError(f"--ranks {choices.ranks}: the profile of {run.name} does not tell any rank")
+    numbers = [trace.origin.rank for trace in known if trace.origin.rank is not None]
+    mask = parse_numbers(choices.ranks, "--ranks", "rank").chosen(numbers)
+    return [trace for trace, wanted in zip(known, mask, strict=True) if wanted]

@@ -11,8 +11,8 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from traceanalyze import __version__
 from traceanalyze.errors import UsageError
+from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
