@@ -8,11 +8,13 @@ from pkgutil import walk_packages
 
 import traceanalyze
 from traceanalyze.model.table import Table
+from traceanalyze.rules.registry import own_rules
 
 
 @cache
 def declared_tables() -> tuple[Table, ...]:
     """Every table that a module declares, by itself or among others."""
+    own_rules()  # What they say is known once they are loaded.
     found: list[Table] = []
     for module in walk_packages(traceanalyze.__path__, "traceanalyze."):
         if not module.name.endswith(("__main__", "bootstrap", "libtrace_scan")):

@@ -12,6 +12,7 @@ from traceanalyze.rules.registry import own_rules
 
 def untranslated(language: str) -> Iterator[str]:
     """Kind and key of each text."""
+    rules = own_rules().values()
     english, other = spoken(LANGUAGES[0]), spoken(language)
     for kind in KINDS:
         ours, theirs = declared(kind) | english[kind], other[kind]
@@ -21,7 +22,7 @@ def untranslated(language: str) -> Iterator[str]:
             if key not in theirs and key.partition(".")[2] not in theirs and key not in general:
                 yield f"{kind} {key}"
     sources = option_sources(language)
-    for rule in own_rules().values():
+    for rule in rules:
         if not rule_doc(language, rule.id):
             yield f"page {rule.id}"
         yield from (f"source {each.source}" for each in rule.options.values() if each.source not in sources)

@@ -15,7 +15,7 @@ from traceanalyze.locales import texts
 from traceanalyze.rules.config import RuleConfig, options_of, rule_config
 from traceanalyze.rules.evaluate import plan
 from traceanalyze.rules.finding import Confidence
-from traceanalyze.rules.registry import chosen, every_rule, rules_of
+from traceanalyze.rules.registry import chosen, every_rule, harmless, rules_of
 from traceanalyze.rules.rule import FAMILIES, HEADINGS, rule
 
 RULES = every_rule()
@@ -107,6 +107,36 @@ def test_other_packages_add_rules(monkeypatch):
         assert "XYZ101" in ids(every_rule())
     finally:
         every_rule.cache_clear()
+
+
+def said_rule(code, **texts):
+    return rule(code, code.lower(), confidence=Confidence.LOW, needs="", **texts)(lambda facts, options: iter(()))
+
+
+def test_a_rule_says_what_it_finds_beside_its_code():
+    one = said_rule(
+        "XYZ102",
+        title="something odd",
+        sentence={"": "{odd} of them.", "all": "All {odd}."},
+        advice_texts={"even_out": "Make them even.", "leave.cuda": "Leave it.", "leave.ascend": "Leave it so."},
+        evidence={"odd": "odd ones", "share": "never used: others said it before"},
+    )
+    harmless("other", one)
+    assert one.advice == ("even_out", "leave")
+    for words in (texts(), texts("zh")):
+        assert words.terms["rule_XYZ102"] == "something odd"
+        assert words.messages["finding_XYZ102"] == "XYZ102: {odd} of them."
+        assert words.messages["finding_XYZ102_all"] == "XYZ102: All {odd}."
+        assert words.messages["advice_even_out.cuda"] == words.messages["advice_even_out.ascend"] == "→ Make them even."
+        assert words.messages["advice_leave.ascend"] == "→ Leave it so."
+        assert words.terms["do_leave.cuda"] == "Leave it."
+        assert words.terms["evidence_odd"] == "odd ones"
+    assert texts().terms["evidence_share"] == "share of the step"
+
+
+def test_one_sentence_needs_no_key():
+    assert said_rule("XYZ103", sentence="Odd.", advice=("larger_batch",)).sentences == {"": "Odd."}
+    assert said_rule("XYZ103", advice=("larger_batch",)).advice == ("larger_batch",)
 
 
 def test_an_id_is_letters_and_digits():

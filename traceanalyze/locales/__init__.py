@@ -21,6 +21,8 @@ from traceanalyze.frozen import frozen
 if TYPE_CHECKING:
     from traceanalyze.model.table import Column, Table
 
+_Said = Mapping[str, str]
+_FINDING = "{rule}: {text}"
 _UNIT = re.compile("_(ns|bytes)$")
 _FOLDER = Path(__file__).parent
 LANGUAGES = ("en", *sorted(path.parent.name for path in _FOLDER.glob("*/texts.json")))
@@ -75,13 +77,26 @@ KINDS = tuple(each.name for each in fields(Texts) if each.name != "language")
 """A module of English has those it needs, in capitals: TABLES, COLUMNS, TERMS …"""
 
 
+_DECLARED: dict[str, dict[str, str]] = {"terms": {}, "messages": {}}
+_MADE: list[Texts] = []
+
+
 @lru_cache(maxsize=len(LANGUAGES))
 def texts(language: str = LANGUAGES[0]) -> Texts:
     """The texts of a language; what is not translated yet is English, so that no report breaks for want of a word."""
     if language not in LANGUAGES:
         raise UsageError(f"no texts in '{language}'; this version speaks: {', '.join(LANGUAGES)}")
     fallback, own = spoken(LANGUAGES[0]), spoken(language)
-    return Texts(**{kind: fallback[kind] | own[kind] for kind in KINDS}, language=language)
+    _MADE.append(Texts(**{kind: fallback[kind] | own[kind] for kind in KINDS}, language=language))
+    return _MADE[-1]
+
+
+def declare(*, titles: _Said, sentences: _Said, advice: _Said, evidence: _Said) -> None:
+    """Add English that stands beside the code of rules, known from when they are loaded; what is said already stays."""
+    said = _of_rules(titles, sentences, advice, evidence, finding=_FINDING)
+    for kind, declared in _DECLARED.items():
+        for known in (declared, *(getattr(each, kind) for each in _MADE)):
+            known.update({key: text for key, text in said[kind].items() if key not in known})
 
 
 def spoken(language: str) -> dict[str, dict[str, str]]:
@@ -93,9 +108,13 @@ def spoken(language: str) -> dict[str, dict[str, str]]:
             module = import_module(f"{package.__name__}.{each.name}")
             for kind in KINDS:
                 found[kind] |= getattr(module, kind.upper(), {})
+        said = _DECLARED
     else:
         found |= catalogue(language, "texts")
-        _add_rules(found)
+        rules = [found.pop(f"rule_{name}", {}) for name in ("titles", "sentences", "advice", "evidence")]
+        said = _of_rules(*rules, finding=found["messages"].get("finding_other", _FINDING))
+    for kind, more in said.items():
+        found[kind] |= more
     # Tables say in cells why something could not be judged.
     found["terms"] |= {f"reason_{key}": text for key, text in found["reasons"].items()}
     return found
@@ -108,15 +127,18 @@ def catalogue(language: str, name: str) -> dict[str, Any]:
     return found
 
 
-def _add_rules(found: dict[str, dict[str, str]]) -> None:
-    """Give the texts of the rules the keys that reports ask for."""
-    advice = found.pop("rule_advice", {})
-    found["terms"] |= {f"rule_{key}": text for key, text in found.pop("rule_titles", {}).items()}
-    found["terms"] |= {f"evidence_{key}": text for key, text in found.pop("rule_evidence", {}).items()}
-    pattern = found["messages"]["finding_other"]
-    for key, text in found.pop("rule_sentences", {}).items():
-        found["messages"][f"finding_{key}"] = pattern.format(rule=key.partition("_")[0], text=text)
+def _of_rules(
+    titles: _Said, sentences: _Said, advice: _Said, evidence: _Said, *, finding: str
+) -> dict[str, dict[str, str]]:
+    """Texts of rules by kind, under the keys that reports ask for."""
+    terms = {f"rule_{key}": text for key, text in titles.items()}
+    terms |= {f"evidence_{key}": text for key, text in evidence.items()}
+    messages = {
+        f"finding_{key}": finding.format(rule=key.partition("_")[0], text=text) for key, text in sentences.items()
+    }
     for key in {name.partition(".")[0] for name in advice}:
         for platform in ("cuda", "ascend"):
             text = advice.get(f"{key}.{platform}", advice.get(key, ""))
-            found["messages"][f"advice_{key}.{platform}"] = f"→ {text}"
+            messages[f"advice_{key}.{platform}"] = f"→ {text}"
+            terms[f"do_{key}.{platform}"] = text
+    return {"terms": terms, "messages": messages}

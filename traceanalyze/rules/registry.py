@@ -13,7 +13,8 @@ import numpy as np
 
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
-from traceanalyze.locales import texts
+from traceanalyze.locales import declare, texts
+from traceanalyze.rules.common.words import ADVICE, EVIDENCE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 from traceanalyze.rules.rule import FAMILIES, Rule
 
@@ -44,6 +45,7 @@ def harmless(plugin: str, rule: Rule) -> Rule:
     Raises:
         ValueError: It gives advice that has no text.
     """
+    _say(rule)
     _known_advice(rule.advice)
     return replace(rule, find=_guarded(plugin, rule.id, rule.find))
 
@@ -114,7 +116,7 @@ def every_rule() -> tuple[Rule, ...]:
 
 @cache
 def own_rules() -> Mapping[str, Rule]:
-    """The rules of this package, by id: those that its texts speak of.
+    """The rules of this package, by id; what they say is known from then on.
 
     Raises:
         ValueError: Two are called alike.
@@ -122,7 +124,23 @@ def own_rules() -> Mapping[str, Rule]:
     found: dict[str, Rule] = {}
     for folder in FAMILIES.values():
         _add(found, rules_of(import_module(f"traceanalyze.rules.{folder}")))
+    _say(*found.values())
     return found
+
+
+def _say(*rules: Rule) -> None:
+    """Make the English of rules known."""
+    declare(
+        titles={each.id: each.title for each in rules if each.title},
+        sentences={
+            f"{each.id}_{key}" if key else each.id: text
+            for each in rules
+            for key, text in each.sentences.items()
+            if text
+        },
+        advice=ADVICE | {key: text for each in rules for key, text in each.advice_texts.items()},
+        evidence=EVIDENCE | {key: text for each in rules for key, text in each.evidence.items()},
+    )
 
 
 def _add(found: dict[str, Rule], rules: Iterable[Rule]) -> None:

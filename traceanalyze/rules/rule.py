@@ -76,7 +76,16 @@ class Rule:
     ranks, C collective metadata, E environment, K kernel arguments. A rule that can do with less asks for less and
     looks itself."""
     advice: tuple[str, ...]
-    """Keys of `advice_<key>`; `advice_<key>.cuda` and `.ascend` where the vendors differ."""
+    """Keys of what to do."""
+    title: str = ""
+    """English, like the texts below; other languages have theirs in `locales`."""
+    sentences: Mapping[str, str] = field(default_factory=dict)
+    """`Finding.sentence` → what a finding says; placeholders are labels of its evidence, and `per`."""
+    advice_texts: Mapping[str, str] = field(default_factory=dict)
+    """Key → what to do; `key.cuda` and `key.ascend` where the vendors differ. What several rules advise stands in
+    `rules/common/words.py`."""
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    """Label → words; those of several rules stand in `rules/common/words.py`."""
     options: Mapping[str, Option] = field(default_factory=dict)
     platforms: tuple[str, ...] = ("cuda", "ascend")
     since: str = "0.1.0"
@@ -119,7 +128,11 @@ def rule(
     *,
     confidence: Confidence,
     needs: str,
-    advice: tuple[str, ...],
+    title: str = "",
+    sentence: str | Mapping[str, str] = "",
+    advice: tuple[str, ...] | None = None,
+    advice_texts: Mapping[str, str] | None = None,
+    evidence: Mapping[str, str] | None = None,
     options: Mapping[str, tuple[Value, str]] | None = None,
     platforms: tuple[str, ...] = ("cuda", "ascend"),
     since: str = "0.1.0",
@@ -130,9 +143,16 @@ def rule(
     unless: str = "",
     host: str | None = None,
 ) -> Callable[[Callable[[Any, Options], Iterator[Finding | NotApplicable]]], Rule]:
-    """Make a rule of a generator; `options` are name → (default, where the default comes from)."""
+    """Make a rule of a generator; the arguments are the fields of `Rule`.
+
+    `sentence` is the only one that the rule has, or several by their keys; without `advice` a rule gives all that it
+    has texts for; `options` are name → (default, where the default comes from).
+    """
     if not _ID.fullmatch(code):
         raise ValueError(f"{code}: an id is three capital letters and three digits")
+    texts = advice_texts or {}
+    if advice is None:
+        advice = tuple(dict.fromkeys(key.partition(".")[0] for key in texts))
 
     def decorated(find: Callable[[Any, Options], Iterator[Finding | NotApplicable]]) -> Rule:
         return Rule(
@@ -141,7 +161,11 @@ def rule(
             confidence=confidence,
             find=find,
             needs=needs,
-            advice=advice,
+            advice=advice or (),
+            title=title,
+            sentences={"": sentence} if isinstance(sentence, str) else sentence,
+            advice_texts=texts,
+            evidence=evidence or {},
             options={name: Option(default, source) for name, (default, source) in (options or {}).items()},
             platforms=platforms,
             since=since,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from traceanalyze.locales.en import rules
-
 COLUMN_MEANINGS = {
     "cause_evidence.evidence": "What was measured",
     "cause_evidence.duration_ns": "Its value, where it is a time",
@@ -180,6 +178,5 @@ _GPU_AND_NPU = {
 
 REASONS = {"rule_not_judged": "the rule could not be judged in that recording"}
 
-TERMS |= {f"do_{key[7:]}": text[2:] for key, text in rules.MESSAGES.items() if key.startswith("advice_")}
 TERMS |= {f"option_{key}.cuda": cuda for key, (cuda, _) in _GPU_AND_NPU.items()}
 TERMS |= {f"option_{key}.ascend": ascend for key, (_, ascend) in _GPU_AND_NPU.items()}

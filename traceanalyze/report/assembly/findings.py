@@ -10,7 +10,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Word
 from traceanalyze.report.model import table_of_rows
 from traceanalyze.rules.finding import Confidence, Severity
-from traceanalyze.rules.registry import own_rules
+from traceanalyze.rules.registry import every_rule, own_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,6 +117,7 @@ def _row(one: Finding, window: Window) -> Row:
 
 def name_of(one: Finding) -> str:
     """Term of what was found; rules of other packages have their own name."""
+    every_rule()  # Another process may have found it: what rules say is known once they are loaded.
     return one.slug if one.text else f"rule_{one.rule}"
 
 

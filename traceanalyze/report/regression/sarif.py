@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from traceanalyze.rules.registry import every_rule
+
 if TYPE_CHECKING:
     from traceanalyze.locales import Texts
     from traceanalyze.regression.results import GateResult
@@ -66,4 +68,5 @@ def _result(place: Place, texts: Texts) -> dict[str, Any]:
 
 
 def _title(rule: str, texts: Texts) -> str:
+    every_rule()  # What rules say is known once they are loaded.
     return texts.terms.get(f"rule_{rule}", rule)

@@ -10,9 +10,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CAP104",
     "damaged-file",
+    title="damaged file",
+    sentence="The file is damaged or has impossible values; see {checks} under the quality of the recording.",
     confidence=Confidence.HIGH,
     needs="",
-    advice=("write_whole",),
+    advice_texts={
+        "write_whole": "Let the profiler finish writing before the program ends.",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

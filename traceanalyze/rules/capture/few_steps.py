@@ -10,9 +10,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CAP110",
     "few-steps",
+    title="few steps recorded",
+    sentence="Only {steps} complete step(s): medians and patterns are uncertain.",
     confidence=Confidence.HIGH,
     needs="",
-    advice=("more_steps",),
+    advice_texts={
+        "more_steps": "Record more steps: schedule(…, active=5).",
+    },
     options={"steps": (3.0, "rules specification: medians of fewer are shaky")},
     rare=True,
 )

@@ -10,9 +10,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CAP105",
     "missing-ranks",
+    title="ranks missing or mixed",
+    sentence="Ranks are missing or mixed; see {checks} under the quality of the recording.",
     confidence=Confidence.HIGH,
     needs="",
-    advice=("file_per_rank",),
+    advice_texts={
+        "file_per_rank": "Write one file a rank: tensorboard_trace_handler(folder, worker_name=…).",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

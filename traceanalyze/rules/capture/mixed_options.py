@@ -14,9 +14,25 @@ if TYPE_CHECKING:
 @rule(
     "CAP106",
     "mixed-options",
+    title="settings differ between ranks",
+    sentence={
+        "": (
+            "Ranks were recorded with different options ({settings}); the first of them is {setting} on rank {ranks} "
+            "and {elsewhere} elsewhere: their times are not quite comparable."
+        ),
+        "environment": (
+            "Environment variables differ between ranks ({settings}); the first of them is {setting} on rank {ranks} "
+            "and {elsewhere} elsewhere."
+        ),
+    },
+    evidence={"settings": "what differs", "elsewhere": "on the other ranks"},
     confidence=Confidence.HIGH,
     needs="R",
     advice=("same_options",),
+    advice_texts={
+        "same_options": "Record all ranks with the same options and schedule.",
+        "same_environment": "Give all machines the same environment; settings of the network and HCCL must agree.",
+    },
     rare=True,
 )
 def find(ranks: Cluster, options: Options) -> Iterator[Finding]:

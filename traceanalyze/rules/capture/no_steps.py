@@ -11,9 +11,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CAP109",
     "no-steps",
+    title="no step marked",
+    sentence="No step is marked: {time} of trace are one window.",
     confidence=Confidence.HIGH,
     needs="",
-    advice=("mark_steps",),
+    advice_texts={
+        "mark_steps": "Mark steps: profile(schedule=…) and prof.step() after each.",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -10,9 +10,16 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CAP107",
     "profiler-cost",
+    title="profiler slowed the host",
+    sentence=(
+        "Recording details made the host slower, so its share is an upper bound; see {checks} under the quality of the "
+        "recording."
+    ),
     confidence=Confidence.HIGH,
     needs="",
-    advice=("light_recording",),
+    advice_texts={
+        "light_recording": "Confirm findings about the host with a recording without stacks, shapes and memory.",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -12,6 +12,9 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CAP101",
     "profiler-start-step",
+    title="recording started in the first step",
+    sentence="The first step takes {ratio} times the usual; recording may have started in it.",
+    evidence={"ratio": "first step over the median"},
     confidence=Confidence.HIGH,
     needs="",
     advice=("profiler_warmup",),

@@ -10,9 +10,19 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "CAP111",
     "snapshot-truncated",
+    title="snapshot without its beginning",
+    sentence=(
+        "The snapshot's {events} events lack their beginning: {before} were in use before the first, and the peak may "
+        "have been higher than {peak}."
+    ),
+    evidence={"events": "events", "before": "in use before the first event"},
     confidence=Confidence.MEDIUM,
     needs="N",
-    advice=("longer_history",),
+    advice_texts={
+        "longer_history": (
+            '_record_memory_history(max_entries=1000000, stacks="python"), called at the start of the program.'
+        ),
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:

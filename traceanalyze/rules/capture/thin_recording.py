@@ -23,9 +23,18 @@ _OF_DEVICES = "DL"
 @rule(
     "CAP102",
     "thin-recording",
+    title="parts not recorded",
+    sentence="Not recorded, so some findings are impossible: {what}.",
     confidence=Confidence.HIGH,
     needs="",
-    advice=("record_more",),
+    advice_texts={
+        "record_more.cuda": (
+            "Record once more with record_shapes, with_stack or profile_memory; they slow the host down."
+        ),
+        "record_more.ascend": (
+            "Record once more with profiler_level=Level1, aic_metrics, record_shapes, with_stack or profile_memory."
+        ),
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

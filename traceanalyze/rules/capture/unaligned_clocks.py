@@ -10,9 +10,14 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CAP108",
     "unaligned-clocks",
+    title="clocks coarse or apart",
+    sentence="Clocks are coarse or disagree; see {checks} under the quality of the recording.",
     confidence=Confidence.HIGH,
     needs="",
-    advice=("newer_torch",),
+    advice_texts={
+        "newer_torch": "A newer torch (2.3 or later) records nanoseconds.",
+        "newer_torch.ascend": "A newer driver and torch_npu align the clocks better; durations are right in any case.",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

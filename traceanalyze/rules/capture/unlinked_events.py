@@ -10,6 +10,8 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CAP103",
     "unlinked-events",
+    title="device events without launch",
+    sentence="Device events have no launch record; see {checks} under the quality of the recording.",
     confidence=Confidence.HIGH,
     needs="",
     advice=("profiler_warmup",),

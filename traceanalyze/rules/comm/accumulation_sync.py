@@ -18,9 +18,17 @@ _OPTIMIZER = re.compile(r"^Optimizer\.step#")
 @rule(
     "COM102",
     "accumulation-sync",
+    title="gradients reduced in every micro-step",
+    sentence=(
+        "Gradients are reduced in each of {micro_steps} micro-steps: {exposed} {per} of exposed all-reduces is for "
+        "nothing."
+    ),
+    evidence={"micro_steps": "micro-steps"},
     confidence=Confidence.HIGH,
     needs="DLO",
-    advice=("no_sync",),
+    advice_texts={
+        "no_sync": "with ddp.no_sync(): around all micro-steps but the last; FSDP2: set_requires_gradient_sync(False).",
+    },
     order=-1,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -24,9 +24,19 @@ _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "A
 @rule(
     "COM107",
     "blocking-collective",
+    title="collectives waited for at once",
+    sentence=(
+        "Compute waits for collectives ({count} in all) right after they are asked for: {exposed} {per} exposed, of "
+        "which compute that follows could hide {hideable}, if it does not need the result."
+    ),
+    evidence={"hideable": "compute could hide"},
     confidence=Confidence.MEDIUM,
     needs="DLAO",
-    advice=("async_collective",),
+    advice_texts={
+        "async_collective": (
+            "async_op=True, then work that does not need the result, then work.wait() where it is needed first."
+        ),
+    },
     options={"part": (0.5, "rules specification, own: compute that follows, over the time of the collective")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

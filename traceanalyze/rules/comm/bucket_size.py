@@ -18,9 +18,17 @@ _FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
 @rule(
     "COM105",
     "bucket-size",
+    title="last bucket of gradients",
+    sentence=(
+        "The last of {buckets} buckets of gradients is exposed for {exposed} {per}, {part} of all exposed "
+        "communication."
+    ),
+    evidence={"buckets": "buckets"},
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice=("tune_buckets",),
+    advice_texts={
+        "tune_buckets": "Try bucket_cap_mb (25 by default) at half and at twice its value; the more ranks, the larger.",
+    },
     options={
         "part": (0.5, "rules specification, own: of the exposed communication"),
         "share": (0.05, "own: of the step, below which buckets are not worth tuning"),

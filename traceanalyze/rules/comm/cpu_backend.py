@@ -15,9 +15,14 @@ _GLOO = re.compile(r"^gloo:(?!barrier|monitored_barrier)")
 @rule(
     "COM114",
     "cpu-backend",
+    title="collectives of gloo",
+    sentence="Collectives of gloo ({count} in all) leave the device without work {idle} {per}.",
     confidence=Confidence.HIGH,
     needs="DO",
-    advice=("device_backend",),
+    advice_texts={
+        "device_backend.cuda": 'init_process_group("nccl") for tensors on devices.',
+        "device_backend.ascend": 'init_process_group("hccl") for tensors on devices.',
+    },
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Tensors are sent by a backend of the CPU.

@@ -18,9 +18,14 @@ _PARTS = re.compile(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcas
 @rule(
     "COM113",
     "data-parallel-module",
+    title="nn.DataParallel",
+    sentence="One process drives {devices} devices by nn.DataParallel.",
+    evidence={"devices": "devices"},
     confidence=Confidence.HIGH,
     needs="O",
-    advice=("use_ddp",),
+    advice_texts={
+        "use_ddp": "torch.nn.parallel.DistributedDataParallel with one process a device (torchrun).",
+    },
     platforms=("cuda",),
     threshold=False,
 )

@@ -14,9 +14,26 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "COM101",
     "exposed-communication",
+    title="communication that nothing hides",
+    sentence={
+        "": (
+            "For {exposed} {per} ({share} of it) communication runs with no compute beside it; {overlap} of the "
+            "communication is hidden. Part of it may be waiting for other ranks."
+        ),
+        "waiting": (
+            "For {exposed} {per} ({share} of it) communication runs with no compute beside it; {overlap} of the "
+            "communication is hidden. {wait_exposed} of it is waiting for other ranks, which overlap does not remove."
+        ),
+    },
+    evidence={"overlap": "communication hidden", "wait_exposed": "of it waiting"},
     confidence=Confidence.HIGH,
     needs="D",
-    advice=("overlap_communication",),
+    advice_texts={
+        "overlap_communication": (
+            "First compare the ranks: waiting for a late one is no matter of overlap. Then tune DDP (bucket_cap_mb, "
+            "static_graph=True, gradient_as_bucket_view=True) or prefetching in FSDP, or raise the batch."
+        ),
+    },
     options={"share": (0.10, "TensorBoard plugin: exposed communication from a tenth of the step on")},
     order=1,
 )

@@ -16,9 +16,19 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "COM112",
     "fsdp-prefetch",
+    title="parameters gathered late",
+    sentence=(
+        "{count} all-gather(s) of parameters are launched only when the compute before them is over: {exposed} {per} "
+        "exposed."
+    ),
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice=("prefetch_parameters",),
+    advice_texts={
+        "prefetch_parameters": (
+            "Prefetch: FSDP(forward_prefetch=True, backward_prefetch=BACKWARD_PRE), FSDP2 "
+            "set_modules_to_forward_prefetch."
+        ),
+    },
     options={
         "share": (0.05, "own: of the step"),
         "late": (0.5, "own: of the exposed time of all-gathers, from such as were launched late"),

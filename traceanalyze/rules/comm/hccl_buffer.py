@@ -13,9 +13,17 @@ _MB = 1 << 20
 @rule(
     "COM110",
     "hccl-buffer",
+    title="messages larger than the buffer",
+    sentence="{count} message(s), the largest of {largest}, exceed the buffer of {buffer}; they take {time} {per}.",
+    evidence={"largest": "largest", "buffer": "buffer"},
     confidence=Confidence.MEDIUM,
     needs="D",
-    advice=("hccl_buffsize",),
+    advice_texts={
+        "hccl_buffsize": (
+            "HCCL_BUFFSIZE in MB at least the size of the largest message; each communicator takes twice as much "
+            "memory."
+        ),
+    },
     options={"default_mb": (200.0, "CANN: HCCL_BUFFSIZE where it is not set")},
     platforms=("ascend",),
     threshold=False,

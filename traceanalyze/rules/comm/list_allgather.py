@@ -22,9 +22,16 @@ _NEAR_NS = 1_000_000
 @rule(
     "COM106",
     "list-allgather",
+    title="all_gather into a list",
+    sentence="all_gather into lists of tensors ({count} call(s) in all) costs {time} {per} in {copies} copies.",
+    evidence={"copies": "copies"},
     confidence=Confidence.HIGH,
     needs="DLO",
-    advice=("gather_into_tensor",),
+    advice_texts={
+        "gather_into_tensor": (
+            "torch.distributed.all_gather_into_tensor and reduce_scatter_tensor with one tensor, without torch.cat."
+        ),
+    },
     order=-1,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

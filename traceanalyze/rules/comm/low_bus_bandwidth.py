@@ -42,9 +42,23 @@ class _Rate(NamedTuple):
 @rule(
     "COM119",
     "low-bus-bandwidth",
+    title="low bandwidth of large messages",
+    sentence=(
+        "Large messages of group {group} ({count} in all) reach {bandwidth} GB/s, where {expected} GB/s are usual; "
+        "they are exposed {exposed} {per}."
+    ),
     confidence=Confidence.MEDIUM,
     needs="RC",
-    advice=("check_topology",),
+    advice_texts={
+        "check_topology.cuda": (
+            "nvidia-smi topo -m: do all links work, and does NCCL use them (NCCL_DEBUG=INFO)? Between machines look at "
+            "NCCL_IB_HCA, NCCL_IB_TC, NCCL_IB_GID_INDEX and GPUDirect; try a newer NCCL."
+        ),
+        "check_topology.ascend": (
+            "npu-smi info -t topo and hccn_tool: do all HCCS links and ports work? Leave HCCL_ALGO unset; between "
+            "machines check HCCL_RDMA_TC and HCCL_RDMA_SL against the switches."
+        ),
+    },
     options={
         "reached": (0.5, "rules specification, own: of the nominal bandwidth, and of other groups"),
         "large_mb": (16.0, "msprof-analyze advisor: smaller messages inside a machine are limited by latency"),

@@ -23,9 +23,24 @@ _RUNS = 3
 @rule(
     "COM108",
     "overlap-contention",
+    title="kernels slowed by communication",
+    sentence={
+        "": "Kernels take {slower} longer while communication runs beside them, {lost} {per}.",
+        "sdma": (
+            "{count} transfer(s) between devices reach {bandwidth} GB/s beside matrix products, where {expected} GB/s "
+            "are usual: both share the memory's bandwidth."
+        ),
+    },
     confidence=Confidence.MEDIUM,
     needs="DO",
-    advice=("limit_channels",),
+    advice_texts={
+        "limit_channels": (
+            "Give NCCL fewer multiprocessors (NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS) and compare the step time."
+        ),
+        "limit_channels.ascend": (
+            "Compare the step time with overlap off; communication shares the memory's bandwidth with compute."
+        ),
+    },
     options={
         "slower": (0.20, "rules specification: kernels under communication against the same without"),
         "least_us": (20.0, "own: shorter kernels scatter by more"),

@@ -17,9 +17,20 @@ _INSIDE = frozenset({"tensor", "expert"})
 @rule(
     "COM116",
     "parallel-layout",
+    title="parallel groups across machines",
+    sentence=(
+        "Group {group} ({role}) spans machines; its collectives take {exposed} {per} ({share}) with no compute beside "
+        "them."
+    ),
+    evidence={"role": "kind of group"},
     confidence=Confidence.MEDIUM,
     needs="RC",
-    advice=("groups_inside_node",),
+    advice_texts={
+        "groups_inside_node": (
+            "Tensor and expert parallel groups inside one machine; pipeline stages and data parallel groups across "
+            "them."
+        ),
+    },
     options={"share": (0.05, "own: of the step, in exposed collectives of these groups")},
 )
 def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:

@@ -12,9 +12,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "COM115",
     "pipeline-bubble",
+    title="waiting in the pipeline",
+    sentence="Sending to and receiving from neighbours takes {exposed} {per} ({share}) with no compute beside it.",
     confidence=Confidence.MEDIUM,
     needs="D",
-    advice=("more_micro_batches",),
+    advice_texts={
+        "more_micro_batches": "More micro-batches, an interleaved schedule, stages of equal time.",
+    },
     options={"share": (0.10, "rules specification: of the step")},
     order=-1,
 )

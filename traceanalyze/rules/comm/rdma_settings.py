@@ -13,9 +13,25 @@ _MB = 1 << 20
 @rule(
     "COM111",
     "rdma-settings",
+    title="network settings",
+    sentence={
+        "": (
+            "{count} transfer(s) of 1 MB or more over the network reach {bandwidth} GB/s together, below {expected} "
+            "GB/s; they take {time} {per}."
+        ),
+        "repeated": (
+            "{count} transfer(s) over the network took more than 4 s, {time} {per}: they were lost and sent again."
+        ),
+        "invalid": "{variable}={setting} is not a value that the communication library allows.",
+    },
     confidence=Confidence.LOW,
     needs="D",
-    advice=("rdma_settings",),
+    advice_texts={
+        "rdma_settings": (
+            "Set HCCL_RDMA_TC (0 to 255, a multiple of 4) and HCCL_RDMA_SL (0 to 7) as the switches are configured "
+            "(PFC, DSCP); HCCL_INTRA_ROCE_ENABLE=1 only with HCCL_INTRA_PCIE_ENABLE=0; leave HCCL_ALGO unset."
+        ),
+    },
     options={
         "repeat_s": (4.0, "msprof-analyze advisor: a transfer of so many seconds was sent again"),
         "least_mb": (1.0, "msprof-analyze advisor: smaller packets do not reach the bandwidth of the network"),

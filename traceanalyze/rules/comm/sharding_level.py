@@ -19,9 +19,31 @@ _OPTIMIZER = re.compile(r"^Optimizer\.step#")
 @rule(
     "COM117",
     "sharding-level",
+    title="level of sharding",
+    sentence={
+        "": (
+            "All-gathers of sharded parameters are exposed {exposed} {per} ({part} of their time), and {left} of the "
+            "device's memory is never used."
+        ),
+        "replicated": (
+            "DistributedDataParallel keeps the optimizer's state on every rank, and {used} of the device's memory "
+            "({capacity}) is used."
+        ),
+    },
+    evidence={"used": "memory used"},
     confidence=Confidence.MEDIUM,
     needs="DM",
     advice=("shard_less",),
+    advice_texts={
+        "shard_less": (
+            "reshard_after_forward=False (FSDP2), ShardingStrategy.SHARD_GRAD_OP or ZeRO-2: parameters stay after the "
+            "forward and are gathered once a step."
+        ),
+        "shard_more": (
+            "Shard the optimizer: ZeroRedundancyOptimizer (ZeRO-1) or FSDP with SHARD_GRAD_OP; full sharding only "
+            "where parameters do not fit, either."
+        ),
+    },
     options={
         "exposed": (0.20, "rules specification: of the time of all-gathers"),
         "share": (0.05, "own: of the step, in exposed all-gathers"),

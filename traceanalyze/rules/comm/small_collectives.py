@@ -16,9 +16,16 @@ _MB = 1 << 20
 @rule(
     "COM104",
     "small-collectives",
+    title="communication in small messages",
+    sentence="Small messages ({size} in the middle, {count} in all) take {time} {per}, {part} of the communication.",
     confidence=Confidence.MEDIUM,
     needs="D",
-    advice=("larger_buckets",),
+    advice_texts={
+        "larger_buckets": (
+            "Larger buckets (bucket_cap_mb), coalesced collectives, gradient accumulation; ZeRO-2 or ZeRO-1 instead of "
+            "ZeRO-3."
+        ),
+    },
     options={
         "share": (0.20, "msprof-analyze advisor: of the communication time"),
         "within_mb": (16.0, "msprof-analyze advisor: small inside a machine"),

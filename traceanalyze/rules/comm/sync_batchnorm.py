@@ -18,9 +18,16 @@ _LAYER = re.compile(r"^SyncBatchNorm(Backward)?$|^autograd::engine::evaluate_fun
 @rule(
     "COM118",
     "sync-batchnorm",
+    title="synchronised batch normalisation",
+    sentence=(
+        "Synchronised batch normalisation communicates {count} time(s) in all, {usual} each: {exposed} {per} exposed."
+    ),
+    evidence={"usual": "median time"},
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice=("plain_batchnorm",),
+    advice_texts={
+        "plain_batchnorm": "Plain batch norm if each rank has 16 samples or more; or convert fewer layers.",
+    },
     options={"least": (20.0, "msprof-analyze advisor: layers a step")},
     order=-1,
 )

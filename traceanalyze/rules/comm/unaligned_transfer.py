@@ -13,9 +13,16 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "COM109",
     "unaligned-transfer",
+    title="transfers of odd sizes",
+    sentence=(
+        "{count} transfer(s) between devices have sizes that are no multiple of 512 bytes ({size} in the middle): "
+        "{time} {per}, {part} of the time of all transfers inside the machine."
+    ),
     confidence=Confidence.MEDIUM,
     needs="D",
-    advice=("align_messages",),
+    advice_texts={
+        "align_messages": "Pad tensors so that the part of each rank is a multiple of 512 bytes.",
+    },
     options={
         "align": (512.0, "msprof-analyze advisor: bytes; smaller transfers are not judged"),
         "share": (0.05, "own: of the time of all transfers between devices"),

@@ -15,9 +15,18 @@ _SEARCH = re.compile(r"nn/parallel/distributed\.py\(\d+\): _find_tensors$")
 @rule(
     "COM103",
     "unused-parameters",
+    title="search for unused parameters",
+    sentence=(
+        "DistributedDataParallel searches for unused parameters, {host} {per} on the host; the device has no work for "
+        "{idle} of it."
+    ),
     confidence=Confidence.MEDIUM,
     needs="DOP",
-    advice=("no_unused_search",),
+    advice_texts={
+        "no_unused_search": (
+            "find_unused_parameters=False, or static_graph=True if the same parameters are used in every step."
+        ),
+    },
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """DistributedDataParallel looks for unused parameters in every step.

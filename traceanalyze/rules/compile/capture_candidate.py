@@ -15,9 +15,19 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "CGR104",
     "capture-candidate",
+    title="steps that could be one graph",
+    sentence=(
+        "{steps} steps launch the same {kernels} kernels in the same order, and the device waits {idle} {per} for the "
+        "launches."
+    ),
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice=("capture_graph",),
+    advice_texts={
+        "capture_graph": (
+            'Capture the step: torch.compile(mode="reduce-overhead") or torch.cuda.make_graphed_callables.'
+        ),
+        "capture_graph.ascend": "Capture the step: graph mode by torchair, or an aclgraph.",
+    },
     options={
         "share": (0.10, "as HST101"),
         "late": (0.20, "as HST101"),

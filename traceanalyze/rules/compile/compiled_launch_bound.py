@@ -17,9 +17,14 @@ _GRAPH = re.compile(r"^(cuda|hip)GraphLaunch")
 @rule(
     "CGR103",
     "compiled-launch-bound",
+    title="compiled code launched kernel by kernel",
+    sentence="Compiled code launches its kernels one by one, and the device waits {idle} {per} for it.",
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice=("reduce_overhead",),
+    advice_texts={
+        "reduce_overhead": 'torch.compile(mode="reduce-overhead") launches the kernels as a CUDA graph.',
+        "reduce_overhead.ascend": "Compile with the torchair backend in graph mode.",
+    },
     options={
         "share": (0.10, "as HST101"),
         "late": (0.20, "as HST101"),

@@ -18,9 +18,15 @@ _DDP = re.compile(r"^DistributedDataParallel\.forward$")
 @rule(
     "CGR105",
     "ddp-compile-order",
+    title="gradients reduced after the compiled backward",
+    sentence=(
+        "All-reduces of gradients begin only after the whole compiled backward: {exposed} {per} nothing hides them."
+    ),
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice=("compile_after_ddp",),
+    advice_texts={
+        "compile_after_ddp": "Wrap the module in DistributedDataParallel first, then compile the wrapped module.",
+    },
     order=-1,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -22,9 +22,19 @@ REGION = re.compile(r"^Torch-Compiled Region: (\d+)/\d+")
 @rule(
     "CGR101",
     "graph-break",
+    title="breaks in compiled code",
+    sentence=(
+        "Compiled code runs as {graphs} different graphs, {regions} calls {per}, with {eager} kernels {per} of eager "
+        "operators between them."
+    ),
+    evidence={"graphs": "graphs", "eager": "eager kernels a step"},
     confidence=Confidence.HIGH,
     needs="DLO",
-    advice=("find_graph_breaks",),
+    advice_texts={
+        "find_graph_breaks": (
+            "TORCH_LOGS=graph_breaks names the places; torch.compile(fullgraph=True) makes them errors."
+        ),
+    },
     options={
         "frames": (2.0, "rules specification: more than one graph"),
         "between": (5.0, "own: eager kernels a step between two graphs, fewer come from the training loop itself"),

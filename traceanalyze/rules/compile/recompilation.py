@@ -19,9 +19,16 @@ _COMPILING = re.compile(
 @rule(
     "CGR102",
     "recompilation",
+    title="compiling again",
+    sentence="Compilation ({count} time(s) in all) takes {host} {per}; the device has no work for {idle} of it.",
     confidence=Confidence.HIGH,
     needs="O",
-    advice=("find_recompiles",),
+    advice_texts={
+        "find_recompiles": (
+            "TORCH_LOGS=recompiles names the guard that fails; dynamic=True or torch._dynamo.mark_dynamic for sizes, "
+            "tensors for numbers that change."
+        ),
+    },
     rare=True,
     order=-1,
 )

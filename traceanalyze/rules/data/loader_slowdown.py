@@ -13,10 +13,15 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "DAT105",
     "loader-slowdown",
+    title="loader becomes slower",
+    sentence="Waits for the loader grow from {first} to {last} during the recording.",
+    evidence={"first": "first third", "last": "last third"},
     confidence=Confidence.LOW,
     needs="DO",
     host="O",
-    advice=("plain_arrays",),
+    advice_texts={
+        "plain_arrays": "Keep samples in numpy or arrow arrays instead of lists of Python objects.",
+    },
     options={"ratio": (2.0, "rules specification, own: last third over first third"), "share": (0.01, "as all rules")},
     rare=True,
 )

@@ -13,10 +13,15 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "DAT104",
     "loader-starved",
+    title="loader cannot keep up evenly",
+    sentence="Waits for the loader vary a lot (coefficient of variation {variation}) although it has workers.",
     confidence=Confidence.LOW,
     needs="DO",
     host="O",
     advice=("worker_cores", "local_data"),
+    advice_texts={
+        "worker_cores": "Check which cores the workers are bound to, and OMP_NUM_THREADS.",
+    },
     options={
         "share": (0.05, "as DAT101"),
         "variation": (1.0, "rules specification, own: standard deviation of the waits over their mean"),

@@ -17,10 +17,36 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "DAT101",
     "loader-wait",
+    title="waiting for the data loader",
+    sentence={
+        "": "The device waits for the data loader {idle} {per} ({share} of it).",
+        "single": (
+            "The device waits for the data loader {idle} {per} ({share} of it): batches are made in the training loop "
+            "itself (num_workers=0)."
+        ),
+        "host": "The step waits {time} {per} for the data loader ({share} of it).",
+        "host_single": (
+            "Making batches takes {time} {per} ({share} of it), in the training loop itself (num_workers=0)."
+        ),
+    },
+    evidence={"batches": "batches"},
     confidence=Confidence.HIGH,
     needs="DO",
     host="O",
     advice=("more_workers", "cheaper_samples", "local_data"),
+    advice_texts={
+        "more_workers": (
+            "More workers or a larger prefetch_factor in the DataLoader; persistent_workers=True, pin_memory=True."
+        ),
+        "set_workers_host": (
+            "DataLoader(num_workers=…, persistent_workers=True) with as many workers as cores can be spared: give "
+            "torch fewer (torch.set_num_threads); then tune prefetch_factor."
+        ),
+        "more_workers_host": (
+            "More workers or a larger prefetch_factor in the DataLoader, if cores can be spared "
+            "(torch.set_num_threads); persistent_workers=True."
+        ),
+    },
     options={
         "share": (0.05, "TensorBoard plugin: a loader above 5 % of the step is a bottleneck"),
         "least_ms": (10.0, "msprof-analyze advisor: 10 ms a step"),

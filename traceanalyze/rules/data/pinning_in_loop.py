@@ -18,9 +18,15 @@ _PIN = re.compile(r"^aten::_?pin_memory$")
 @rule(
     "DAT103",
     "pinning-in-loop",
+    title="pinning in the training loop",
+    sentence="Batches are pinned in the training loop, {count} time(s): {time} {per}.",
     confidence=Confidence.HIGH,
     needs="DLO",
-    advice=("pin_in_loader",),
+    advice_texts={
+        "pin_in_loader": (
+            "Pin in the DataLoader (pin_memory=True); batches of your own types need a method pin_memory()."
+        ),
+    },
     order=-1,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -14,6 +14,8 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "DAT107",
     "ragged-batches",
+    title="batches of different size",
+    sentence="The compute time of steps varies by {variation}, and shapes differ between them.",
     confidence=Confidence.MEDIUM,
     needs="DH",
     advice=("bucket_lengths",),

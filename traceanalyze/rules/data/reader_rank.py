@@ -20,9 +20,30 @@ _BROADCAST = TYPES.index("broadcast")
 @rule(
     "DAT106",
     "reader-rank",
+    title="one rank reads for the others",
+    sentence={
+        "": (
+            "Rank {rank} waits for its data loader {time} {per}, and the others wait for it in a broadcast at the "
+            "start of the step ({wait})."
+        ),
+        "all": (
+            "All {ranks} ranks wait for their data loaders, {least} to {most} {per}: they may share slow storage or "
+            "read the same data."
+        ),
+    },
     confidence=Confidence.MEDIUM,
     needs="ORC",
     advice=("prefetch_on_reader",),
+    advice_texts={
+        "prefetch_on_reader": (
+            "Read the next batch in a thread of the reading rank while the step runs; one reader a node; or give every "
+            "rank data of its own (DistributedSampler)."
+        ),
+        "read_apart": (
+            "Let every rank read data of its own from local disks; where the ranks of a tensor parallel group need the "
+            "same data, read it once a group and broadcast it."
+        ),
+    },
     options={
         "share": (0.05, "TensorBoard plugin: a loader above 5 % of the step is a bottleneck"),
         "equal": (0.5, "own: of the reader's loading that the others spend in the broadcast"),

@@ -15,10 +15,17 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "DAT102",
     "worker-restart",
+    title="workers of the loader restarted",
+    sentence=(
+        "The loader takes up to {longest} for a batch, {count} time(s), where {median} is usual: its workers start "
+        "anew."
+    ),
     confidence=Confidence.MEDIUM,
     needs="DO",
     host="O",
-    advice=("persistent_workers",),
+    advice_texts={
+        "persistent_workers": "DataLoader(persistent_workers=True), or longer epochs.",
+    },
     options={"ratio": (10.0, "rules specification, own: the longest wait over the median")},
     rare=True,
     order=-1,

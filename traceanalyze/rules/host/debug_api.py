@@ -16,9 +16,13 @@ _DEBUG = re.compile(
 @rule(
     "HST105",
     "debug-api",
+    title="debugging tools switched on",
+    sentence="Debugging tools run inside the steps, {count} time(s): {what}.",
     confidence=Confidence.HIGH,
     needs="OP",
-    advice=("no_debugging",),
+    advice_texts={
+        "no_debugging": "Switch debugging tools off in production runs.",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -19,10 +19,21 @@ LONG_NS = 1_000_000
 @rule(
     "HST110",
     "device-underused",
+    title="too little work at a time",
+    sentence={
+        "": "The device is busy {busy} of the step.",
+        "host": (
+            "Operators outside of the optimizer do so little each that calling them takes {time} {per} ({share} of it, "
+            "without what recording adds)."
+        ),
+    },
     confidence=Confidence.MEDIUM,
     needs="D",
     host="O",
     advice=("larger_batch",),
+    advice_texts={
+        "compile_host": "torch.compile makes fewer, larger operators of many.",
+    },
     options={
         "busy": (0.50, "TensorBoard plugin: utilisation below 50 %"),
         "calls": (0.40, "own: of the step without what recording adds, where the host computes"),

@@ -14,9 +14,18 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "HST108",
     "far-cpu",
+    title="launch calls of uneven speed",
+    sentence="Half of the launch calls take up to {median}, but a tenth {slow} or more.",
+    evidence={"slow": "90th percentile"},
     confidence=Confidence.LOW,
     needs="DLO",
-    advice=("bind_cores",),
+    advice_texts={
+        "bind_cores.cuda": (
+            "Bind each process to the socket of its device: torchrun --numa-binding=node, or numactl --cpunodebind "
+            "--membind."
+        ),
+        "bind_cores.ascend": "Bind cores: CPU_AFFINITY_CONF=1 (or 2); npu-smi info -t topo shows which are near.",
+    },
     options={
         "ratio": (4.0, "own: 90th percentile of launch calls over their median"),
         "share": (0.10, "as HST101"),

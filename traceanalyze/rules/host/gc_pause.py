@@ -16,10 +16,27 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "HST104",
     "gc-pause",
+    title="pauses of the garbage collector",
+    sentence={
+        "": (
+            "Python's garbage collector ran {count} time(s) for 1 ms or more, {longest} at most; the device is idle "
+            "for {idle} {per} meanwhile."
+        ),
+        "host": (
+            "Python's garbage collector ran {count} time(s) for 1 ms or more, {longest} at most; it takes {time} {per}."
+        ),
+        "suspected": (
+            "Every launching thread stands still {count} time(s), {longest} at most, as if Python collected garbage; "
+            "the device is idle for {idle} {per} meanwhile."
+        ),
+    },
     confidence=Confidence.MEDIUM,
     needs="DO",
     host="O",
-    advice=("freeze_gc", "collect_together"),
+    advice_texts={
+        "freeze_gc": "gc.freeze() once after the set-up, and higher thresholds: gc.set_threshold(100_000, 50, 100).",
+        "collect_together": "Or gc.disable() and gc.collect() every N steps, in the same step on all ranks.",
+    },
     options={
         "high_ms": (200.0, "msprof-analyze advisor: a pause this long is severe"),
         "least": (2.0, "rules specification: suspected pauses recur"),

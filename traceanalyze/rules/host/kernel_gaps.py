@@ -13,6 +13,8 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "HST103",
     "kernel-gaps",
+    title="many gaps between queued kernels",
+    sentence="Between queued kernels the device is idle for {idle} {per}, in {count} gap(s).",
     confidence=Confidence.MEDIUM,
     needs="DL",
     advice=("fewer_kernels", "graphs"),

@@ -15,9 +15,14 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "HST106",
     "launch-blocking",
+    title="launches wait for their kernels",
+    sentence="After {share} of the launches the host waits for the device, as under launch blocking.",
     confidence=Confidence.HIGH,
     needs="DLA",
-    advice=("unset_launch_blocking",),
+    advice_texts={
+        "unset_launch_blocking.cuda": "Unset CUDA_LAUNCH_BLOCKING.",
+        "unset_launch_blocking.ascend": "Unset ASCEND_LAUNCH_BLOCKING; it switches the task queue off as well.",
+    },
     options={
         "share": (0.5, "msprof-analyze advisor: launches that a sync follows"),
         "least": (20.0, "own: launches a step; a loop over a single kernel is no pattern"),

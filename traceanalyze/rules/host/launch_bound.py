@@ -15,9 +15,27 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "HST101",
     "launch-bound",
+    title="the host launches too slowly",
+    sentence={
+        "first_use": (
+            "The device waits {idle} {per} ({share} of it), up to {longest} at a time, for work of the host that does "
+            "not come back, as when libraries are loaded, kernels compiled or graphs captured for the first time."
+        ),
+        "": (
+            "The device waits {idle} {per} for the host to prepare and launch work; {late} of its gaps end with work "
+            "that was launched too late."
+        ),
+    },
+    evidence={"late": "gaps ended by late launches", "depth": "median queue depth"},
     confidence=Confidence.HIGH,
     needs="DLO",
     advice=("fewer_kernels", "graphs", "larger_batch", "host_light_run"),
+    advice_texts={
+        "host_light_run": (
+            "Stacks and shapes slow the host down while recording: confirm with a recording without them."
+        ),
+        "record_later": "Record later steps: schedule(wait=…, warmup=…), or run the code a few times before recording.",
+    },
     options={
         "share": (0.10, "rules specification, own: dispatch and host operators from 10 % of the step on"),
         "late": (0.20, "HTA: a fifth of the gaps end with work that was launched too late"),

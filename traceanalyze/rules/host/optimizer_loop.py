@@ -25,10 +25,25 @@ _FUSED, _FOREACH, _MOMENTUM = (re.compile(each) for each in (r"_fused_", r"_fore
 @rule(
     "HST111",
     "optimizer-loop",
+    title="optimizer that is not fused",
+    sentence={
+        "": "The optimizer runs {kernels} kernels one by one, {time} {per}.",
+        "foreach": "The optimizer runs in {kernels} kernels over lists of tensors, {time} {per}.",
+        "host": "The optimizer runs {operators} operators one by one, {time} {per}.",
+        "host_foreach": "The optimizer runs {operators} operators for lists of tensors, {time} {per}.",
+    },
+    evidence={"operators": "operators a step"},
     confidence=Confidence.HIGH,
     needs="DLO",
     host="O",
     advice=("fused_optimizer",),
+    advice_texts={
+        "fused_optimizer.cuda": "Give the optimizer fused=True; where it has none, foreach=True.",
+        "fused_optimizer.ascend": "Use the fused optimizers of torch_npu.optim (NpuFusedAdamW, NpuFusedSGD, …).",
+        "fused_optimizer_host": (
+            "Give the optimizer fused=True (CPU: torch 2.4 or newer); foreach=True is hardly faster."
+        ),
+    },
     options={
         "kernels": (100.0, "rules specification, own: kernels a step in the optimizer"),
         "lists": (4.0, "own: kernels a step over lists of tensors; a fused optimizer needs one or two, too"),

@@ -18,10 +18,32 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "HST107",
     "python-gap",
+    title="host work outside of operators",
+    sentence={
+        "": (
+            "The device waits {idle} {per} for host work that the trace does not show; the longest stretch is "
+            "{longest}."
+        ),
+        "lines": (
+            "The device waits {idle} {per} for host work outside of operators, most of it around {line}; the longest "
+            "stretch is {longest}."
+        ),
+        "host": (
+            "The host spends {time} {per} on work that the trace does not show, in stretches of 1 ms or more; the "
+            "longest is {longest}."
+        ),
+        "host_lines": (
+            "The host spends {time} {per} outside of operators, in stretches of 1 ms or more, most of it around "
+            "{line}; the longest is {longest}."
+        ),
+    },
     confidence=Confidence.MEDIUM,
     needs="DLO",
     host="O",
-    advice=("move_python", "record_stacks"),
+    advice_texts={
+        "move_python": "Move this work to the data loader's workers or to another thread, or do it every N steps only.",
+        "record_stacks": "Record with_stack=True once to see which lines they are.",
+    },
     options={
         "share": (0.10, "rules specification, own: untraced idle time from 10 % of the step on"),
         "stretch_ms": (1.0, "own: Python needs less than this between two operators"),

@@ -16,6 +16,11 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "HST102",
     "short-kernels",
+    title="kernels shorter than their launch",
+    sentence=(
+        "{share} of the kernels take less time than the calls that launch them; the device is idle for {idle} {per} "
+        "right after these."
+    ),
     confidence=Confidence.HIGH,
     needs="DLO",
     advice=("fewer_kernels", "graphs", "larger_batch"),

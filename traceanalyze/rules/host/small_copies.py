@@ -18,9 +18,15 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "HST109",
     "small-copies",
+    title="many small copies",
+    sentence="{each} copies {per} go between host and device, half of them below {bytes}; they cost {time} {per}.",
+    evidence={"each": "copies a step", "bytes": "median size"},
     confidence=Confidence.MEDIUM,
     needs="DL",
     advice=("pack_copies", "create_on_device"),
+    advice_texts={
+        "pack_copies": "Pack small tensors into one pinned buffer and copy it once.",
+    },
     options={
         "count": (10.0, "TraceLens: copies a step"),
         "bytes": (65536.0, "TraceLens: the median copy is smaller than 64 KiB"),

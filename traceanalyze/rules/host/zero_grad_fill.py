@@ -21,6 +21,8 @@ _ZERO_GRAD = r"^Optimizer\.zero_grad#|optim.*: zero_grad|module\.py.*: zero_grad
 @rule(
     "HST112",
     "zero-grad-fill",
+    title="gradients filled with zeros",
+    sentence="zero_grad fills gradients with zeros, {count} time(s): {time} {per}.",
     confidence=Confidence.HIGH,
     needs="DLO",
     host="O",

@@ -11,9 +11,16 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "KRN116",
     "aicpu-op",
+    title="operators on the AI CPU",
+    sentence="Operators on the AI CPU take {time} {per} ({part} of compute), the longest {longest}.",
     confidence=Confidence.HIGH,
     needs="DK",
-    advice=("off_aicpu",),
+    advice_texts={
+        "off_aicpu": (
+            "Use int32 or float32 in place of int64 or float64, and operators that the AI Core has in place of index*, "
+            "nonzero, argmin."
+        ),
+    },
     options={"longest_us": (20.0, "msprof-analyze advisor: from 20 µs on")},
     platforms=("ascend",),
 )

@@ -22,9 +22,16 @@ _MALLOC = re.compile(r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$")
 @rule(
     "KRN108",
     "conv-autotune-off",
+    title="convolutions without autotuner",
+    sentence=(
+        "Convolutions of fixed sizes take {time} {per} ({part} of compute), and no algorithms were tried for them in "
+        "the first step."
+    ),
     confidence=Confidence.MEDIUM,
     needs="DOHL",
-    advice=("cudnn_benchmark",),
+    advice_texts={
+        "cudnn_benchmark": "torch.backends.cudnn.benchmark = True, as the sizes do not change.",
+    },
     options={
         "share": (0.10, "rules specification, own: of compute"),
         "fixed": (0.90, "own: of the time of convolutions, in shapes that come back in half of the steps"),

@@ -13,9 +13,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "KRN109",
     "conv-bias-bn",
+    title="bias before batch norm",
+    sentence="{count} convolution(s) add a bias that batch norm takes away again, {time} {per}.",
     confidence=Confidence.LOW,
     needs="DOH",
-    advice=("no_conv_bias",),
+    advice_texts={
+        "no_conv_bias": "bias=False in convolutions that batch norm follows.",
+    },
     options={"least": (1.0, "PyTorch pattern matcher: convolutions a step")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -14,9 +14,13 @@ _LONGEST = 4096
 @rule(
     "KRN113",
     "cumsum-scan",
+    title="running sums without matrix units",
+    sentence="Running sums of short rows take {time} {per} ({part} of compute).",
     confidence=Confidence.LOW,
     needs="DOH",
-    advice=("cumsum_as_matmul",),
+    advice_texts={
+        "cumsum_as_matmul": "Multiply with a triangular matrix of ones, accumulating in float32, and measure.",
+    },
     options={"share": (0.01, "rules specification: of compute")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

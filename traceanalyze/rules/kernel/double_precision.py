@@ -22,10 +22,17 @@ _FLOATING = re.compile(r"(^|::)(double|float|half|bfloat16)$")
 @rule(
     "KRN117",
     "double-precision",
+    title="computing in float64",
+    sentence={
+        "": "Operators in float64 take {time} {per} ({part} of compute).",
+        "host": "Operators in float64 work for {time} {per} ({share} of it).",
+    },
     confidence=Confidence.MEDIUM,
     needs="DOH",
     host="OH",
-    advice=("float32_inputs",),
+    advice_texts={
+        "float32_inputs": "Cast inputs to float32 where they come into the program (numpy makes float64 by default).",
+    },
     options={"share": (0.01, "rules specification: of compute")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

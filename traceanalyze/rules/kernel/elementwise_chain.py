@@ -16,9 +16,18 @@ _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
 @rule(
     "KRN106",
     "elementwise-chain",
+    title="chains of element-wise operators",
+    sentence=(
+        "{chains} chain(s) of element-wise kernels on tensors of one size take {time} {per} ({part} of compute), each "
+        "kernel reading and writing memory."
+    ),
+    evidence={"chains": "chains"},
     confidence=Confidence.HIGH,
     needs="DOH",
-    advice=("compile_region",),
+    advice_texts={
+        "compile_region": "torch.compile on the function around these operators fuses them.",
+        "compile_region.ascend": "Fused operators of torch_npu for these chains; or try TORCH_NPU_LAZY_FUSION=True.",
+    },
     options={
         "length": (4.0, "rules specification, own: kernels in a row"),
         "share": (0.05, "rules specification, own: of compute"),

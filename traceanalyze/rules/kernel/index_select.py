@@ -17,9 +17,14 @@ _BACKWARD = r"^(autograd::engine::evaluate_function: )?Index(Select)?Backward\d*
 @rule(
     "KRN112",
     "index-select",
+    title="gathers by index_select",
+    sentence="Gathers of rows with index_select take {time} {per} ({part} of compute), their backward {backward}.",
+    evidence={"backward": "backward"},
     confidence=Confidence.MEDIUM,
     needs="DOH",
-    advice=("use_embedding",),
+    advice_texts={
+        "use_embedding": "torch.nn.functional.embedding(rows, table) in place of index_select; measure both.",
+    },
     options={"share": (0.01, "rules specification: of compute")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

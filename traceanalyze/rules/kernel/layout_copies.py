@@ -21,9 +21,20 @@ _FORMATS = r"nchwTo|nhwcTo|nchwAddPadding|TransData"
 @rule(
     "KRN107",
     "layout-copies",
+    title="changes of layout",
+    sentence="Kernels that only change the layout of tensors take {time} {per} ({part} of compute).",
     confidence=Confidence.MEDIUM,
     needs="D",
-    advice=("one_layout",),
+    advice_texts={
+        "one_layout": (
+            "Keep one layout: model and input .to(memory_format=torch.channels_last) with mixed precision; drop "
+            ".contiguous() where a view will do."
+        ),
+        "one_layout.ascend": (
+            "Keep one format: torch_npu.npu.config.allow_internal_format decides whether private formats are used; "
+            "drop .contiguous() where a view will do."
+        ),
+    },
     options={"share": (0.05, "rules specification, own: of compute")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -14,9 +14,14 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "KRN115",
     "loop-indexing",
+    title="loops over slices",
+    sentence="Loops over slices (up to {repeats} in a row) take {time} {per} in small kernels.",
+    evidence={"repeats": "in a row"},
     confidence=Confidence.MEDIUM,
     needs="DO",
-    advice=("vectorise",),
+    advice_texts={
+        "vectorise": "One operator on the whole tensor in place of the loop, or torch.vmap.",
+    },
     options={"repeats": (10.0, "PyTorch pattern matcher: slices in a row")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -17,9 +17,24 @@ if TYPE_CHECKING:
 @rule(
     "KRN118",
     "low-clock",
+    title="one rank computes more slowly",
+    sentence=(
+        "On rank {rank} the same kernels ({kernels} of them) take {slower} longer than on the others, {lost} {per}: "
+        "its clock is lower, or something else uses the device."
+    ),
+    evidence={"kernel": "kernel"},
     confidence=Confidence.MEDIUM,
     needs="RK",
-    advice=("check_clock",),
+    advice_texts={
+        "check_clock.cuda": (
+            "Look at clocks and reasons for throttling (nvidia-smi -q -d PERFORMANCE,CLOCK; rocm-smi), at cooling and "
+            "power limits, and at other processes on the device."
+        ),
+        "check_clock.ascend": (
+            "Look at frequency, temperature and power (npu-smi info -t common -i ID), at cooling, and at other "
+            "processes on the device."
+        ),
+    },
     options={
         "slower": (0.10, "rules specification: same kernel and shape on one rank"),
         "same": (0.5, "own: of the rank's recorded kernel time that other ranks have, too"),

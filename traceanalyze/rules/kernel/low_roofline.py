@@ -18,9 +18,14 @@ _ATTENTION = re.compile(r"attention", re.IGNORECASE)
 @rule(
     "KRN119",
     "low-roofline",
+    title="operators far from their roofline",
+    sentence="{op} with {shape} takes {time} {per} ({part} of compute) and reaches {reached} of the device's limit.",
+    evidence={"reached": "reached of the roofline", "op": "operator"},
     confidence=Confidence.MEDIUM,
     needs="DOH",
-    advice=("better_shapes",),
+    advice_texts={
+        "better_shapes": "Try other layouts and sizes, a newer library, or a fused kernel for this operator.",
+    },
     options={
         "reached": (0.5, "rules specification, own: of the roofline"),
         "attention": (0.35, "FlashAttention-3 paper: what FlashAttention-2 reaches on an H100"),

@@ -33,9 +33,17 @@ _INNER_NPU = 256
 @rule(
     "KRN102",
     "misaligned-matmul",
+    title="products with sizes that do not fit",
+    sentence=(
+        "Matrix products with sizes that do not fit the matrix units take {time} {per} ({part} of compute), such as "
+        "{shape}."
+    ),
     confidence=Confidence.HIGH,
     needs="DOH",
-    advice=("pad_sizes",),
+    advice_texts={
+        "pad_sizes": "Pad vocabulary, hidden size, heads or batch to a multiple of 64 (of 8 at least).",
+        "pad_sizes.ascend": "Pad the inner axes of products to a multiple of 256, those of attention to 128.",
+    },
     options={
         "least_us": (20.0, "own: shorter products wait for other things than alignment"),
         "gain": (0.3, "own: nanoGPT's vocabulary padded from 50257 to 50304 made its products about a third shorter"),

@@ -22,9 +22,28 @@ _TYPICAL = 8.0
 @rule(
     "KRN101",
     "no-tensor-cores",
+    title="float32 products without tensor cores",
+    sentence={
+        "": "Matrix products in float32 take {time} {per} ({part} of compute) without tensor cores.",
+        "volta": (
+            "Matrix products in float32 take {time} {per} ({part} of compute) without tensor cores, which this device "
+            "has for float16 only."
+        ),
+    },
     confidence=Confidence.HIGH,
     needs="DOH",
-    advice=("autocast", "tf32"),
+    advice_texts={
+        "autocast": (
+            'Mixed precision: torch.autocast(device_type="cuda", dtype=torch.bfloat16) (float16 with a gradient scaler '
+            "on devices without bfloat16)."
+        ),
+        "autocast.ascend": (
+            'Mixed precision: torch.autocast(device_type="npu", dtype=torch.bfloat16) (float16 with a gradient scaler '
+            "on devices without bfloat16)."
+        ),
+        "tf32.ascend": "Or HF32: torch.npu.matmul.allow_hf32 = True (and torch.npu.conv.allow_hf32).",
+        "tf32": 'Or TF32: torch.set_float32_matmul_precision("high") and torch.backends.cudnn.allow_tf32 = True.',
+    },
     options={
         "share": (0.10, "TensorBoard plugin and PyTorch pattern matcher, rounded: products from a tenth of compute on"),
         "reached": (0.4, "own: part of the data sheets' speed-up that real products gain"),

@@ -12,9 +12,15 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "KRN114",
     "recompute-share",
+    title="recomputation although memory is left",
+    sentence="Recomputation takes {time} {per} ({share} of it), and {left} of the device's memory is never used.",
     confidence=Confidence.MEDIUM,
     needs="DOM",
-    advice=("less_checkpointing",),
+    advice_texts={
+        "less_checkpointing": (
+            "Checkpoint fewer blocks, or only what is cheap to compute again (selective checkpointing)."
+        ),
+    },
     options={
         "share": (0.15, "rules specification, own: of the step"),
         "left": (0.20, "rules specification, own: of the device's memory"),

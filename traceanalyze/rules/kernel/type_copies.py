@@ -22,9 +22,22 @@ _MOVES = r"^aten::(to|_to_copy)$"
 @rule(
     "KRN110",
     "type-copies",
+    title="conversions of type",
+    sentence={
+        "on_host": (
+            "{count} tensor(s) are filled on the host and then copied to the device: {time} {per} nothing but these "
+            "copies runs."
+        ),
+        "": "Conversions between element types take {time} {per} ({part} of compute).",
+    },
     confidence=Confidence.MEDIUM,
     needs="DO",
-    advice=("right_type",),
+    advice_texts={
+        "right_type": (
+            "Create tensors with the right dtype= and device=; keep weights that are cast in every step in the type "
+            "they are used in."
+        ),
+    },
     options={"share": (0.05, "rules specification: of compute")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

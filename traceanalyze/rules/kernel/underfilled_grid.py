@@ -16,9 +16,18 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "KRN111",
     "underfilled-grid",
+    title="too few blocks for the device",
+    sentence=(
+        "Kernels with fewer blocks than the device has room for take {time} {per} ({part} of compute); they fill "
+        "{filled} of it."
+    ),
+    evidence={"filled": "device filled"},
     confidence=Confidence.MEDIUM,
     needs="DK",
-    advice=("more_parallelism",),
+    advice_texts={
+        "more_parallelism": "Larger shapes or batches, batched operators, or a second stream beside these kernels.",
+        "more_parallelism.ascend": "Larger shapes or batches, batched operators; tune them with AOE.",
+    },
     options={
         "share": (0.10, "msprof-analyze advisor: of compute"),
         "least_us": (10.0, "own: shorter kernels wait for their launch, not for room"),

@@ -25,10 +25,31 @@ PRODUCTS_BACK = r"B{1,2}[dmtk]{0,4}Z[mqakt]{0,4}B{1,2}"
 @rule(
     "KRN104",
     "unfused-attention",
+    title="attention that is not fused",
+    sentence={
+        "": (
+            "Attention is computed operator by operator ({count} time(s) in all, {part} of compute): what a fused "
+            "kernel would not do takes {time} {per}."
+        ),
+        "host": (
+            "Attention is computed operator by operator ({count} time(s) in all): what lies between its products takes "
+            "{time} {per} ({share} of it)."
+        ),
+    },
     confidence=Confidence.HIGH,
     needs="DO",
     host="O",
     advice=("fused_attention",),
+    advice_texts={
+        "fused_attention.cuda": (
+            "torch.nn.functional.scaled_dot_product_attention (is_causal=True in place of a mask, where that is "
+            "meant), or FlashAttention."
+        ),
+        "fused_attention.ascend": "torch_npu.npu_fusion_attention.",
+        "fused_attention_host": (
+            "torch.nn.functional.scaled_dot_product_attention (is_causal=True in place of a mask, where that is meant)."
+        ),
+    },
     options={
         "products": (
             0.35,

@@ -29,9 +29,23 @@ PATTERNS_NPU = {
 @rule(
     "KRN105",
     "unfused-pattern",
+    title="operators that have a fused kernel",
+    sentence=(
+        "{pattern} run one after the other ({count} time(s) in all), {time} {per} ({part} of compute), where one fused "
+        "kernel would do."
+    ),
+    evidence={"pattern": "operators"},
     confidence=Confidence.HIGH,
     needs="DO",
-    advice=("fused_operators",),
+    advice_texts={
+        "fused_operators.cuda": (
+            "torch.compile on the module, or fused norm, activation and rotary kernels (torch.nn.RMSNorm, Liger, Apex)."
+        ),
+        "fused_operators.ascend": (
+            "torch_npu.npu_rms_norm, npu_rotary_mul, npu_swiglu, npu_geglu, npu_group_norm_silu, npu_add_layer_norm; "
+            "MindSpeed npu_matmul_add, npu_moe_token_permute."
+        ),
+    },
     options={
         "least": (2.0, "own: occurrences a step; a single one is no pattern of a model"),
         "share": (0.02, "own: saving over the step; a model has some such operators in any case"),

@@ -11,9 +11,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "MEM107",
     "activation-peak",
+    title="activations make the peak",
+    sentence="Activations are {of_peak} of the peak ({amount}).",
     confidence=Confidence.MEDIUM,
     needs="N",
-    advice=("checkpointing",),
+    advice_texts={
+        "checkpointing": "Activation checkpointing of blocks that are cheap to compute again (attention, MLP).",
+    },
     options={
         "share": (0.5, "rules specification, own: of the peak"),
         "near": (0.95, "as MEM109: reserved memory over the capacity"),

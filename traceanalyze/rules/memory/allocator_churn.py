@@ -11,9 +11,17 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 @rule(
     "MEM101",
     "allocator-churn",
+    title="device memory taken and given back",
+    sentence=(
+        "Steps take memory from the device and give it back: {count} allocator call(s) in all take {time} {per}, and "
+        "leave the device idle for {idle}."
+    ),
     confidence=Confidence.HIGH,
     needs="DLA",
     advice=("expandable_segments", "reuse_buffers"),
+    advice_texts={
+        "reuse_buffers": "Keep sizes alike from step to step, and use buffers again.",
+    },
     options={"steps": (2.0, "rules specification, own: steps after the first with such calls")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

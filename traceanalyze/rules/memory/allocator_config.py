@@ -16,9 +16,15 @@ _SETTINGS = {
 @rule(
     "MEM119",
     "allocator-config",
+    title="allocator settings without effect",
+    sentence="No effect: {setting}.",
     confidence=Confidence.HIGH,
     needs="N",
-    advice=("settings_together",),
+    advice_texts={
+        "settings_together": (
+            "Remove the setting, or set what it needs: set_per_process_memory_fraction for the threshold."
+        ),
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -14,9 +14,17 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 @rule(
     "MEM111",
     "cache-disabled",
+    title="allocator's cache switched off",
+    sentence=(
+        "Nearly every tensor is allocated by the device: {count} allocator call(s) in all take {time} {per}, and leave "
+        "the device idle for {idle}."
+    ),
     confidence=Confidence.HIGH,
     needs="DLA",
-    advice=("enable_cache",),
+    advice_texts={
+        "enable_cache.cuda": "Unset PYTORCH_NO_CUDA_MEMORY_CACHING.",
+        "enable_cache.ascend": "Unset PYTORCH_NO_NPU_MEMORY_CACHING.",
+    },
     options={
         "share": (0.3, "own: device allocations over kernels"),
         "least": (50.0, "own: device allocations a step"),

@@ -21,9 +21,17 @@ _EMPTY = re.compile(r"empty_?cache", re.IGNORECASE)
 @rule(
     "MEM102",
     "empty-cache",
+    title="cache emptied in the loop",
+    sentence=(
+        "empty_cache() runs in the loop: {count} allocator call(s) in all take {time} {per}, and leave the device idle "
+        "for {idle}."
+    ),
     confidence=Confidence.HIGH,
     needs="DLAP",
-    advice=("no_empty_cache",),
+    advice_texts={
+        "no_empty_cache.cuda": "Remove torch.cuda.empty_cache() from the loop.",
+        "no_empty_cache.ascend": "Remove torch_npu.npu.empty_cache() from the loop.",
+    },
     order=-1,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -12,9 +12,17 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "MEM104",
     "fragmentation",
+    title="memory free only in pieces",
+    sentence=(
+        "The reserve grew for a request of {request} although {free} were free, the largest piece {hole}; {amount} "
+        "could be saved."
+    ),
     confidence=Confidence.MEDIUM,
     needs="N",
     advice=("expandable_segments", "allocate_first"),
+    advice_texts={
+        "allocate_first": "Allocate long-lived tensors first.",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:

@@ -12,6 +12,8 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "MEM117",
     "gradients-alive",
+    title="gradients kept through the forward pass",
+    sentence="{amount} of gradients ({of_peak} of the peak) live through the next forward pass.",
     confidence=Confidence.MEDIUM,
     needs="N",
     advice=("set_to_none",),

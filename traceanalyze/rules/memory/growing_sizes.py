@@ -12,9 +12,22 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "MEM105",
     "growing-sizes",
+    title="requests grow from step to step",
+    sentence=(
+        "In {growing_steps} steps a request was larger than any before ({first_request}, at last {last_request}), and "
+        "the reserve grew: {amount} in all."
+    ),
+    evidence={
+        "first_request": "first larger request",
+        "last_request": "last larger request",
+        "growing_steps": "steps with larger requests",
+    },
     confidence=Confidence.MEDIUM,
     needs="N",
     advice=("longest_first", "bucket_lengths", "expandable_segments"),
+    advice_texts={
+        "longest_first": "Run one batch of the largest size first: its blocks serve all later ones.",
+    },
     options={"steps": (3.0, "own: steps after the first; random lengths set a new record ever more rarely")},
     rare=True,
 )

@@ -12,9 +12,16 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "MEM106",
     "large-block-waste",
+    title="free blocks too large to be used",
+    sentence=(
+        "The reserve grew {count} times for requests such as {request} although {hole} lay free in one piece, too "
+        "large to be given away: {amount} in all."
+    ),
     confidence=Confidence.LOW,
     needs="N",
-    advice=("non_split_rounding",),
+    advice_texts={
+        "non_split_rounding": "Raise max_non_split_rounding_mb (default 20), or leave max_split_size_mb out.",
+    },
     options={"growths": (2.0, "own: the first may be a change of phase")},
     rare=True,
 )

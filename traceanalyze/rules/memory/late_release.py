@@ -14,9 +14,15 @@ _QUERY = re.compile(r"EventQuery")
 @rule(
     "MEM110",
     "late-release",
+    title="many queries of events",
+    sentence="The host asks {queries} times {per} whether an event has happened.",
+    evidence={"queries": "queries a step"},
     confidence=Confidence.MEDIUM,
     needs="DLA",
-    advice=("record_streams",),
+    advice_texts={
+        "record_streams.cuda": "torch before 2.8: TORCH_NCCL_AVOID_RECORD_STREAMS=1.",
+        "record_streams.ascend": "MULTI_STREAM_MEMORY_REUSE=1, and keep references to tensors until wait().",
+    },
     options={"queries": (500.0, "rules specification, own: event queries a step")},
     rare=True,
 )

@@ -13,9 +13,15 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "MEM108",
     "leak",
+    title="memory left behind by every step",
+    sentence="Every step leaves {amount} behind at {line} (seen over {steps} steps).",
     confidence=Confidence.HIGH,
     needs="N",
-    advice=("drop_references",),
+    advice_texts={
+        "drop_references": (
+            "Keep .item() or .detach() instead of tensors with their graph; drop references after the step."
+        ),
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:

@@ -23,9 +23,23 @@ if TYPE_CHECKING:
 @rule(
     "MEM103",
     "memory-limit",
+    title="at the limit of device memory",
+    sentence={
+        "": (
+            "The allocator gives memory back to make room: {count} allocator call(s) in all take {time} {per}, and "
+            "leave the device idle for {idle}."
+        ),
+        "snapshot": "{count} request(s) found the device full: {amount} were given back and taken again.",
+    },
     confidence=Confidence.HIGH,
     needs="DLA",
     advice=("less_memory", "gc_threshold"),
+    advice_texts={
+        "gc_threshold": "garbage_collection_threshold:0.8 frees blocks before the limit is reached.",
+        "gc_threshold.ascend": (
+            "torch_npu.npu.set_per_process_memory_fraction(0.95) with garbage_collection_threshold:0.95, then lower."
+        ),
+    },
     options={"share": (0.90, "own: reserved memory over the capacity, from which on frees are retries")},
     order=-1,
     rare=True,

@@ -12,9 +12,19 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "MEM109",
     "near-limit",
+    title="little device memory left",
+    sentence={
+        "": "At its peak {peak} of {capacity} are allocated ({of_capacity}).",
+        "snapshot": "At most {reserved} of {capacity} are reserved ({of_capacity}).",
+    },
+    evidence={"reserved": "peak of reserved memory"},
     confidence=Confidence.MEDIUM,
     needs="D",
     advice=("less_memory", "hccl_buffers"),
+    advice_texts={
+        "hccl_buffers.cuda": "Lower precision where the model allows it.",
+        "hccl_buffers.ascend": "Each communicator takes 2 × HCCL_BUFFSIZE (200 MB): fewer groups or smaller buffers.",
+    },
     options={
         "share": (0.90, "TensorBoard plugin: peak of allocated memory over the capacity"),
         "reserved": (0.95, "memory-snapshot specification, D8: peak of reserved memory over the capacity"),

@@ -11,6 +11,9 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "MEM112",
     "oom-cause",
+    title="a request for memory failed",
+    sentence="A request of {request} failed with {free} free, the largest piece {hole}: {kind}.",
+    evidence={"kind": "kind"},
     confidence=Confidence.HIGH,
     needs="N",
     advice=("less_memory", "expandable_segments"),

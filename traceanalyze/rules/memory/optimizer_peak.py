@@ -19,9 +19,13 @@ _OPTIMIZER = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
 @rule(
     "MEM118",
     "optimizer-peak",
+    title="the optimizer makes the peak",
+    sentence="Memory is highest ({peak}) inside the optimizer's step.",
     confidence=Confidence.MEDIUM,
     needs="D",
-    advice=("lean_optimizer",),
+    advice_texts={
+        "lean_optimizer": "fused=True, or foreach=False: fewer copies at once; or a sharded optimizer (ZeRO-1, FSDP).",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:

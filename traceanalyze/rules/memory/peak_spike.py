@@ -12,9 +12,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "MEM114",
     "peak-spike",
+    title="short-lived blocks make the peak",
+    sentence="Blocks that are freed again at once are {of_peak} of the peak ({amount}).",
     confidence=Confidence.MEDIUM,
     needs="N",
-    advice=("smaller_temporaries",),
+    advice_texts={
+        "smaller_temporaries": "Compute in pieces, in place, or with a fused operator.",
+    },
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:

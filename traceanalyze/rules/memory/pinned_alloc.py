@@ -11,9 +11,17 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 @rule(
     "MEM113",
     "pinned-alloc",
+    title="pinned memory allocated in steps",
+    sentence="Pinned memory is allocated in the steps: {count} call(s) in all take {time} {per}.",
     confidence=Confidence.LOW,
     needs="DLA",
-    advice=("pinned_pool",),
+    advice_texts={
+        "pinned_pool.ascend": "Use pinned buffers again instead of making new ones in each step.",
+        "pinned_pool": (
+            "Use pinned buffers again, or pinned_use_cuda_host_register:True, pinned_num_register_threads:8 in the "
+            "allocator's settings."
+        ),
+    },
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Pinned memory is allocated in the steps.

@@ -11,6 +11,9 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "MEM120",
     "rounding-waste",
+    title="memory lost by rounding",
+    sentence="Blocks are {waste} larger than what was asked for.",
+    evidence={"waste": "more than asked for"},
     confidence=Confidence.LOW,
     needs="N",
     advice=("contiguous_buffer",),

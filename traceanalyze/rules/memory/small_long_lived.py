@@ -12,9 +12,18 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 @rule(
     "MEM115",
     "small-long-lived",
+    title="small long-lived blocks",
+    sentence=(
+        "{blocks} blocks below 1 MiB ({of_live} of all live ones) live throughout; alone they keep {segments} segments "
+        "with {amount} free."
+    ),
+    evidence={"blocks": "blocks", "of_live": "share of live blocks", "segments": "segments"},
     confidence=Confidence.MEDIUM,
     needs="N",
     advice=("contiguous_buffer", "gradient_views"),
+    advice_texts={
+        "gradient_views": "DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets.",
+    },
     options={
         "blocks": (1000.0, "rules specification, own"),
         "of_live": (0.30, "rules specification, own: share of the live blocks"),

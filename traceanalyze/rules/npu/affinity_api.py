@@ -18,9 +18,14 @@ _OPTIMIZER = re.compile(r"^Optimizer\.step#(SGD|Adam|AdamW|AdamP|Adadelta|Lamb|R
 @rule(
     "NPU107",
     "affinity-api",
+    title="optimizer that is not fused",
+    sentence="{optimizer} launches {kernels} kernels {per} ({time}); torch_npu has a fused one.",
+    evidence={"optimizer": "optimizer"},
     confidence=Confidence.HIGH,
     needs="DO",
-    advice=("npu_fused_optimizer",),
+    advice_texts={
+        "npu_fused_optimizer": "torch_npu.optim.NpuFusedAdamW, NpuFusedSGD and the like in its place.",
+    },
     options={"least": (100.0, "as HST111: kernels a step")},
     platforms=("ascend",),
 )

@@ -11,9 +11,15 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "NPU103",
     "cpu-affinity",
+    title="threads bound to no cores",
+    sentence="The device waits for the host {share} of the step, and the threads are bound to no cores.",
     confidence=Confidence.MEDIUM,
     needs="DLOE",
-    advice=("bind_npu",),
+    advice_texts={
+        "bind_npu": (
+            "CPU_AFFINITY_CONF=2, or 1 with npu_affine:1; npu-smi info -t topo shows the cores near each device."
+        ),
+    },
     options={
         "share": (0.10, "as HST101"),
         "late": (0.20, "as HST101"),

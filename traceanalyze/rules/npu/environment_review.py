@@ -18,9 +18,13 @@ _COSTLY: dict[str, Callable[[str], bool]] = {
 @rule(
     "NPU108",
     "environment-review",
+    title="settings that cost time",
+    sentence="{variable} is set to {setting}.",
     confidence=Confidence.LOW,
     needs="E",
-    advice=("review_environment",),
+    advice_texts={
+        "review_environment": "Unset it, unless you know why it is set; the default suits nearly all programs.",
+    },
     platforms=("ascend",),
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

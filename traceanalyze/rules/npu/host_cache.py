@@ -14,9 +14,17 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "NPU105",
     "host-cache",
+    title="caches of operators",
+    sentence=(
+        "{once} of the operator calls have shapes that only one of {steps} steps has, and the caches of operators have "
+        "their default size."
+    ),
+    evidence={"once": "calls with shapes of one step"},
     confidence=Confidence.LOW,
     needs="DLOHE",
-    advice=("larger_op_cache",),
+    advice_texts={
+        "larger_op_cache": "ACLNN_CACHE_LIMIT=100000 and HOST_CACHE_CAPACITY=20.",
+    },
     options={
         "share": (0.10, "as HST101"),
         "late": (0.20, "as HST101"),

@@ -12,9 +12,13 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "NPU106",
     "lazy-fusion",
+    title="no lazy fusion",
+    sentence="{count} element-wise kernels take {time} {per} ({part} of compute); lazy fusion is not on.",
     confidence=Confidence.LOW,
     needs="D",
-    advice=("lazy_fusion",),
+    advice_texts={
+        "lazy_fusion": "Try TORCH_NPU_LAZY_FUSION=True (experimental).",
+    },
     options={
         "share": (0.10, "own: of compute"),
         "least": (20.0, "own: element-wise kernels a step"),

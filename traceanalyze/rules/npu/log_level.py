@@ -10,9 +10,14 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "NPU104",
     "log-level",
+    title="log level",
+    sentence="The libraries log from level {level} on.",
+    evidence={"level": "level"},
     confidence=Confidence.LOW,
     needs="E",
-    advice=("errors_only",),
+    advice_texts={
+        "errors_only": "ASCEND_GLOBAL_LOG_LEVEL=3.",
+    },
     platforms=("ascend",),
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

@@ -15,9 +15,16 @@ _COMPILING = re.compile(r"OpCompile|aclopCompileAndExecute")
 @rule(
     "NPU101",
     "op-compilation",
+    title="operators compiled while training",
+    sentence="{count} compilation(s) of operators take {host} {per}; the device has no work for {idle} of it.",
     confidence=Confidence.HIGH,
     needs="D",
-    advice=("no_jit_compile",),
+    advice_texts={
+        "no_jit_compile": (
+            "torch_npu.npu.set_compile_mode(jit_compile=False); torch_npu.npu.config.allow_internal_format = False; "
+            "ACL_OP_COMPILER_CACHE_MODE=enable."
+        ),
+    },
     options={"least": (20.0, "msprof-analyze advisor: compilations in the recording")},
     platforms=("ascend",),
     rare=True,

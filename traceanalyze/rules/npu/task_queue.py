@@ -15,9 +15,15 @@ _DEQUEUE = re.compile(r"^Dequeue@")
 @rule(
     "NPU102",
     "task-queue",
+    title="level of the task queue",
+    sentence=(
+        "The device waits for the host {share} of the step, while the thread of the task queue is busy {busy} of it."
+    ),
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice=("task_queue_level",),
+    advice_texts={
+        "task_queue_level": "TASK_QUEUE_ENABLE=2 (takes more memory; off under ASCEND_LAUNCH_BLOCKING).",
+    },
     options={
         "share": (0.10, "as HST101"),
         "late": (0.20, "as HST101"),

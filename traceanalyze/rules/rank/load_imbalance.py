@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 @rule(
     "RNK102",
     "load-imbalance",
+    title="ranks have unequal work",
+    sentence={
+        "": (
+            "The busiest rank computes {imbalance} longer than the mean (mean of the steps): rank {rank} {most} {per}, "
+            "the least {least}."
+        ),
+        "compute_and_host": (
+            "The busiest rank has {imbalance} more compute, data loading and host work than the mean (mean of the "
+            "steps): rank {rank} {most} {per}, the least {least}. Compute alone differs by {compute_alone}: it is the "
+            "host that is slower."
+        ),
+    },
+    evidence={"imbalance": "imbalance", "compute_alone": "imbalance of compute alone"},
     confidence=Confidence.MEDIUM,
     needs="R",
     advice=("balance_batches",),

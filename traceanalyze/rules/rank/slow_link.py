@@ -15,9 +15,14 @@ if TYPE_CHECKING:
 @rule(
     "RNK103",
     "slow-link",
+    title="slow link between two ranks",
+    sentence="Transfers {pair} ({link}) reach {bandwidth} GB/s, {below} less than usual on such links.",
+    evidence={"pair": "from → to", "link": "kind of link", "below": "below the others"},
     confidence=Confidence.MEDIUM,
     needs="R",
-    advice=("check_link",),
+    advice_texts={
+        "check_link": "Check cable, port and switch between the two, and the network settings.",
+    },
     options={"below": (0.05, "msprof-analyze: advisor, slow link")},
     threshold=False,
 )

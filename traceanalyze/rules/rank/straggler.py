@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 @rule(
     "RNK101",
     "straggler",
+    title="one rank makes the others wait",
+    sentence={
+        "": "Rank {rank} makes the others wait {wait} {per} ({share}): it is last in {last_share} of the collectives.",
+        "phase": (
+            "Rank {rank} makes the others wait {wait} {per} ({share}): it is last in {last_share} of the collectives, "
+            "because {phase} ({excess} {per})."
+        ),
+    },
+    evidence={
+        "last_share": "collectives in which it is last",
+        "phase": "what makes it late",
+        "excess": "more than the others",
+    },
     confidence=Confidence.HIGH,
     needs="R",
     advice=("diff_ranks",),

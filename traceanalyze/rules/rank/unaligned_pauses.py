@@ -14,9 +14,15 @@ if TYPE_CHECKING:
 @rule(
     "RNK104",
     "unaligned-pauses",
+    title="pauses at different steps",
+    sentence="Garbage collection pauses {ranks} ranks at different steps: {time} {per} more than at the same steps.",
     confidence=Confidence.MEDIUM,
     needs="R",
-    advice=("align_pauses",),
+    advice_texts={
+        "align_pauses": (
+            "gc.disable(), and gc.collect() every N steps on all ranks; checkpoints and evaluation likewise."
+        ),
+    },
     options={"pause": (0.01, "own: share of the step that a pause must take")},
 )
 def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:

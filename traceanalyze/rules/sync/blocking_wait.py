@@ -8,7 +8,24 @@ from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
-@rule("SYN108", "blocking-wait", confidence=Confidence.MEDIUM, needs="DLA", advice=("unset_blocking_wait",))
+@rule(
+    "SYN108",
+    "blocking-wait",
+    title="host waits for collectives",
+    sentence={
+        "": "The host waits for collectives ({count} sync(s) in all): {idle} {per} the device has no work.",
+        "ahead": (
+            "The host waits for collectives ({count} sync(s) in all): {idle} {per} the device has no work. Without "
+            "them the host would be ahead of the device afterwards, too, which the saving counts."
+        ),
+    },
+    confidence=Confidence.MEDIUM,
+    needs="DLA",
+    advice_texts={
+        "unset_blocking_wait.cuda": "Unset TORCH_NCCL_BLOCKING_WAIT; remove barriers that only serve timing.",
+        "unset_blocking_wait.ascend": "Unset TORCH_HCCL_BLOCKING_WAIT; remove barriers that only serve timing.",
+    },
+)
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The host waits for collectives.
 

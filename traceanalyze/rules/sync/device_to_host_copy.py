@@ -8,7 +8,26 @@ from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
-@rule("SYN104", "device-to-host-copy", confidence=Confidence.HIGH, needs="DLAO", advice=("keep_on_device", "read_late"))
+@rule(
+    "SYN104",
+    "device-to-host-copy",
+    title="copies to the host inside the step",
+    sentence={
+        "": "Copies to the host ({count} sync(s) in all) leave the device without work {idle} {per}.",
+        "ahead": (
+            "Copies to the host ({count} sync(s) in all) leave the device without work {idle} {per}. Without them the "
+            "host would be ahead of the device afterwards, too, which the saving counts."
+        ),
+    },
+    confidence=Confidence.HIGH,
+    needs="DLAO",
+    advice_texts={
+        "keep_on_device": "Keep the computation on the device.",
+        "read_late": (
+            "Copy results once, at the end of the step, into pinned memory with non_blocking=True and an event."
+        ),
+    },
+)
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """Tensors are copied to the host in the middle of the step.
 

@@ -8,7 +8,29 @@ from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
-@rule("SYN102", "dynamic-shape-op", confidence=Confidence.HIGH, needs="DLAO", advice=("fixed_shapes",))
+@rule(
+    "SYN102",
+    "dynamic-shape-op",
+    title="shapes that depend on data",
+    sentence={
+        "": (
+            "Operators whose shapes depend on data ({count} sync(s) in all) leave the device without work {idle} {per}."
+        ),
+        "ahead": (
+            "Operators whose shapes depend on data ({count} sync(s) in all) leave the device without work {idle} "
+            "{per}. Without them the host would be ahead of the device afterwards, too, which the saving counts."
+        ),
+    },
+    confidence=Confidence.HIGH,
+    needs="DLAO",
+    advice_texts={
+        "fixed_shapes": "Use torch.where or masks, a fixed capacity, output_size= where the operator takes it.",
+        "fixed_shapes.ascend": (
+            "Use torch.where or masks, a fixed capacity, output_size= where the operator takes it; such operators may "
+            "also run on the AI CPU."
+        ),
+    },
+)
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The shape of a result depends on values on the device.
 

@@ -8,7 +8,24 @@ from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
-@rule("SYN103", "explicit-sync", confidence=Confidence.HIGH, needs="DLA", advice=("device_events",))
+@rule(
+    "SYN103",
+    "explicit-sync",
+    title="explicit synchronisation",
+    sentence={
+        "": "Waiting for the device outside of operators ({count} time(s) in all) leaves it without work {idle} {per}.",
+        "ahead": (
+            "Waiting for the device outside of operators ({count} time(s) in all) leaves it without work {idle} {per}. "
+            "Without them the host would be ahead of the device afterwards, too, which the saving counts."
+        ),
+    },
+    confidence=Confidence.HIGH,
+    needs="DLA",
+    advice_texts={
+        "device_events.cuda": "Remove the calls; take times with torch.cuda.Event.",
+        "device_events.ascend": "Remove the calls; take times with torch_npu.npu.Event.",
+    },
+)
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The program waits for the whole device or a stream.
 

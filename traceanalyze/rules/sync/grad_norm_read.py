@@ -8,7 +8,23 @@ from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
-@rule("SYN106", "grad-norm-read", confidence=Confidence.MEDIUM, needs="DLAO", advice=("norm_on_device",))
+@rule(
+    "SYN106",
+    "grad-norm-read",
+    title="norm of the gradients read",
+    sentence={
+        "": "Reading the norm of the gradients ({count} sync(s) in all) leaves the device without work {idle} {per}.",
+        "ahead": (
+            "Reading the norm of the gradients ({count} sync(s) in all) leaves the device without work {idle} {per}. "
+            "Without them the host would be ahead of the device afterwards, too, which the saving counts."
+        ),
+    },
+    confidence=Confidence.MEDIUM,
+    needs="DLAO",
+    advice_texts={
+        "norm_on_device": "Keep the norm on the device (error_if_nonfinite=False) and log it rarely.",
+    },
+)
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The norm of the gradients is read on the host.
 

@@ -21,9 +21,26 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 @rule(
     "SYN105",
     "pageable-copy",
+    title="copies from pageable memory",
+    sentence={
+        "": (
+            "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} the "
+            "device has no work, {exposed} nothing but these copies runs."
+        ),
+        "ahead": (
+            "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} the "
+            "device has no work, {exposed} nothing but these copies runs. Without them the host would be ahead of the "
+            "device afterwards, too, which the saving counts."
+        ),
+    },
     confidence=Confidence.HIGH,
     needs="DLA",
-    advice=("pin_memory", "prefetch_copy"),
+    advice_texts={
+        "pin_memory": (
+            "pin_memory=True in the DataLoader and .to(device, non_blocking=True); neither helps without the other."
+        ),
+        "prefetch_copy": "Copy the next batch ahead, on a side stream.",
+    },
     options={"pinned_gbs": (12.0, "reached by pinned copies over PCIe 3.0 x16; newer links are faster")},
 )
 def find(facts: Facts, options: Options) -> Iterator[Finding]:

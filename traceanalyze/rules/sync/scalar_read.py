@@ -8,7 +8,25 @@ from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
-@rule("SYN101", "scalar-read", confidence=Confidence.HIGH, needs="DLAO", advice=("read_rarely", "sync_debug_mode"))
+@rule(
+    "SYN101",
+    "scalar-read",
+    title="values read from the device",
+    sentence={
+        "": "Reading values from the device ({count} time(s) in all) leaves it without work {idle} {per}.",
+        "ahead": (
+            "Reading values from the device ({count} time(s) in all) leaves it without work {idle} {per}. Without them "
+            "the host would be ahead of the device afterwards, too, which the saving counts."
+        ),
+    },
+    confidence=Confidence.HIGH,
+    needs="DLAO",
+    advice_texts={
+        "read_rarely": "Read values every N steps only, or sum them on the device (detach()) and read the sum.",
+        "sync_debug_mode.cuda": 'torch.cuda.set_sync_debug_mode("warn") names the lines.',
+        "sync_debug_mode.ascend": 'torch_npu.npu.set_sync_debug_mode("warn") names the lines.',
+    },
+)
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """A value is read from the device, and the device runs dry meanwhile.
 

@@ -8,7 +8,25 @@ from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
-@rule("SYN107", "scaler-sync", confidence=Confidence.MEDIUM, needs="DLAP", advice=("bf16_no_scaler", "fused_scaler"))
+@rule(
+    "SYN107",
+    "scaler-sync",
+    title="gradient scaler waits",
+    sentence={
+        "": "The gradient scaler ({count} sync(s) in all) leaves the device without work {idle} {per}.",
+        "ahead": (
+            "The gradient scaler ({count} sync(s) in all) leaves the device without work {idle} {per}. Without them "
+            "the host would be ahead of the device afterwards, too, which the saving counts."
+        ),
+    },
+    confidence=Confidence.MEDIUM,
+    needs="DLAP",
+    advice_texts={
+        "bf16_no_scaler": "bfloat16 needs no gradient scaler.",
+        "fused_scaler": "A fused optimizer (fused=True) takes the scaler's flag on the device.",
+        "fused_scaler.ascend": "torch_npu.optim.NpuFused* optimizers take the scaler's flag on the device.",
+    },
+)
 def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """The gradient scaler reads from the device whether gradients are finite.
 

@@ -1,14 +1,6 @@
-"""Texts of findings: one module a family with titles, sentences and advice; here they get their keys.
-
-In a family's module, `TITLES` is id → title; `SENTENCES` id, or id_variant → sentence, whose placeholders are labels of
-the evidence; `ADVICE` key, `key.cuda` or `key.ascend` → what to do; `EVIDENCE` label → words.
-"""
+"""Texts around what rules say; their own stand beside their code."""
 
 from __future__ import annotations
-
-from traceanalyze.locales.en.rules import capture, comm, compile_, data, host, kernel, memory, npu, rank, sync
-
-_FAMILIES = (data, host, sync, memory, kernel, compile_, comm, rank, npu, capture)
 
 TABLES = {
     "findings": "Findings",
@@ -67,8 +59,6 @@ TERMS = {
     "confidence_high": "high",
     "confidence_medium": "medium",
     "confidence_low": "low",
-    **{f"rule_{key}": text for family in _FAMILIES for key, text in family.TITLES.items()},
-    **{f"evidence_{key}": text for family in _FAMILIES for key, text in family.EVIDENCE.items()},
 }
 
 REASONS = {
@@ -82,18 +72,4 @@ REASONS = {
     "unknown_links": "the bandwidth of these links is not known, and there are no other groups to compare with",
 }
 
-_ADVICE = {key: text for family in _FAMILIES for key, text in family.ADVICE.items()}
-
-MESSAGES = {
-    "finding_other": "{rule}: {text}",
-    **{
-        f"finding_{key}": f"{key.partition('_')[0]}: {text}"
-        for family in _FAMILIES
-        for key, text in family.SENTENCES.items()
-    },
-    **{
-        f"advice_{key}.{platform}": f"→ {_ADVICE.get(f'{key}.{platform}', _ADVICE.get(key, ''))}"
-        for key in {name.partition(".")[0] for name in _ADVICE}
-        for platform in ("cuda", "ascend")
-    },
-}
+MESSAGES = {"finding_other": "{rule}: {text}"}

@@ -1,0 +1,86 @@
+"""English that several rules share: advice, and what their evidence is called."""
+
+from __future__ import annotations
+
+ADVICE = {
+    "set_workers": (
+        "DataLoader(num_workers=4 or more, pin_memory=True, persistent_workers=True); then tune the number of workers "
+        "and prefetch_factor."
+    ),
+    "cheaper_samples": "Decode and augment more cheaply, or beforehand.",
+    "local_data": "Keep the data on a local NVMe disk, in few large files.",
+    "bucket_lengths": "Bucket samples by length, keep the tokens of a batch constant, or pad to few sizes.",
+    "fewer_kernels": "Launch fewer, larger kernels: torch.compile or fused operators, a fused optimizer.",
+    "fewer_kernels.ascend": "Launch fewer, larger kernels: fused operators (torch_npu.npu_*), a fused optimizer.",
+    "graphs.cuda": 'Replay CUDA graphs: torch.compile(mode="reduce-overhead") or make_graphed_callables.',
+    "graphs.ascend": (
+        "Raise the task queue to TASK_QUEUE_ENABLE=2, bind cores (CPU_AFFINITY_CONF=1), or use graph mode."
+    ),
+    "larger_batch": "Raise the batch size, if memory and training allow it.",
+    "create_on_device": "Create tensors on the device (device=…) instead of copying them there.",
+    "set_to_none": "optimizer.zero_grad(set_to_none=True).",
+    "expandable_segments.cuda": (
+        "PYTORCH_ALLOC_CONF=expandable_segments:True (before torch 2.9 PYTORCH_CUDA_ALLOC_CONF)."
+    ),
+    "expandable_segments.ascend": (
+        "PYTORCH_NPU_ALLOC_CONF=expandable_segments:True (HDK 23.0 or newer; not with max_split_size_mb or "
+        "garbage_collection_threshold)."
+    ),
+    "less_memory": "A smaller micro-batch, activation checkpointing, a sharded optimizer (ZeRO-1, FSDP).",
+    "contiguous_buffer": "One buffer with views in place of many tiny tensors.",
+    "diff_ranks": (
+        "Compare that rank with another one (traceanalyze compare OTHER LATE), mend what has grown; check its clock "
+        "rates and its host."
+    ),
+    "balance_batches": (
+        "Give every rank the same number of tokens: bucket or sort by length; experts: balance loss, capacity."
+    ),
+    "profiler_warmup": "Let the profiler warm up: schedule(wait=1, warmup=1, active=5).",
+}
+"""Key, `key.cuda` or `key.ascend` → what to do."""
+EVIDENCE = {
+    "variation": "variation",
+    "share": "share of the step",
+    "longest": "longest",
+    "what": "what",
+    "line": "line",
+    "median": "median launch call",
+    "busy": "busy",
+    "blocked": "host blocked",
+    "place": "of it at",
+    "request": "request",
+    "free": "free inside segments",
+    "hole": "largest free piece",
+    "amount": "amount",
+    "peak": "peak of allocated memory",
+    "capacity": "device memory",
+    "of_peak": "share of the peak",
+    "of_capacity": "share of the device's memory",
+    "time": "time a step",
+    "part": "part of compute",
+    "shape": "shapes",
+    "left": "memory left",
+    "kernels": "kernels",
+    "regions": "compiled regions",
+    "host": "host time",
+    "idle": "idle time",
+    "exposed": "exposed",
+    "last_bucket": "last bucket, exposed in any case",
+    "size": "median size",
+    "lost": "lost",
+    "slower": "slower by",
+    "group": "group",
+    "expected": "expected (GB/s)",
+    "wait": "wait of the others",
+    "rank": "rank",
+    "most": "most",
+    "least": "least",
+    "bandwidth": "bandwidth (GB/s)",
+    "ranks": "ranks",
+    "variable": "variable",
+    "setting": "set to",
+    "count": "number",
+    "checks": "checks",
+    "steps": "complete steps",
+}
+"""Label → words."""
