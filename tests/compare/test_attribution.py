@@ -25,8 +25,9 @@ def test_the_headline_sums_dispatch_and_the_device_side():
     found = parts(base, base)
     told = parts_of(headline(found))
     assert "dispatch_launch" not in told
-    # Launch call 10-12, then 2 µs until it runs, in each of two steps.
-    assert told["dispatch"] == (8.0, 8.0)
+    # The operator from 8, its launch call 10-12, then 2 µs until it runs, in each of two steps.
+    assert told["dispatch"] == (12.0, 12.0)
+    assert "host_op" not in told
     assert sum(part.base for part in headline(found)) == sum(part.base for part in found)
 
 
@@ -50,13 +51,18 @@ def test_host_time_outside_calls_is_one_part_if_one_side_lacks_host_operators():
     assert not {"data_loading", "host_op", "peer_wait", "untraced"} & set(found)
     assert found["outside_calls"][0] == found["outside_calls"][1]
     assert found["dispatch_launch"][0] == found["dispatch_launch"][1]
+    told = parts_of(headline(parts(base, candidate)))
+    assert "dispatch" not in told
+    assert told["dispatch_calls"][0] == told["dispatch_calls"][1]
 
 
 def test_what_neither_side_can_show_is_not_measured():
     one = side_from(training(launches=False))
     found = parts_of(parts(one, one))
     assert found["sync"] == (NotMeasured("no_api"), NotMeasured("no_api"))
-    assert parts_of(headline(parts(one, one)))["dispatch"] == (NotMeasured("no_api"), NotMeasured("no_api"))
+    told = parts_of(headline(parts(one, one)))
+    assert told["dispatch"] == (NotMeasured("no_api"), NotMeasured("no_api"))
+    assert told["host_op"] == found["host_op"]
     measured = [part for part in parts(one, one) if isinstance(part.base, int)]
     assert sum(part.base for part in measured) == one.info.step_time
 

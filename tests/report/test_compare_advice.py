@@ -21,7 +21,7 @@ def told(found, language="en"):
 
 def test_parts_that_take_longer_most_first_each_with_its_largest_cause_and_a_check():
     host, untraced, compute = told(comparison())
-    assert host.startswith("host operators +5.000 ms (largest: aten::conv2d +5.000 ms): look at the Python code around")
+    assert host.startswith("dispatch +5.000 ms (largest: aten::conv2d +5.000 ms): look at the Python code around")
     assert untraced.startswith("untraced +3.000 ms: see what the host does there: record both sides with stacks")
     assert compute.startswith("compute +2.000 ms (largest: aten::add_ +2.000 ms): compare shapes, data types")
 
@@ -33,7 +33,7 @@ def test_what_is_a_small_part_of_all_changes_is_not_spoken_of():
     less = replace(parts["compute"], candidate=parts["compute"].candidate - 1)
     assert len(told(found)) == 3
     shown = told(replace(found, parts=tuple(less if part.key == "compute" else part for part in found.parts)))
-    assert [line.split(" +")[0] for line in shown] == ["host operators", "untraced"]
+    assert [line.split(" +")[0] for line in shown] == ["dispatch", "untraced"]
 
 
 def test_only_what_takes_longer():
@@ -56,7 +56,16 @@ def test_at_most_three():
     keys = ("compute", "sync", "dispatch_launch", "host_op", "untraced")
     parts = tuple(Part(key, 0, 4 * (10 + at) * MS) for at, key in enumerate(keys))
     shown = told(replace(comparison(), parts=parts, contributions=()))
-    assert [line.split(" +")[0] for line in shown] == ["untraced", "host operators", "dispatch"]
+    assert [line.split(" +")[0] for line in shown] == ["dispatch", "untraced", "sync"]
+
+
+@pytest.mark.parametrize(
+    ("launches", "says"), [(8, "look at the Python code around"), (14, "look for more and smaller")]
+)
+def test_of_dispatch_is_checked_what_takes_most_of_it(launches, says):
+    parts = (Part("dispatch_launch", 0, launches * MS), Part("host_op", 0, 10 * MS))
+    (line,) = told(replace(comparison(), parts=parts, contributions=()))
+    assert line.startswith(f"dispatch +{(launches + 10) / 4:.3f} ms: {says}")
 
 
 KEYS = (

@@ -33,7 +33,7 @@ def said(report):
 def test_the_verdict_says_how_much_and_what_of():
     assert said(built()) == (
         "The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: data loading -30.00 ms, "
-        "host operators +5.000 ms, untraced +3.000 ms, compute +2.000 ms. "
+        "dispatch +5.000 ms, untraced +3.000 ms, compute +2.000 ms. "
         "85 % of the difference is explained; +3.000 ms is time of unknown cause."
     )
 
@@ -97,7 +97,7 @@ def test_parts_are_per_step_and_sum_to_the_step():
     assert parts["data_loading"]["candidate_time_ns"] == 0
     assert parts["data_loading"]["diff_ns"] == -30 * MS
     assert parts["data_loading"]["step_change_share"] == pytest.approx(1.5)
-    assert parts["host_op"]["ratio"] == 2.0
+    assert parts["dispatch"]["ratio"] == 2.0
     assert parts["communication"]["ratio"] == 1.0
     total = dict(
         zip(
@@ -190,7 +190,8 @@ def test_overall_rows_hide_what_is_nothing_and_indent_the_rest():
         ("memory_ops", 0),
         ("free", 0),
         ("data_loading", 1),
-        ("host_op", 1),
+        ("dispatch", 1),
+        ("host_op", 2),
         ("untraced", 1),
     ]
     assert (found[0]["base_share"], found[0]["base_number"], found[0]["candidate_number"]) == (0.6, 15, 17)

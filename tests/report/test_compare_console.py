@@ -23,9 +23,8 @@ def test_the_page():
         page(width=80)
         == """\
 The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: data
-loading -30.00 ms, host operators +5.000 ms, untraced +3.000 ms, compute
-+2.000 ms. 85 % of the difference is explained; +3.000 ms is time of unknown
-cause.
+loading -30.00 ms, dispatch +5.000 ms, untraced +3.000 ms, compute +2.000 ms.
+85 % of the difference is explained; +3.000 ms is time of unknown cause.
 
 base       before.json · rank 0 · Tesla V100 · 100.0 ms, mean of 2 complete
            steps (median 100.0 ms)
@@ -43,7 +42,7 @@ communication        0.00       0.00    0.00   1.00        0.0
 memory ops           2.00       2.00    0.00   1.00        0.0
 idle                38.00      16.00  -22.00   0.42      110.0
   data loading      30.00       0.00  -30.00   0.00      150.0
-  host operators     5.00      10.00   +5.00   2.00      -25.0
+  dispatch           5.00      10.00   +5.00   2.00      -25.0
   untraced           3.00       6.00   +3.00   2.00      -15.0
 ──────────────────────────────────────────────────────────────
 step               100.00      80.00  -20.00   0.80      100.0
@@ -68,9 +67,9 @@ cause       part           base  candidate    diff  of change  how
 DataLoader  data loading  30.00       0.00  -30.00      150.0  gone
 
 Where to look
-- host operators +5.000 ms (largest: aten::conv2d +5.000 ms): look at the Python
-  code around these operators and at load, clock rate and binding of the CPU;
-  see that both sides were recorded with the same options.
+- dispatch +5.000 ms (largest: aten::conv2d +5.000 ms): look at the Python code
+  around these operators and at load, clock rate and binding of the CPU; see
+  that both sides were recorded with the same options.
 - untraced +3.000 ms: see what the host does there: record both sides with
   stacks (with_stack=True), if they were not.
 - compute +2.000 ms (largest: aten::add_ +2.000 ms): compare shapes, data types
@@ -97,7 +96,7 @@ def test_no_line_is_wider_than_the_terminal(width, detail):
 
 def test_quiet_is_the_verdict():
     assert page(detail=Detail.QUIET).startswith("The candidate is 20.00 ms")
-    assert len(page(detail=Detail.QUIET).splitlines()) == 4
+    assert len(page(detail=Detail.QUIET).splitlines()) == 3
 
 
 def test_worse_is_red_and_better_green():

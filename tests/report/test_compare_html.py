@@ -117,7 +117,7 @@ def test_the_picture_leads_from_one_step_to_the_other():
     assert found == [
         ["base", "step", 0, 1_000_000, "100.0 ms"],
         ["data loading", "better", 700_000, 300_000, "-30.00 ms"],
-        ["host operators", "worse", 700_000, 50_000, "+5.000 ms"],
+        ["dispatch", "worse", 700_000, 50_000, "+5.000 ms"],
         ["untraced", "worse", 750_000, 30_000, "+3.000 ms"],
         ["compute", "worse", 780_000, 20_000, "+2.000 ms"],
         ["candidate", "step", 0, 800_000, "80.00 ms"],

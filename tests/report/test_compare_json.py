@@ -29,7 +29,7 @@ def test_the_document(report):
     assert found["notes"][0]["text"] == "base: x is missing"
     assert found["caveats"][0]["text"] == "The two profiles have different levels."
     assert len(found["quality"]) == 4
-    assert [item["values"]["part"] for item in found["advice"]] == ["host_op", "untraced", "compute"]
+    assert [item["values"]["part"] for item in found["advice"]] == ["dispatch", "untraced", "compute"]
     assert found["advice"][0]["values"]["diff_ns"] == 5 * MS
 
 

@@ -27,7 +27,7 @@ def test_the_page():
     assert (
         page()
         == """\
-**The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: data loading -30.00 ms, host operators \
+**The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: data loading -30.00 ms, dispatch \
 +5.000 ms, untraced +3.000 ms, compute +2.000 ms. 85 % of the difference is explained; +3.000 ms is time of unknown \
 cause.**
 
@@ -49,7 +49,7 @@ cause.**
 | memory ops | 2.00 | 2.00 | 0.00 | 1.00 | 0.0 |
 | idle | 38.00 | 16.00 | -22.00 | 0.42 | 110.0 |
 | &emsp;data loading | 30.00 | 0.00 | -30.00 | 0.00 | 150.0 |
-| &emsp;host operators | 5.00 | 10.00 | +5.00 | 2.00 | -25.0 |
+| &emsp;dispatch | 5.00 | 10.00 | +5.00 | 2.00 | -25.0 |
 | &emsp;untraced | 3.00 | 6.00 | +3.00 | 2.00 | -15.0 |
 | step | 100.00 | 80.00 | -20.00 | 0.80 | 100.0 |
 
@@ -75,7 +75,7 @@ cause.**
 
 **Where to look**
 
-- host operators +5.000 ms (largest: aten::conv2d +5.000 ms): look at the Python code around these operators and at \
+- dispatch +5.000 ms (largest: aten::conv2d +5.000 ms): look at the Python code around these operators and at \
 load, clock rate and binding of the CPU; see that both sides were recorded with the same options.
 - untraced +3.000 ms: see what the host does there: record both sides with stacks (with\\_stack=True), if they were not.
 - compute +2.000 ms (largest: aten::add\\_ +2.000 ms): compare shapes, data types and implementations of these \

@@ -291,5 +291,5 @@ def test_both_sides_are_shown_in_one_unit_with_as_many_decimals():
 def test_the_summary_says_what_to_check(book):
     found = lines(book["Summary"])
     at = found.index("Where to look")
-    assert found[at + 1].startswith("host operators +5.000 ms (largest: aten::conv2d +5.000 ms): look at")
+    assert found[at + 1].startswith("dispatch +5.000 ms (largest: aten::conv2d +5.000 ms): look at")
     assert at > found.index("Faster in the candidate (per step)")

@@ -42,7 +42,7 @@ from traceanalyze.analyses.steps.inference import inference
 from traceanalyze.analyses.steps.partition import device_span, partition
 from traceanalyze.analyses.steps.phases import event_phases, phases
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Cause, Mode, SyncKind
+from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause, Mode, SyncKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -100,12 +100,6 @@ def tables_of(context: Context) -> dict[str, Table]:
 def host_more(context: Context) -> HostMore:
     """All of these, each measured or not."""
     return HostMore(gc=gc_pauses(context), inference=inference(context), paths=call_paths(context))
-
-
-_NEED_HOST = (Cause.DATA_LOADING, Cause.PEER_WAIT, Cause.HOST_OP)
-_NEED_RUNTIME = (Cause.SYNC, Cause.DISPATCH_COPY, Cause.DISPATCH_ALLOC, Cause.DISPATCH_OTHER)
-_NEED_CALLS = tuple(cause for cause in Cause if cause not in {*_NEED_HOST, Cause.UNTRACED})
-"""Launches tell what was queued, so without them the device side cannot be told apart either."""
 
 
 def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
@@ -217,11 +211,11 @@ def _unseen_causes(context: Context) -> dict[Cause, NotMeasured]:
     """Causes of idle time that need what was not recorded."""
     missing: dict[Cause, NotMeasured] = {}
     if len(context.calls) == 0:
-        missing |= dict.fromkeys(_NEED_CALLS, NotMeasured("no_api"))
+        missing |= dict.fromkeys(NEED_CALLS, NotMeasured("no_api"))
     elif context.queue_only:
-        missing |= dict.fromkeys(_NEED_RUNTIME, NotMeasured("no_cann_calls"))
+        missing |= dict.fromkeys(NEED_RUNTIME, NotMeasured("no_cann_calls"))
     if len(context.host_rows) == 0:
-        missing |= dict.fromkeys(_NEED_HOST, NotMeasured("no_host_ops"))
+        missing |= dict.fromkeys(NEED_HOST_OPS, NotMeasured("no_host_ops"))
     return missing
 
 

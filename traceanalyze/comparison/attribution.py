@@ -16,7 +16,16 @@ from traceanalyze.comparison.results import Part
 from traceanalyze.model.classifier import kind_of_op
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
+from traceanalyze.model.vocabulary import (
+    DISPATCH,
+    DISPATCH_CALLS,
+    HOST_PARTS,
+    IDLE_PARTS,
+    NEED_HOST_OPS,
+    Cause,
+    DeviceClass,
+    Phase,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,19 +42,14 @@ IDLE = "idle"
 """Idle time as one part: only one side recorded runtime calls, without which no cause can be told for sure."""
 OUTSIDE_CALLS = "outside_calls"
 """Idle time while the host is in no runtime call, as one part: only one side recorded host operators."""
+CALLS = "dispatch_calls"
+"""Dispatch without host operators, where these are part of `OUTSIDE_CALLS`."""
 HOST_SIDE = "host_side"
 """Idle time while the host runs operators, launches or waits, as one part: one side is of a level without the calls
 that would tell these apart."""
-_HOST = ("data_loading", "sync", "peer_wait", "api", "host_op", "untraced")
-_TOLD_BY_HOST = frozenset({Cause.DATA_LOADING, Cause.PEER_WAIT, Cause.HOST_OP})
-_TOLD_BY_CALLS = frozenset(
-    {Cause.SYNC, Cause.HOST_OP, *(cause for cause in Cause if cause.name.startswith("DISPATCH"))}
-)
-GROUPS = {
-    **{cause.name.lower(): "dispatch" for cause in Cause if cause.name.startswith("DISPATCH")},
-    **{cause.name.lower(): "device_side" for cause in Cause if cause.name.startswith("DEVICE")},
-}
-"""Parts that the headline shows as one."""
+_TOLD_BY_HOST = frozenset(NEED_HOST_OPS)
+_TOLD_BY_CALLS = frozenset({Cause.SYNC, *DISPATCH})
+_GROUPS = {cause.key: part for part, causes in IDLE_PARTS.items() for cause in causes}
 
 
 def parts(base: Side, candidate: Side) -> tuple[Part, ...]:
@@ -78,7 +82,7 @@ def idle_parts(base: Side, candidate: Side) -> dict[Cause, str]:
         return dict.fromkeys(Cause, IDLE)
     else:
         merged, key = frozenset({*_TOLD_BY_HOST, Cause.UNTRACED} if differ else ()), OUTSIDE_CALLS
-    return {cause: key if cause in merged else cause.name.lower() for cause in Cause}
+    return {cause: key if cause in merged else cause.key for cause in Cause}
 
 
 def calls_of_one_level(base: Side, candidate: Side) -> bool:
@@ -105,16 +109,35 @@ def _without_device(base: Side, candidate: Side) -> tuple[Part, ...]:
     both_host_only = base.partition is None and candidate.partition is None
     if both_host_only and isinstance(base.host, HostSplit) and isinstance(candidate.host, HostSplit):
         return tuple(
-            Part(key, int(getattr(base.host, key).sum()), int(getattr(candidate.host, key).sum())) for key in _HOST
+            Part(key, int(getattr(base.host, key).sum()), int(getattr(candidate.host, key).sum())) for key in HOST_PARTS
         )
     return (Part(STEP, base.info.step_time, candidate.info.step_time),)
 
 
+def headline_keys(found: Iterable[Part]) -> dict[str, str]:
+    """The part of the headline in which each part counts, by their keys: causes of idle time as all commands sum them.
+
+    Dispatch without its host operators is called otherwise: they may lie in another part together with what one side
+    does not tell apart. Without the calls it is not measured, and the operators stay on their own.
+    """
+    parts = {part.key: part for part in found}
+    if "api" in parts:  # of the host alone, where operators are no idle time of a device
+        return {key: key for key in parts}
+    keys = {key: _GROUPS.get(key, key) for key in parts}
+    launches = parts.get(Cause.DISPATCH_LAUNCH.key)
+    if OUTSIDE_CALLS in parts:
+        keys |= {cause.key: CALLS for cause in DISPATCH_CALLS}
+    elif launches is not None and isinstance(launches.base, NotMeasured):
+        keys[Cause.HOST_OP.key] = Cause.HOST_OP.key
+    return keys
+
+
 def headline(found: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts with those of `GROUPS` summed, in the same order."""
-    grouped: dict[str, list[Part]] = {}
-    for part in found:
-        grouped.setdefault(GROUPS.get(part.key, part.key), []).append(part)
+    """The parts summed as `headline_keys` says, in the same order."""
+    members = tuple(found)
+    keys, grouped = headline_keys(members), dict[str, list[Part]]()
+    for part in members:
+        grouped.setdefault(keys[part.key], []).append(part)
     return tuple(
         Part(key, summed([part.base for part in members]), summed([part.candidate for part in members]))
         for key, members in grouped.items()

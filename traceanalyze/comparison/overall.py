@@ -10,12 +10,12 @@ from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.steps.partition import own_start
-from traceanalyze.comparison.attribution import GROUPS, IDLE, STEP, headline, summed, work_classes
+from traceanalyze.comparison.attribution import IDLE, STEP, headline, headline_keys, summed, work_classes
 from traceanalyze.comparison.collectives import common_names, event_groups, several
 from traceanalyze.comparison.results import Overall
 from traceanalyze.model import intervals
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.model.vocabulary import BUSY_PARTS, DeviceClass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,7 +91,6 @@ _PEAKS = ("peak_allocated", "peak_reserved", "peak_recorded")
 """Highest totals of the allocator; highest sum of recorded allocations minus frees, without what was there before."""
 _PROCESS = "peak_process"
 """Highest memory of the whole process, the libraries' own included: never the same quantity as the allocator's."""
-_BUSY = ("compute", "communication", "memory_ops")
 _ORDER = {
     key: place
     for place, key in enumerate(
@@ -147,7 +146,7 @@ def _work(base: Side, candidate: Side) -> Iterator[Overall]:
     sums = work_classes(base, names[0]), work_classes(candidate, names[1])
     moved = exposed_transfers(base, names[0]), exposed_transfers(candidate, names[1])
     told = any(isinstance(time, int) for each in moved for time in each.values())
-    for key in _BUSY:
+    for key in BUSY_PARTS:
         paths = {((key, None),), *(path for side in sums for path in side if path[0][0] == key)}
         if not several(names):
             paths -= {((key, None), ("group", ""))}
@@ -188,19 +187,20 @@ def _place(path: tuple[Cell, ...]) -> list[tuple[int, str, str]]:
 
 def _idle(parts: Sequence[Part]) -> Iterator[Overall]:
     """Idle time by cause; of a comparison without a device the parts as they are."""
-    causes = [part for part in parts if part.key not in {*_BUSY, STEP}]
+    causes = [part for part in parts if part.key not in {*BUSY_PARTS, STEP}]
     if len(causes) == len(parts):
         yield from (_row(part.key, 0, part.base, part.candidate) for part in parts)
         return
     if not causes:
         return
     yield _row("free", 0, summed([part.base for part in causes]), summed([part.candidate for part in causes]))
-    for whole in headline(causes):
-        if whole.key == IDLE:
+    keys = headline_keys(parts)
+    for whole in headline(parts):
+        if whole.key in {*BUSY_PARTS, IDLE}:
             continue
         yield _row(whole.key, 1, whole.base, whole.candidate)
         for part in causes:
-            if GROUPS.get(part.key) == whole.key:
+            if keys[part.key] == whole.key != part.key:
                 yield _row(part.key, 2, part.base, part.candidate)
 
 

@@ -72,6 +72,47 @@ class Cause(IntEnum):
     DEVICE_DEPENDENCY = 10
     UNTRACED = 11
 
+    @property
+    def key(self) -> str:
+        """What reports call it."""
+        return self.name.lower()
+
+
+BUSY_PARTS = ("compute", "communication", "memory_ops")
+"""Exclusive parts of a step in which the device works; idle time is the rest."""
+DISPATCH_CALLS = (
+    Cause.DISPATCH_LAUNCH,
+    Cause.DISPATCH_COPY,
+    Cause.DISPATCH_ALLOC,
+    Cause.DISPATCH_OTHER,
+    Cause.DISPATCH_LATENCY,
+)
+"""The host is inside a runtime call that is no synchronisation, or the launch has not reached the device yet."""
+DISPATCH = (*DISPATCH_CALLS, Cause.HOST_OP)
+"""What every command calls dispatch: the host prepares or launches work."""
+DEVICE_SIDE = (Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY)
+"""Work was launched, the device did not begin it."""
+IDLE_PARTS: dict[str, tuple[Cause, ...]] = {
+    "data_loading": (Cause.DATA_LOADING,),
+    "sync": (Cause.SYNC,),
+    "peer_wait": (Cause.PEER_WAIT,),
+    "dispatch": DISPATCH,
+    "device_side": DEVICE_SIDE,
+    "untraced": (Cause.UNTRACED,),
+}
+"""Idle time by part; every cause is in one of them."""
+HEADLINE = (*BUSY_PARTS, "data_loading", "sync", "dispatch", "idle")
+"""The parts a report opens with; `idle` is the rest of the idle time."""
+HOST_PARTS = ("data_loading", "sync", "peer_wait", "api", "host_op", "untraced")
+"""Exclusive parts of a step of which only the host was recorded."""
+NEED_HOST_OPS = (Cause.DATA_LOADING, Cause.PEER_WAIT, Cause.HOST_OP)
+"""Causes that no recording without host operators shows."""
+NEED_RUNTIME = (Cause.SYNC, Cause.DISPATCH_COPY, Cause.DISPATCH_ALLOC, Cause.DISPATCH_OTHER)
+"""Causes that a recording shows only if it has the calls themselves, not just the queue before them."""
+NEED_CALLS = (Cause.SYNC, *DISPATCH_CALLS, *DEVICE_SIDE)
+"""Causes that no recording without calls shows: launches tell what was queued, so without them the device side cannot
+be told apart either."""
+
 
 class Phase(IntEnum):
     """Part of a training step (definitions §10)."""

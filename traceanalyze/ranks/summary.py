@@ -21,7 +21,7 @@ from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind, Mode
+from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
 from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary
 
@@ -109,20 +109,9 @@ def _text(context: Context, code: int) -> str:
     return "" if code == MISSING else context.trace.strings.text(code)
 
 
-_IDLE = {
-    "data_loading": (Cause.DATA_LOADING,),
-    "dispatch": (
-        Cause.DISPATCH_LAUNCH,
-        Cause.DISPATCH_COPY,
-        Cause.DISPATCH_ALLOC,
-        Cause.DISPATCH_OTHER,
-        Cause.DISPATCH_LATENCY,
-        Cause.HOST_OP,
-    ),
-    "sync": (Cause.SYNC,),
-    "device_gap": (Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY),
-    "untraced": (Cause.UNTRACED,),
-}
+_IDLE = {"device_gap" if key == "device_side" else key: causes for key, causes in IDLE_PARTS.items()}
+"""Parts of the step that may make a rank late; waiting for another rank does not."""
+del _IDLE["peer_wait"]
 
 
 def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:

@@ -22,7 +22,7 @@ from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import ApiClass, Cause, DeviceClass, EventKind, Phase
+from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,7 @@ Values = dict[str, "NDArray[np.float64] | NotMeasured"]
 """Metric → one value a usable step (one value in all for metrics of the run)."""
 
 _CAUSES = {
-    "idle.dispatch_time": tuple(cause for cause in Cause if cause.name.startswith("DISPATCH")),
+    "idle.dispatch_time": DISPATCH_CALLS,
     "idle.host_op_time": (Cause.HOST_OP,),
     "idle.sync_time": (Cause.SYNC,),
     "idle.data_time": (Cause.DATA_LOADING,),

@@ -15,7 +15,7 @@ from traceanalyze.comparison.attribution import IDLE
 from traceanalyze.comparison.reasons import Labels, idle_reasons, work_reasons
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.frozen import frozen
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.vocabulary import HOST_PARTS, Cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 ROWS_KEPT = 50
 """Reasons, and kernels, that a run keeps: those with most time."""
-_HOST = ("data_loading", "sync", "peer_wait", "api", "host_op", "untraced")
-_CAUSES = {cause.name.lower() for cause in Cause}
+_CAUSES = {cause.key for cause in Cause}
 Key = tuple[str, str, str]
 """Part, what and name of a reason."""
 _K = TypeVar("_K")
@@ -65,7 +64,7 @@ def explain(rank: RankSteps) -> Explain:
     if side.partition is None:
         if not isinstance(side.host, HostSplit):
             return Explain(rank.count, {})
-        return Explain(rank.count, {key: int(getattr(side.host, key).sum()) for key in _HOST})
+        return Explain(rank.count, {key: int(getattr(side.host, key).sum()) for key in HOST_PARTS})
     parts = {
         "compute": int(side.partition.compute.sum()),
         "communication": int(side.partition.comm_exposed.sum()),
@@ -73,10 +72,10 @@ def explain(rank: RankSteps) -> Explain:
     }
     unseen: tuple[str, ...] = ()
     if isinstance(side.idle, IdleCauses):
-        parts |= {cause.name.lower(): int(side.idle.by_step[:, cause].sum()) for cause in Cause}
-        unseen = tuple(cause.name.lower() for cause in Cause if cause in side.idle.missing)
+        parts |= {cause.key: int(side.idle.by_step[:, cause].sum()) for cause in Cause}
+        unseen = tuple(cause.key for cause in Cause if cause in side.idle.missing)
     labels = Labels(CompareOptions(), frozenset(), groups=False, by_operator=True)
-    found = work_reasons(side, labels) | idle_reasons(side, labels, {cause: cause.name.lower() for cause in Cause})
+    found = work_reasons(side, labels) | idle_reasons(side, labels, {cause: cause.key for cause in Cause})
     reasons = {key: Amounts(reason.time, reason.count) for key, reason in found.items()}
     return Explain(rank.count, parts, unseen, most(reasons, ROWS_KEPT), most(_kernels(rank), ROWS_KEPT))
 

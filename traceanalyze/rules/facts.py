@@ -19,7 +19,7 @@ from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Cause, DeviceClass, Mode
+from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, Mode
 from traceanalyze.rules.finding import intervals_of
 
 if TYPE_CHECKING:
@@ -33,20 +33,10 @@ if TYPE_CHECKING:
     from traceanalyze.model.vocabulary import EventKind
 
 Made = TypeVar("Made")
-DISPATCH = (
-    Cause.DISPATCH_LAUNCH,
-    Cause.DISPATCH_COPY,
-    Cause.DISPATCH_ALLOC,
-    Cause.DISPATCH_OTHER,
-    Cause.DISPATCH_LATENCY,
-)
 CLASSES: dict[str, tuple[Cause, ...]] = {
-    "idle.data_loading": (Cause.DATA_LOADING,),
-    "idle.peer_wait": (Cause.PEER_WAIT,),
-    "idle.dispatch": DISPATCH,
+    **{f"idle.{key}": causes for key, causes in IDLE_PARTS.items() if key != "sync"},
+    "idle.dispatch": DISPATCH_CALLS,
     "idle.host_op": (Cause.HOST_OP,),
-    "idle.untraced": (Cause.UNTRACED,),
-    "idle.device_side": (Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY),
 }
 """Classes of idle time that savings draw from, and their causes. What a sync point causes is idle of several causes, so
 `idle.sync`, like `idle`, is all idle time."""

@@ -121,7 +121,7 @@ def _idle_lane(context: Context, window: tuple[int, int]) -> Lane:
         return Lane(LaneKind.IDLE, "", ())
     pieces = context.once(idle_pieces)
     spans = Spans(pieces.start, pieces.end, np.full(len(pieces.start), -1, np.int32), pieces.cause)
-    kinds = tuple(cause.name.lower() for cause in Cause)
+    kinds = tuple(cause.key for cause in Cause)
     return Lane(LaneKind.IDLE, "", boxes(spans, window, kinds, context.trace.strings.text))
 
 

@@ -110,7 +110,7 @@ def _idle(context: Context, start: int, end: int) -> tuple[int, str | None]:
     length = np.minimum(pieces.end[near], end) - np.maximum(pieces.start[near], start)
     time = np.bincount(pieces.cause[near], weights=length, minlength=len(Cause))
     total = int(length.sum())
-    return total, Cause(int(time.argmax())).name.lower() if total else None
+    return total, Cause(int(time.argmax())).key if total else None
 
 
 def _doing(found: Excerpt, start: int, end: int) -> str | None:

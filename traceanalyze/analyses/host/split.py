@@ -8,14 +8,12 @@ import numpy as np
 
 from traceanalyze.analyses.results import HostSplit
 from traceanalyze.model import intervals
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.vocabulary import DISPATCH_CALLS, Cause
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.idle.host_state import States
-
-_API = (Cause.DISPATCH_LAUNCH, Cause.DISPATCH_COPY, Cause.DISPATCH_ALLOC, Cause.DISPATCH_OTHER)
 
 
 def host_split(states: States, start: NDArray[np.int64], end: NDArray[np.int64]) -> HostSplit:
@@ -29,7 +27,7 @@ def host_split(states: States, start: NDArray[np.int64], end: NDArray[np.int64])
         "data_loading": time(Cause.DATA_LOADING),
         "sync": time(Cause.SYNC),
         "peer_wait": time(Cause.PEER_WAIT),
-        "api": time(*_API),
+        "api": time(*DISPATCH_CALLS),
         "host_op": time(Cause.HOST_OP),
     }
     return HostSplit(**named, untraced=(end - start) - np.sum(list(named.values()), axis=0))

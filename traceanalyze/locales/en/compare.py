@@ -204,6 +204,7 @@ TERMS = {
     "api": "runtime calls",
     "outside_calls": "idle outside runtime calls",
     "host_side": "host operators, launches, waits",
+    "dispatch_calls": "dispatch without host operators",
     "peak_allocated": "PyTorch's allocator: allocated",
     "peak_reserved": "PyTorch's allocator: reserved",
     "peak_process": "whole process (driver's count)",

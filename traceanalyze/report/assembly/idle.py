@@ -31,11 +31,6 @@ _GAPS = (
 )
 
 
-def cause_key(cause: Cause) -> str:
-    """Term of a cause."""
-    return cause.name.lower()
-
-
 def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
     """Idle time by cause, in the order of definitions §5; the rows sum to the device's idle time."""
     if isinstance(idle, NotMeasured):
@@ -50,7 +45,7 @@ def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
         "idle_causes",
         _CAUSES,
         tuple(
-            (cause_key(cause), *[idle.missing[cause]] * 4) if cause in idle.missing else row(cause_key(cause), amount)
+            (cause.key, *[idle.missing[cause]] * 4) if cause in idle.missing else row(cause.key, amount)
             for cause, amount in sums
         ),
         total=row("idle_sum", idle_ns),
@@ -72,7 +67,7 @@ def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, count: int, steps: Steps) ->
             labels[gap.step],
             gap.start - int(steps.start[gap.step]),
             gap.length,
-            tuple((cause_key(cause), amount) for cause, amount in gap.causes),
+            tuple((cause.key, amount) for cause, amount in gap.causes),
             gap.trigger.replace(" ", "_").replace("-", "_"),
             gap.next_event,
             gap.next_op,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.vocabulary import BUSY_PARTS, HEADLINE, IDLE_PARTS
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.results import HostSplit, IdleCauses, Partition
     from traceanalyze.analyses.steps.window import Window
-
-DISPATCH = (
-    Cause.DISPATCH_LAUNCH,
-    Cause.DISPATCH_COPY,
-    Cause.DISPATCH_ALLOC,
-    Cause.DISPATCH_OTHER,
-    Cause.DISPATCH_LATENCY,
-    Cause.HOST_OP,
-)
-"""Causes that the headline view calls dispatch: the host is busy preparing or launching work."""
 
 _COLUMNS = (
     Column("part", Kind.TERM),
@@ -46,18 +36,16 @@ class Part:
 
 def device_parts(partition: Partition, idle: IdleCauses | NotMeasured) -> tuple[Part, ...]:
     """The seven headline parts of every step; without idle causes, idle stays whole."""
-    busy = (
-        Part("compute", partition.compute),
-        Part("communication", partition.comm_exposed),
-        Part("memory_ops", partition.mem_exposed),
-    )
+    exposed = (partition.compute, partition.comm_exposed, partition.mem_exposed)
+    busy = tuple(Part(key, time) for key, time in zip(BUSY_PARTS, exposed, strict=True))
     if isinstance(idle, NotMeasured):
         return (*busy, Part("idle", partition.idle))
     causes = idle.by_step
     named = tuple(
         # Host operators without the calls under them do not make dispatch measured: they stay in the rest.
         Part(key, 0 * partition.idle, why) if why else Part(key, causes[:, list(group)].sum(axis=1))
-        for key, group in (("data_loading", (Cause.DATA_LOADING,)), ("sync", (Cause.SYNC,)), ("dispatch", DISPATCH))
+        for key, group in IDLE_PARTS.items()
+        if key in HEADLINE
         for why in [idle.missing.get(group[0])]
     )
     return (*busy, *named, Part("idle", partition.idle - sum(part.time for part in named)))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.steps.window import median, step_labels
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.report.assembly.idle import cause_key
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def statistics_table(steps: Steps, window: Window) -> Table:
 
 def step_causes_table(steps: Steps, idle: IdleCauses | NotMeasured) -> Table:
     """Idle time of every step by cause."""
-    columns = (Column("step", Kind.TEXT), *(Column(f"{cause_key(cause)}_ns", Kind.DURATION) for cause in Cause))
+    columns = (Column("step", Kind.TEXT), *(Column(f"{cause.key}_ns", Kind.DURATION) for cause in Cause))
     if isinstance(idle, NotMeasured):
         return table_of_rows("step_idle_causes", columns, idle, detail=True)
     rows: list[Row] = []

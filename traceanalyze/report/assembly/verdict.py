@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
 from traceanalyze.analyses.steps.window import median, step_labels
 from traceanalyze.model.table import Kind, Message, NotMeasured
-from traceanalyze.model.vocabulary import Cause, Mode
-from traceanalyze.report.assembly.split import DISPATCH
+from traceanalyze.model.vocabulary import DISPATCH, Cause, Mode
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps, SyncSite

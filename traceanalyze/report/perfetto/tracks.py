@@ -88,7 +88,7 @@ def gap_track(context: Context, terms: Terms) -> Slices:
     code = np.where(gaps.event >= 0, context.device.name[np.maximum(gaps.event, 0)], -1).tolist()
     texts = {each: strings.text(each) if each >= 0 else None for each in set(code)}
     owner = gap.tolist()
-    names = [terms[cause.name.lower()] for cause in Cause]
+    names = [terms[cause.key] for cause in Cause]
     return Slices(
         f"{terms['overlay_gaps']} · {terms['overlay_device']} {context.devices[0]}",
         pieces.start[some],

@@ -13,9 +13,8 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.frozen import frozen
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import ApiClass, Cause
+from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.facts import DISPATCH
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def _gaps_with(facts: Facts, start: NDArray[np.int64], end: NDArray[np.int64]) -
     """(n, 2) host side of the gaps of which these calls take the larger part."""
     pieces, gaps = facts.pieces, facts.context.once(idle_gaps)
     length = pieces.end - pieces.start
-    host = np.isin(pieces.cause, (*DISPATCH, Cause.HOST_OP))
+    host = np.isin(pieces.cause, DISPATCH)
     inside = (pieces.cause == Cause.DISPATCH_ALLOC) & _within(pieces.start, start, end)
     whole, part = np.zeros(len(gaps), np.int64), np.zeros(len(gaps), np.int64)
     np.add.at(whole, pieces.gap[host], length[host])

@@ -12,8 +12,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Cause, EventKind
-from traceanalyze.rules.facts import DISPATCH
+from traceanalyze.model.vocabulary import DISPATCH, Cause, EventKind
 from traceanalyze.rules.rule import Facts, intervals_of
 
 PYTHON_NS = 1_000_000
@@ -55,13 +54,13 @@ def launching(facts: Facts) -> Launching:
     seen = distinct(pieces.gap)
     late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
-    dispatch = np.isin(pieces.cause, (*DISPATCH, Cause.HOST_OP))
+    dispatch = np.isin(pieces.cause, DISPATCH)
     first = _first_use(facts, seen, dispatch)[pieces.gap]
     chosen = (dispatch | short) & (gaps.launch_end > gaps.start)[pieces.gap] & ~first
     known = facts.analysis.launches
     loading = intervals_of(*intervals.merge(pieces.start[dispatch & first], pieces.end[dispatch & first]))
     return Launching(
-        facts.share(facts.idle_mean(*DISPATCH, Cause.HOST_OP) - facts.length(loading)),
+        facts.share(facts.idle_mean(*DISPATCH) - facts.length(loading)),
         float(late[seen].mean()) if len(seen) else 0.0,
         None if isinstance(known, NotMeasured) else known.queue_depth_p50,
         intervals_of(pieces.start[chosen], pieces.end[chosen]),

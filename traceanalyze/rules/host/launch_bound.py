@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.vocabulary import DISPATCH, Cause
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.facts import DISPATCH
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
 
 
@@ -84,7 +83,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     saving = facts.length(host.spans)
     yield Finding(
         saving=saving,
-        bound=facts.idle_mean(*DISPATCH, Cause.HOST_OP, Cause.UNTRACED),
+        bound=facts.idle_mean(*DISPATCH, Cause.UNTRACED),
         draws="idle",
         intervals=host.spans,
         evidence=(
