@@ -65,15 +65,15 @@ def tower(depth, make):
 
 def test_deep_operators_have_short_paths():
     found = tower(MANY, lambda trace, level, at, dur: trace.op(f"aten::f{level % 3}", at, dur)).analyze()
-    paths = found.host_more.paths
+    paths = list(found.records("call_paths"))
     # The innermost operators are one row: what is below the last level told apart.
-    (launching,) = [row for row in paths if row.device_self]
-    assert launching.device_self == 3000
-    assert launching.path.split(";")[-2:] == ["aten::f0", DEEPER]
-    assert launching.path.count(";") == MOST_LEVELS
+    (launching,) = [row for row in paths if row.device_self_ns]
+    assert launching.device_self_ns == 3000
+    assert launching.call_path.split(";")[-2:] == ["aten::f0", DEEPER]
+    assert launching.call_path.count(";") == MOST_LEVELS
     assert launching.calls == MANY + 1 - MOST_LEVELS
     assert sum(row.calls for row in paths) == MANY + 1
-    assert sum(row.host_self for row in paths) == 10_000 * MANY
+    assert sum(row.host_self_ns for row in paths) == 10_000 * MANY
 
 
 def test_deep_modules_have_short_paths():
@@ -81,9 +81,9 @@ def test_deep_modules_have_short_paths():
         trace.python(f"nn.Module: Block_{level}", at, dur)
 
     found = tower(MANY, module).analyze()
-    modules = found.host_work.modules
+    modules = list(found.records("modules"))
     assert len(modules) == MOST_LEVELS + 1
-    (launching,) = [row for row in modules if row.forward_self]
-    assert launching.path.endswith(f"Block_{MOST_LEVELS - 1}/{DEEPER}")
+    (launching,) = [row for row in modules if row.forward_self_ns]
+    assert launching.module.endswith(f"Block_{MOST_LEVELS - 1}/{DEEPER}")
     assert launching.calls == MANY - MOST_LEVELS
     assert sum(row.calls for row in modules) == MANY

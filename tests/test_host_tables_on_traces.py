@@ -8,27 +8,23 @@ import numpy as np
 import pytest
 
 import traceanalyze
-from traceanalyze.analyses.analyze import host_tables, tables_of
+from traceanalyze.analyses.analyze import tables_of
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.errors import TraceAnalyzeError
 from traceanalyze.model import intervals
-from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Mode, Phase
+from traceanalyze.model.vocabulary import Mode
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "traces"
 FILES = sorted(
     str(path.relative_to(SHARED)) for top in ("kineto", "pairs") for path in (SHARED / top).rglob("*") if path.is_file()
 )
-NUMBERS = ("calls", "host_total", "host_self", "api_time", "device_self", "device_total", "launched")
-_PARTS = (Phase.RECOMPUTE, Phase.ZERO_GRAD)
+NUMBERS = ("calls", "host_total_ns", "host_self_ns", "api_ns", "device_self_ns", "device_total_ns", "launched")
+_PARTS = ("phase_recompute", "phase_zero_grad")
 
 pytestmark = pytest.mark.skipif(not FILES, reason="the shared traces are not here")
-
-
-def rows(table):
-    return () if isinstance(table, NotMeasured) else table
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -38,13 +34,13 @@ def test_host_tables_keep_their_laws(name):
     except TraceAnalyzeError:
         return
     context = Context(trace, Options())
-    found = NotMeasured("") if context.mode == Mode.EMPTY else host_tables(context)
-    if isinstance(found, NotMeasured):
+    if context.mode == Mode.EMPTY or context.step_track < 0:
         return
+    found = {key: list(table.records()) for key, table in tables_of(context).items()}
     operators(context, found)
     trees(context)
     phases(context, found)
-    others(found, tables_of(context))
+    others(context, found)
 
 
 def device_time(context):
@@ -57,16 +53,23 @@ def device_time(context):
 
 
 def operators(context, found):
-    if isinstance(found.operators, NotMeasured):
+    rows = found["operators"]
+    if not rows:
         return
-    assert sum(row.device_self for row in found.operators) == device_time(context) == (found.device_time or 0)
-    for row in (*found.operators, *rows(found.shapes)):
-        assert min(getattr(row, name) for name in NUMBERS) >= 0
-        assert row.device_total >= row.device_self or row.name.startswith("<")
-    if rows(found.shapes):
-        for column in ("calls", "host_self", "api_time", "device_self", "launched"):
-            named = sum(getattr(row, column) for row in found.operators if not row.name.startswith("<"))
-            assert sum(getattr(row, column) for row in found.shapes) == named
+    whole = device_time(context)
+    if len(context.device):
+        assert sum(row.device_self_ns for row in rows) == whole
+        assert sum(row.device_share for row in rows) == pytest.approx(1 if whole else 0)
+    for row in (*rows, *found["operator_shapes"]):
+        values = [value for value in (getattr(row, name) for name in NUMBERS) if isinstance(value, int)]
+        assert min(values) >= 0
+        assert row.op.startswith("<") or len(values) == len(NUMBERS) - 2 * (len(context.device) == 0)
+        assert row.op.startswith("<") or len(context.device) == 0 or row.device_total_ns >= row.device_self_ns
+    if found["operator_shapes"]:
+        columns = ("calls", "host_self_ns", "api_ns", "launched", *["device_self_ns"] * (len(context.device) > 0))
+        for column in columns:
+            named = sum(getattr(row, column) for row in rows if not row.op.startswith("<"))
+            assert sum(getattr(row, column) for row in found["operator_shapes"]) == named
 
 
 def trees(context):
@@ -80,27 +83,25 @@ def trees(context):
 
 
 def phases(context, found):
-    table = rows(found.phases)
     headline = context.devices[0] if len(context.device) else -1
     counted = context.device.device[context.once(device_work).event] == headline if len(context.device) else np.empty(0)
-    if table:
-        assert sum(row.events for row in table if row.phase not in _PARTS) == counted.sum()
-    time = context.steps.end - context.steps.start
-    for row in table:
-        assert (row.device >= 0).all()
-        assert (row.host >= 0).all()
-        assert (row.device <= time).all()
+    if found["phases"]:
+        assert sum(row.device_events for row in found["phases"] if row.phase not in _PARTS) == counted.sum()
+    time = dict(zip(step_labels(context.steps.name), context.steps.time.tolist(), strict=True))
+    for row in found["step_phases"]:
+        assert row.host_ns >= 0
+        assert len(context.device) == 0 or 0 <= row.device_ns <= time[row.step]
 
 
-def others(found, tables):
-    for row in rows(found.modules):
-        assert row.forward_total >= row.forward_self >= 0
-        assert row.backward_total >= row.backward_self >= 0
-        assert row.host_self is None or 0 <= row.host_self <= row.host_total
-    own = sum(row.forward_self + row.backward_self for row in rows(found.modules))
-    assert own <= (found.device_time or 0)
-    for line in rows(found.lines):
-        assert 0 <= line.host_self <= line.host_own
-        assert line.idle >= 0
-    if len(tables["op_kernels"]):
-        assert sum(tables["op_kernels"].column("device_time_ns")) <= found.device_time
+def others(context, found):
+    there, modules = len(context.device) > 0, found["modules"]
+    for row in modules:
+        assert not there or row.forward_total_ns >= row.forward_self_ns >= 0
+        assert not there or row.backward_total_ns >= row.backward_self_ns >= 0
+        assert row.host_self_ns is None or 0 <= row.host_self_ns <= row.host_total_ns
+    whole = device_time(context)
+    assert sum(row.forward_self_ns + row.backward_self_ns for row in modules if there) <= whole
+    for line in found["source_lines"]:
+        assert 0 <= line.host_self_ns <= line.with_library_ns
+        assert not there or line.device_idle_ns >= 0
+    assert sum(row.device_time_ns for row in found["op_kernels"]) <= whole

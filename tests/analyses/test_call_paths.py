@@ -3,16 +3,19 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results_host_more import CallPath
 from traceanalyze.model.table import NotMeasured
 
 US = 1_000
 
 
 def paths(trace):
-    found = trace.analyze().host_more.paths
-    assert not isinstance(found, NotMeasured)
-    return {row.path: row for row in found}
+    table = trace.analyze().tables["call_paths"]
+    assert table.absent is None
+    return {row.call_path: row for row in table.records()}
+
+
+def numbers(row):
+    return row.calls, row.host_self_ns, row.host_total_ns, row.device_self_ns, row.device_total_ns, row.launched
 
 
 def model():
@@ -36,23 +39,20 @@ def model():
 
 def test_every_path_by_modules_and_operators():
     found = paths(model())
-    assert found["Net_0;Linear_1;aten::linear;aten::mm"] == CallPath(
-        "Net_0;Linear_1;aten::linear;aten::mm", 1, 40 * US, 40 * US, 30 * US, 30 * US, 1
-    )
-    assert found["Net_0;Linear_0;aten::linear"] == CallPath(
-        "Net_0;Linear_0;aten::linear", 1, 40 * US, 80 * US, 7 * US, 37 * US, 1
-    )
-    assert found["Net_0"] == CallPath("Net_0", 1, 300 * US, 500 * US, 0, 74 * US, 0)
-    assert found["aten::mm"] == CallPath("aten::mm", 1, 40 * US, 40 * US, 11 * US, 11 * US, 1)
-    assert (found["<outside operators>"].device_self, found["<unlinked>"].device_self) == (13 * US, 17 * US)
-    assert sum(row.device_self for row in found.values()) == (2 * 37 + 11 + 13 + 17) * US
+    inner = found["Net_0;Linear_1;aten::linear;aten::mm"]
+    assert numbers(inner) == (1, 40 * US, 40 * US, 30 * US, 30 * US, 1)
+    assert numbers(found["Net_0;Linear_0;aten::linear"]) == (1, 40 * US, 80 * US, 7 * US, 37 * US, 1)
+    assert numbers(found["Net_0"]) == (1, 300 * US, 500 * US, 0, 74 * US, 0)
+    assert numbers(found["aten::mm"]) == (1, 40 * US, 40 * US, 11 * US, 11 * US, 1)
+    assert (found["<outside operators>"].device_self_ns, found["<unlinked>"].device_self_ns) == (13 * US, 17 * US)
+    assert sum(row.device_self_ns for row in found.values()) == (2 * 37 + 11 + 13 + 17) * US
 
 
 def test_equal_paths_of_threads_are_one():
     trace = model()
     trace.op("aten::mm", 100, 30, tid=2)
     trace.launch(110, 5, 900, 19, tid=2, stream=9)
-    assert paths(trace)["aten::mm"] == CallPath("aten::mm", 2, 70 * US, 70 * US, 30 * US, 30 * US, 2)
+    assert numbers(paths(trace)["aten::mm"]) == (2, 70 * US, 70 * US, 30 * US, 30 * US, 2)
 
 
 def test_an_operator_inside_itself_is_a_path_of_its_own():
@@ -62,8 +62,8 @@ def test_an_operator_inside_itself_is_a_path_of_its_own():
     trace.op("aten::to", 10, 20)
     trace.launch(15, 2, 20, 5)
     found = paths(trace)
-    assert found["aten::to"].host_self + found["aten::to;aten::to"].host_self == 50 * US
-    assert found["aten::to"].device_total == found["aten::to;aten::to"].device_self == 5 * US
+    assert found["aten::to"].host_self_ns + found["aten::to;aten::to"].host_self_ns == 50 * US
+    assert found["aten::to"].device_total_ns == found["aten::to;aten::to"].device_self_ns == 5 * US
 
 
 def test_semicolons_in_names_do_not_split_them():
@@ -80,7 +80,7 @@ def test_another_process_is_kept_apart():
     trace.device(20, 3, correlation=9000, stream=9)
     found = paths(trace)
     assert "aten::add" not in found
-    assert found["<other processes>"].device_self == 3 * US
+    assert found["<other processes>"].device_self_ns == 3 * US
 
 
 def test_modules_of_an_unidentified_thread_are_those_of_the_step():
@@ -100,9 +100,9 @@ def test_calls_outside_of_the_steps_do_not_count():
 def test_nothing_to_walk():
     trace = TraceBuilder()
     trace.event("unknown", "x", 0, 10)
-    assert trace.analyze().host_more.paths == NotMeasured("no_host_ops")
+    assert trace.analyze().tables["call_paths"].absent == NotMeasured("no_host_ops")
     trace.device(0, 10)
-    assert trace.analyze().host_more.paths == NotMeasured("no_host_ops")
+    assert trace.analyze().tables["call_paths"].absent == NotMeasured("no_host_ops")
 
 
 REAL = [
@@ -121,15 +121,16 @@ def test_device_time_of_real_traces_is_all_there(shared_traces, file):
     from traceanalyze import analyze
 
     found = analyze(shared_traces / "kineto" / f"{file}.json.gz").analyses[0]
-    rows = found.host_more.paths
-    assert sum(row.device_self for row in rows) == found.host_work.device_time
-    assert min(row.host_self for row in rows) >= 0
-    roots = [row for row in rows if ";" not in row.path]
-    assert sum(row.device_total for row in roots) == found.host_work.device_time
+    rows = list(found.records("call_paths"))
+    whole = sum(row.device_self_ns for row in found.records("operators"))
+    assert sum(row.device_self_ns for row in rows) == whole
+    assert min(row.host_self_ns for row in rows) >= 0
+    roots = [row for row in rows if ";" not in row.call_path]
+    assert sum(row.device_total_ns for row in roots) == whole
     # Only operators have rows of their own in the operator table, so these agree name by name.
-    operators = {row.name: row.calls for row in found.host_work.operators if not row.name.startswith("<")}
+    operators = {row.op: row.calls for row in found.records("operators") if not row.op.startswith("<")}
     by_name: dict[str, int] = {}
     for row in rows:
-        name = row.path.rpartition(";")[2]
+        name = row.call_path.rpartition(";")[2]
         by_name[name] = by_name.get(name, 0) + row.calls
     assert {name: by_name.get(name.replace(";", ",")) for name in operators} == operators

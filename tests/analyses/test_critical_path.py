@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results_path import CriticalPath, PathKind
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.steps.critical_path import PathKind, PathSegments, critical_path
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
-def measured(b: TraceBuilder) -> CriticalPath:
-    found = b.analyze()
-    assert isinstance(found.path, CriticalPath), found.path
-    assert found.path.by_step.sum(axis=1).tolist() == found.steps.time.tolist()
-    return found.path
+def measured(b: TraceBuilder) -> PathSegments:
+    context = Context(b.trace(), Options())
+    path = critical_path(context)
+    assert isinstance(path, PathSegments), path
+    assert path.by_step(len(context.steps)).sum(axis=1).tolist() == context.steps.time.tolist()
+    return path
+
+
+def by_step(b: TraceBuilder) -> NDArray[np.int64]:
+    return measured(b).by_step(len(b.analyze().steps))
+
+
+def places(b: TraceBuilder) -> list[Any]:
+    return list(b.analyze().records("critical_path_work"))
+
+
+def kernels(b: TraceBuilder) -> set[str]:
+    """On the path."""
+    return {place.name for place in places(b) if place.part == "compute"}
+
+
+def refusal(b: TraceBuilder) -> str | None:
+    first, second = (b.analyze().tables[key].absent for key in ("critical_path", "critical_path_work"))
+    assert first == second
+    return None if first is None else first.reason
 
 
 def segments(b: TraceBuilder) -> list[tuple[float, float, str]]:
-    path = measured(b).segments
+    path = measured(b)
     rows = zip(path.start.tolist(), path.end.tolist(), path.kind.tolist(), strict=True)
     return [(start / 1000, end / 1000, PathKind(kind).name) for start, end, kind in rows]
 
@@ -53,14 +77,14 @@ def test_from_the_last_kernel_over_the_first_to_the_host():
 
 
 def test_places_are_named_by_kernel_operator_and_call():
-    found = {(place.kind.name, place.name): (place.count, place.time) for place in measured(queued()).places}
+    found = {(place.part, place.name): (place.count, place.time_ns) for place in places(queued())}
     assert found == {
-        ("COMPUTE", "second"): (1, 48_000),
-        ("COMPUTE", "first"): (1, 40_000),
-        ("HOST_OP", "aten::mm"): (1, 10_000),
-        ("RUNTIME_CALL", "cudaLaunchKernel"): (1, 5_000),
-        ("LAUNCH_LATENCY", None): (1, 5_000),
-        ("DEVICE_GAP", None): (1, 2_000),
+        ("compute", "second"): (1, 48_000),
+        ("compute", "first"): (1, 40_000),
+        ("host_op", "aten::mm"): (1, 10_000),
+        ("host_api", "cudaLaunchKernel"): (1, 5_000),
+        ("dispatch_latency", None): (1, 5_000),
+        ("device_gap", None): (1, 2_000),
     }
 
 
@@ -71,9 +95,9 @@ def test_places_come_with_most_time_first_and_name_the_innermost_operator():
     b.op("aten::t", 10, 20)
     b.op("aten::addmm", 40, 45)
     b.launch(60, 5, 66, 10)
-    places = [(place.name, place.count, place.time, place.longest) for place in measured(b).places]
+    found = [(place.name, place.count, place.time_ns, place.max_ns) for place in places(b)]
     # The host ends the step: linear 0-10, 30-40, 85-90; addmm 40-60, 65-85; t 10-30; untraced 90-100.
-    assert places == [
+    assert found == [
         ("aten::addmm", 2, 40_000, 20_000),
         ("aten::linear", 3, 25_000, 10_000),
         ("aten::t", 1, 20_000, 20_000),
@@ -193,8 +217,8 @@ def test_data_loading_is_on_the_path_only_when_the_device_had_nothing_queued():
     b.step(2, 60, 60)
     b.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 60, 50)
     b.launch(110, 5, 162, 100)
-    assert measured(b).by_step[:, PathKind.DATA_LOADING].tolist() == [50_000, 0]
-    assert measured(b).by_step[:, PathKind.COMPUTE].tolist() == [100_000, 100_000]
+    assert by_step(b)[:, PathKind.DATA_LOADING].tolist() == [50_000, 0]
+    assert by_step(b)[:, PathKind.COMPUTE].tolist() == [100_000, 100_000]
 
 
 def two_streams(*, recorded: bool = True, wait: bool = True) -> TraceBuilder:
@@ -225,11 +249,11 @@ def test_a_wait_between_streams_leads_to_the_other_stream():
 
 
 def test_the_kernel_after_the_recorded_event_is_not_waited_for():
-    assert {place.name for place in measured(two_streams()).places if place.kind == PathKind.COMPUTE} == {"first"}
+    assert kernels(two_streams()) == {"first"}
 
 
 def test_several_streams_without_records_are_refused():
-    assert two_streams(recorded=False).analyze().path == NotMeasured("no_stream_waits")
+    assert refusal(two_streams(recorded=False)) == "no_stream_waits"
 
 
 def test_records_without_a_wait_say_that_nothing_was_waited_for():
@@ -257,8 +281,7 @@ def test_the_record_of_a_sync_says_which_stream_the_host_waited_for(kind, stream
     b.launch(7, 4, 14, 61, name="long", stream=20)
     b.api("cudaDeviceSynchronize", 20, 60, correlation=902)
     sync_record(b, kind, 20, stream=stream, correlation=902, **more)
-    places = {place.name for place in measured(b).places if place.kind == PathKind.COMPUTE}
-    assert places == {waited}
+    assert kernels(b) == {waited}
 
 
 def test_without_runtime_calls_it_is_refused():
@@ -266,7 +289,7 @@ def test_without_runtime_calls_it_is_refused():
     b.step(1, 0, 100)
     b.op("aten::mm", 0, 90)
     b.device(10, 50)
-    assert b.analyze().path == NotMeasured("no_api")
+    assert refusal(b) == "no_api"
 
 
 @pytest.mark.parametrize(("unlinked", "refused"), [(4, False), (8, True)])
@@ -276,7 +299,7 @@ def test_with_less_than_95_percent_of_device_time_linked_it_is_refused(unlinked,
     b.launch(0, 5, 10, 100)
     b.device(120, unlinked)
     b.launch(150, 5, 160, 0)
-    assert (b.analyze().path == NotMeasured("few_linked_launches")) is refused
+    assert (refusal(b) == "few_linked_launches") is refused
 
 
 def test_with_clocks_that_disagree_it_is_refused():
@@ -284,20 +307,20 @@ def test_with_clocks_that_disagree_it_is_refused():
     b.step(1, 0, 200)
     for start in (10, 50):
         b.launch(start + 5, 3, start, 20)
-    assert b.analyze().path == NotMeasured("clocks_disagree")
+    assert refusal(b) == "clocks_disagree"
 
 
 def test_without_a_device_it_is_not_measured():
     b = TraceBuilder()
     b.op("aten::mm", 0, 90)
-    assert b.analyze().path == NotMeasured("no_device_events")
+    assert "critical_path" not in b.analyze().tables
 
 
 def test_without_device_work_in_the_steps_it_is_not_measured():
     b = TraceBuilder()
     b.step(1, 100, 100)
     b.launch(0, 5, 10, 20)
-    assert b.analyze().path == NotMeasured("no_device_events")
+    assert refusal(b) == "no_device_events"
 
 
 def test_host_bound_and_device_bound_extremes():
@@ -310,7 +333,7 @@ def test_host_bound_and_device_bound_extremes():
             start = max(at + 6, free)
             b.launch(at, 5, start, duration)
             free = start + duration
-    whole = {name: np.asarray(measured(b).by_step[0]) for name, b in (("host", host), ("device", device))}
+    whole = {name: np.asarray(by_step(b)[0]) for name, b in (("host", host), ("device", device))}
     on_device = [PathKind.COMPUTE, PathKind.DEVICE_GAP, PathKind.LAUNCH_LATENCY]
     assert whole["host"][on_device].sum() == 0
     assert whole["device"].sum() - whole["device"][PathKind.COMPUTE] == 6_000
@@ -321,8 +344,8 @@ def test_a_kernel_that_ran_into_the_step_is_cut_at_its_start():
     b.step(2, 40, 60)
     b.launch(60, 4, 112, 200, name="third")
     # Step 1 ends with the collective, at 153.
-    path = measured(b)
-    assert path.by_step[1, PathKind.COMPUTE] == path.by_step[1].sum() == 159_000
+    path = by_step(b)
+    assert path[1, PathKind.COMPUTE] == path[1].sum() == 159_000
 
 
 def test_a_sync_leads_to_what_had_ended_when_it_returned():
@@ -332,7 +355,7 @@ def test_a_sync_leads_to_what_had_ended_when_it_returned():
     b.launch(5, 4, 41, 50, name="second")
     b.api("hipEventSynchronize", 12, 30)
     b.op("aten::add", 42, 58)
-    assert {place.name for place in measured(b).places if place.kind == PathKind.COMPUTE} == {"first"}
+    assert kernels(b) == {"first"}
 
 
 def test_a_sync_with_an_event_does_not_lead_to_what_was_launched_after_the_event():
@@ -344,7 +367,7 @@ def test_a_sync_with_an_event_does_not_lead_to_what_was_launched_after_the_event
     b.api("cudaEventSynchronize", 12, 48, correlation=902)
     source = {"wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 900}
     sync_record(b, "Event Sync", 12, stream=-1, correlation=902, **source)
-    assert {place.name for place in measured(b).places if place.kind == PathKind.COMPUTE} == {"first"}
+    assert kernels(b) == {"first"}
 
 
 def test_a_wait_of_another_thread_is_not_that_of_the_path():
@@ -356,7 +379,7 @@ def test_a_wait_of_another_thread_is_not_that_of_the_path():
     b.api("cudaStreamSynchronize", 20, 40, tid=2, correlation=903)
     sync_record(b, "Stream Sync", 10, stream=7, correlation=902)
     sync_record(b, "Stream Sync", 20, stream=20, correlation=903)
-    assert not measured(b).by_step[0, PathKind.COMPUTE]
+    assert not by_step(b)[0, PathKind.COMPUTE]
 
 
 def test_a_loader_of_a_thread_that_only_helps_is_no_wait_for_data():
@@ -365,7 +388,7 @@ def test_a_loader_of_a_thread_that_only_helps_is_no_wait_for_data():
     b.launch(0, 2, 4, 4)
     b.launch(3, 2, 9, 4, tid=3)
     b.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 20, 60, tid=3)
-    assert not measured(b).by_step[0, PathKind.DATA_LOADING]
+    assert not by_step(b)[0, PathKind.DATA_LOADING]
 
 
 def test_a_copy_without_length_on_a_coarse_clock_is_passed_once():

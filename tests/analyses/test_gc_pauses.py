@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.results_host_more import GcPause
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Kind, NotMeasured
 
 US, MS = 1_000, 1_000_000
 
@@ -22,34 +21,41 @@ def loop(*, pause, at=40_000.0, kernel_until=30_000.0):
 
 
 def pauses(trace):
-    found = trace.analyze().host_more.gc
-    assert not isinstance(found, NotMeasured)
-    return found
+    found = trace.analyze().tables["gc_pauses"]
+    assert found.absent is None
+    return list(found.records())
+
+
+def pause(start, length, idle, evidence, *, thread="100/1"):
+    """A row of the step 1."""
+    return ("1", start, length, idle, f"gc_{evidence}", thread)
+
+
+def remarks(trace):
+    return [note.key for note in trace.analyze().tables["gc_pauses"].notes]
 
 
 def test_a_stretch_in_which_all_stand_still_is_suspected():
-    found = pauses(loop(pause=30_000))
-    assert found.source == "nothing"
+    assert remarks(loop(pause=30_000)) == ["gc_source_nothing", "gc_suspected_sum"]
     # The whole stretch is idle: the device ran dry 10 ms before it began.
-    assert found.pauses == (GcPause(40 * MS, 30 * MS, 0, "100/1", 30 * MS, "suspected"),)
+    assert pauses(loop(pause=30_000)) == [pause(40 * MS, 30 * MS, 30 * MS, "suspected")]
 
 
 def test_only_the_idle_part_counts_as_idle():
-    found = pauses(loop(pause=30_000, kernel_until=55_000.0))
-    assert found.pauses == (GcPause(40 * MS, 30 * MS, 0, "100/1", 15 * MS, "suspected"),)
+    assert pauses(loop(pause=30_000, kernel_until=55_000.0)) == [pause(40 * MS, 30 * MS, 15 * MS, "suspected")]
 
 
-@pytest.mark.parametrize(("pause", "evidence"), [(199_999, "suspected"), (200_000, "strongly_suspected")])
-def test_from_200_ms_on_suspicion_is_strong(pause, evidence):
-    assert [each.evidence for each in pauses(loop(pause=pause)).pauses] == [evidence]
+@pytest.mark.parametrize(("length", "evidence"), [(199_999, "suspected"), (200_000, "strongly_suspected")])
+def test_from_200_ms_on_suspicion_is_strong(length, evidence):
+    assert [each.evidence for each in pauses(loop(pause=length))] == [f"gc_{evidence}"]
 
 
 def test_a_short_stretch_is_not():
-    assert pauses(loop(pause=9_999)).pauses == ()
+    assert pauses(loop(pause=9_999)) == []
 
 
 def test_a_busy_device_is_not():
-    assert pauses(loop(pause=30_000, kernel_until=70_015.0)).pauses == ()
+    assert pauses(loop(pause=30_000, kernel_until=70_015.0)) == []
 
 
 @pytest.mark.parametrize(
@@ -64,22 +70,21 @@ def test_a_busy_device_is_not():
 def test_a_thread_that_does_something_is_not_silent(awake):
     trace = loop(pause=30_000)
     awake(trace)
-    assert pauses(trace).pauses == ()
+    assert pauses(trace) == []
 
 
 def test_another_launching_thread_counts_as_well():
     trace = loop(pause=30_000)
     trace.launch(1000, 5, 1100, 10, tid=2, stream=9)
     trace.op("aten::add", 45_000, 18_000, tid=2)
-    assert pauses(trace).pauses == ()
+    assert pauses(trace) == []
 
 
 def test_functions_that_begin_cut_the_stretch():
     trace = loop(pause=40_000)
     trace.python("train.py(3): f", 52_000, 8_000)
-    found = pauses(trace)
-    assert found.source == "python"
-    assert [(each.start, each.length) for each in found.pauses] == [(40 * MS, 12 * MS), (60 * MS, 20 * MS)]
+    assert remarks(trace)[0] == "gc_source_python"
+    assert [(each.start_ns, each.length_ns) for each in pauses(trace)] == [(40 * MS, 12 * MS), (60 * MS, 20 * MS)]
 
 
 @pytest.mark.parametrize("fill", ["event", "python", "annotation"])
@@ -93,21 +98,21 @@ def test_recorded_pauses_go_before_suspicion(fill):
     record(41_000, 20_000)
     record(64_000, 999)
     record(65_000, 1_000)
-    found = pauses(trace)
     thread = "7/9" if fill == "event" else "100/1"
-    assert found.source == "events"
-    assert found.pauses == (
-        GcPause(41 * MS, 20 * MS, 0, thread, 6 * MS, "recorded"),
-        GcPause(65 * MS, MS, 0, thread, MS, "recorded"),
-    )
-    assert (found.short, found.short_time) == (1, 999 * US)
+    assert pauses(trace) == [
+        pause(41 * MS, 20 * MS, 6 * MS, "recorded", thread=thread),
+        pause(65 * MS, MS, MS, "recorded", thread=thread),
+    ]
+    assert remarks(trace) == ["gc_recorded_sum", "gc_short"]
+    short = trace.analyze().tables["gc_pauses"].notes[1]
+    assert short.values == (("count", Kind.COUNT, 1), ("total", Kind.DURATION, 999 * US))
 
 
 def test_functions_inside_each_other_are_one_pause():
     trace = loop(pause=30_000)
     trace.python("gc.py(3): tidy", 41_000, 5_000)
     trace.python("<built-in function collect>", 41_500, 4_000)
-    assert [each.length for each in pauses(trace).pauses] == [5 * MS]
+    assert [each.length_ns for each in pauses(trace)] == [5 * MS]
 
 
 def test_the_category_is_known():
@@ -120,9 +125,9 @@ def test_without_a_device_only_recorded_pauses_are_known():
     trace = TraceBuilder()
     trace.step(1, 0, 50_000)
     trace.op("aten::mm", 0, 100)
-    assert trace.analyze().host_more.gc == NotMeasured("no_gc_events")
+    assert trace.analyze().tables["gc_pauses"].absent == NotMeasured("no_gc_events")
     trace.annotation("gc", 1_000, 2_000)
-    assert pauses(trace).pauses == (GcPause(MS, 2 * MS, 0, "100/1", None, "recorded"),)
+    assert pauses(trace) == [pause(MS, 2 * MS, NotMeasured("no_device_events"), "recorded")]
 
 
 def test_without_operators_silence_means_nothing():
@@ -130,7 +135,7 @@ def test_without_operators_silence_means_nothing():
     trace.step(1, 0, 100_000)
     trace.launch(10, 5, 20, 100)
     trace.launch(60_000, 5, 60_020, 100)
-    assert trace.analyze().host_more.gc == NotMeasured("no_gc_events")
+    assert trace.analyze().tables["gc_pauses"].absent == NotMeasured("no_gc_events")
 
 
 def test_pauses_of_other_steps_are_not_shown():
@@ -140,5 +145,5 @@ def test_pauses_of_other_steps_are_not_shown():
     trace.annotation("gc", 81_000, 2_000)
     from traceanalyze.analyses.options import Options
 
-    found = trace.analyze(Options(steps=lambda steps: steps.start < 50 * MS)).host_more.gc
-    assert found.pauses == ()
+    found = trace.analyze(Options(steps=lambda steps: steps.start < 50 * MS)).tables["gc_pauses"]
+    assert found.rows == ()

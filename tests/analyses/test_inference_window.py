@@ -4,12 +4,25 @@ import pytest
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results_host_more import Distribution, SteadyState
-from traceanalyze.model.inference import InferencePhase
 from traceanalyze.model.table import NotMeasured
 
 US, MS = 1_000, 1_000_000
-PREFILL, DECODE, MIXED, OTHER = InferencePhase
+PREFILL, DECODE, MIXED, OTHER = (f"inference_{name}" for name in ("prefill", "decode", "mixed", "other"))
+
+
+class Found:
+    """Both tables of an analysis."""
+
+    def __init__(self, analysis):
+        self.table, self.steady_table = (analysis.tables[key] for key in ("inference_phases", "steady_state"))
+        self.phases = list(self.table.records())
+        self.left_out = {value for note in self.table.notes for _, _, value in note.values}
+        self.absent = self.table.absent
+
+    @property
+    def steady(self):
+        (row,) = self.steady_table.records()
+        return row
 
 
 class Server(TraceBuilder):
@@ -27,7 +40,7 @@ class Server(TraceBuilder):
         return self
 
     def found(self, options=None):
-        return self.analyze(options).host_more.inference
+        return Found(self.analyze(options))
 
 
 def serving():
@@ -43,21 +56,23 @@ def serving():
 
 def test_phases_add_up():
     found = serving().found()
-    assert [(each.phase, each.count, each.time.total) for each in found.phases] == [
+    assert [(each.phase, each.iterations, each.iteration_sum_ns) for each in found.phases] == [
         (PREFILL, 1, 4 * MS),
         (DECODE, 9, 9 * MS),
         (MIXED, 1, 3 * MS),
     ]
-    assert [each.busy.total for each in found.phases] == [3900 * US, 8100 * US, 2900 * US]
-    assert [each.host.total for each in found.phases] == [50 * US, 450 * US, 50 * US]
-    assert found.phases[1].time == Distribution(9 * MS, MS, MS, 1028 * US)
-    assert found.left_out == 0
+    assert [each.busy_sum_ns for each in found.phases] == [3900 * US, 8100 * US, 2900 * US]
+    assert [each.host_sum_ns for each in found.phases] == [50 * US, 450 * US, 50 * US]
+    decode = found.phases[1]
+    times = decode.iteration_sum_ns, decode.iteration_mean_ns, decode.iteration_p50_ns, decode.iteration_p90_ns
+    assert times == (9 * MS, MS, MS, 1028 * US)
+    assert found.left_out == set()
 
 
 def test_the_steady_state_is_the_longest_run_of_like_iterations():
     steady = serving().found().steady
     missing = NotMeasured("not_in_name")
-    assert steady == SteadyState(DECODE, 5 * MS, 11 * MS, 6, 6 * MS, 2, missing)
+    assert steady == (DECODE, 6, 5 * MS, 11 * MS, MS, 2, missing, missing)
 
 
 def test_another_batch_size_ends_the_run():
@@ -66,7 +81,7 @@ def test_another_batch_size_ends_the_run():
         server.run(f"execute_context_0(0)_generation_{size}({size})", 1000)
     steady = server.found().steady
     assert (steady.iterations, steady.requests, steady.tokens) == (5, 3, 15)
-    assert (steady.start, steady.end) == (5 * MS, 10 * MS)
+    assert (steady.start_ns, steady.end_ns) == (5 * MS, 10 * MS)
 
 
 def test_a_slow_iteration_ends_the_run():
@@ -81,23 +96,24 @@ def test_waiting_for_requests_is_in_no_iteration():
     for _ in range(4):
         server.run("decode", 1000, wait=5000)
     found = server.found()
-    assert found.phases[0].time.total == 4 * MS
-    assert (found.steady.time, found.steady.end - found.steady.start) == (4 * MS, 19 * MS)
+    assert found.phases[0].iteration_sum_ns == 4 * MS
+    assert (found.steady.iterations, found.steady.iteration_mean_ns) == (4, MS)
+    assert found.steady.end_ns - found.steady.start_ns == 19 * MS
 
 
 def test_device_work_launched_after_the_annotation_belongs_to_the_iteration():
     server = Server().run("decode", 1000, wait=1000)
     server.launch(1100, 5, 2000, 300)
     server.run("decode", 1000)
-    assert server.found().phases[0].time.total == 2300 * US
+    assert server.found().phases[0].iteration_sum_ns == 2300 * US
 
 
 def test_few_or_only_prefill_iterations_are_no_steady_state():
-    assert Server().run("decode", 10).run("decode", 10).found().steady == NotMeasured("no_steady_state")
+    assert Server().run("decode", 10).run("decode", 10).found().steady_table.absent == NotMeasured("no_steady_state")
     server = Server()
     for _ in range(5):
         server.run("prefill", 1000)
-    assert server.found().steady == NotMeasured("no_steady_state")
+    assert server.found().steady_table.absent == NotMeasured("no_steady_state")
 
 
 def test_of_nested_styles_the_one_that_tells_most_counts():
@@ -106,20 +122,20 @@ def test_of_nested_styles_the_one_that_tells_most_counts():
         server.annotation("step[DECODE bs=8]", server.now, 60)
         server.run("execute_context_0(0)_generation_8(8)", 1000)
     found = server.found()
-    assert [(each.phase, each.count) for each in found.phases] == [(DECODE, 3)]
-    assert (found.left_out, found.steady.tokens) == (3, 24)
+    assert [(each.phase, each.iterations) for each in found.phases] == [(DECODE, 3)]
+    assert (found.left_out, found.steady.tokens) == ({3}, 24)
 
 
 def test_iterations_without_a_phase_are_counted():
     found = Server().run("execute_model", 1000).run("step[IDLE]", 1000).found()
-    assert [(each.phase, each.count) for each in found.phases] == [(OTHER, 1)]
-    assert found.left_out == 1
+    assert [(each.phase, each.iterations) for each in found.phases] == [(OTHER, 1)]
+    assert found.left_out == {1}
 
 
 def test_training_with_a_range_named_decode_is_no_inference():
     server = Server().run("decode", 1000)
     server.op("AddmmBackward0", server.now, 10)
-    assert server.found() == NotMeasured("no_inference_annotations")
+    assert server.found().absent == NotMeasured("no_inference_annotations")
 
 
 def test_annotations_of_the_device_alone():
@@ -128,11 +144,11 @@ def test_annotations_of_the_device_alone():
         at = 1000.0 * number
         trace.event("gpu_user_annotation", "step[DECODE bs=1]", at, 800, pid=0, tid=7)
         trace.device(at, 600)
-    found = trace.analyze().host_more.inference
-    assert [(each.phase, each.count, each.time.total, each.busy.total) for each in found.phases] == [
+    found = Found(trace.analyze())
+    assert [(each.phase, each.iterations, each.iteration_sum_ns, each.busy_sum_ns) for each in found.phases] == [
         (DECODE, 3, 2400 * US, 1800 * US)
     ]
-    assert found.phases[0].host == NotMeasured("no_annotations")
+    assert found.phases[0].host_sum_ns == NotMeasured("no_annotations")
     assert found.steady.iterations == 3
 
 
@@ -140,8 +156,8 @@ def test_without_a_device_the_host_is_measured():
     trace = TraceBuilder()
     for number in range(3):
         trace.annotation("decode", 1000.0 * number, 500)
-    found = trace.analyze().host_more.inference
-    assert (found.phases[0].host.total, found.phases[0].busy) == (1500 * US, NotMeasured("no_device_events"))
+    found = Found(trace.analyze())
+    assert (found.phases[0].host_sum_ns, found.phases[0].busy_sum_ns) == (1500 * US, NotMeasured("no_device_events"))
 
 
 def test_only_iterations_of_the_chosen_steps():
@@ -151,22 +167,22 @@ def test_only_iterations_of_the_chosen_steps():
     server.step(2, 3000, 1500)
     server.run("decode", 1000)
     found = server.found(Options(steps=lambda steps: steps.start > 2 * MS))
-    assert found.phases[0].count == 1
+    assert found.phases[0].iterations == 1
 
 
 def test_other_traces():
     trace = TraceBuilder()
     trace.annotation("## forward ##", 0, 10)
     trace.event("gpu_user_annotation", "capture_32_DECODE", 0, 10, pid=0, tid=7)
-    assert trace.analyze().host_more.inference == NotMeasured("no_inference_annotations")
+    assert trace.analyze().tables["inference_phases"].absent == NotMeasured("no_inference_annotations")
 
 
 @pytest.mark.parametrize(
-    ("file", "left_out"), [("sglang_decode/sglang_Qwen3-8B_decode", 1), ("vllm_decode_full/graph_execution", 0)]
+    ("file", "left_out"), [("sglang_decode/sglang_Qwen3-8B_decode", {1}), ("vllm_decode_full/graph_execution", set())]
 )
 def test_recorded_servers(shared_traces, file, left_out):
     from traceanalyze import analyze
 
-    found = analyze(shared_traces / "kineto" / "tracelens" / "inference" / f"{file}.json.gz").analyses[0].host_more
-    assert [(each.phase, each.count) for each in found.inference.phases] == [(DECODE, 1)]
-    assert found.inference.left_out == left_out
+    found = Found(analyze(shared_traces / "kineto" / "tracelens" / "inference" / f"{file}.json.gz").analyses[0])
+    assert [(each.phase, each.iterations) for each in found.phases] == [(DECODE, 1)]
+    assert found.left_out == left_out

@@ -6,11 +6,11 @@ from traceanalyze.model.table import NotMeasured
 
 
 def modules(b):
-    return {row.path: row for row in b.analyze().host_work.modules}
+    return {row.module: row for row in b.analyze().tables["modules"].records()}
 
 
 def device(row):
-    return row.forward_self, row.forward_total, row.backward_self, row.backward_total
+    return row.forward_self_ns, row.forward_total_ns, row.backward_self_ns, row.backward_total_ns
 
 
 def model():
@@ -47,7 +47,7 @@ def test_forward_work_belongs_to_the_innermost_module():
         "Net_0/Linear_1": (20_000, 20_000),
     }
     net = found["Net_0"]
-    assert (net.name, net.calls, net.host_total, net.host_self) == ("Net", 1, 80_000, 40_000)
+    assert (net.module_class, net.calls, net.host_total_ns, net.host_self_ns) == ("Net", 1, 80_000, 40_000)
 
 
 def test_backward_work_belongs_to_the_module_of_the_forward_operator():
@@ -78,7 +78,7 @@ def test_arrows_tell_which_thread_ran_forward():
         {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": HOST, "tid": 5, "ts": 510},
         {"ph": "f", "cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": HOST, "tid": 2, "ts": 602, "bp": "e"},
     ]
-    assert modules(b)["Other_0"].backward_self == 40_000
+    assert modules(b)["Other_0"].backward_self_ns == 40_000
 
 
 def test_equal_modules_at_different_places_are_different():
@@ -98,7 +98,7 @@ def test_optimizer_work_belongs_to_no_module():
     b.python("nn.Module: Net_0", 800, 50)
     b.annotation("Optimizer.step#SGD.step", 810, 20)
     b.launch(812, 2, 900, 50)
-    assert modules(b)["Net_0"].forward_total == 33_000
+    assert modules(b)["Net_0"].forward_total_ns == 33_000
 
 
 def test_python_functions_of_an_unidentified_thread_are_those_of_the_only_one():
@@ -116,7 +116,7 @@ def test_operators_may_name_their_module():
     b.op("aten::mm", 10, 10, **{"Module Hierarchy": "TOP(Net)::forward.fc1(Linear)::forward"})
     b.launch(11, 2, 60, 5)
     found = modules(b)
-    assert {path: (row.name, row.calls, device(row)[:2]) for path, row in found.items()} == {
+    assert {path: (row.module_class, row.calls, device(row)[:2]) for path, row in found.items()} == {
         "TOP": ("Net", None, (0, 5_000)),
         "TOP/fc1": ("Linear", None, (5_000, 5_000)),
     }
@@ -145,7 +145,7 @@ def test_hierarchies_as_profilers_write_them():
 
 
 def lines(b):
-    return {row.name: row for row in b.analyze().host_work.lines}
+    return {row.line: row for row in b.analyze().tables["source_lines"].records()}
 
 
 def test_source_lines_without_and_with_library_code():
@@ -160,8 +160,8 @@ def test_source_lines_without_and_with_library_code():
     found = lines(b)
     assert set(found) == {"train.py(1): main", "train.py(9): step"}
     main, step = found["train.py(1): main"], found["train.py(9): step"]
-    assert (main.calls, main.host_total, main.host_self, main.host_own) == (1, 100_000, 45_000, 50_000)
-    assert (step.calls, step.host_total, step.host_self, step.host_own) == (1, 50_000, 20_000, 50_000)
+    assert (main.calls, main.host_total_ns, main.host_self_ns, main.with_library_ns) == (1, 100_000, 45_000, 50_000)
+    assert (step.calls, step.host_total_ns, step.host_self_ns, step.with_library_ns) == (1, 50_000, 20_000, 50_000)
 
 
 def test_idle_time_belongs_to_the_innermost_line():
@@ -172,12 +172,12 @@ def test_idle_time_belongs_to_the_innermost_line():
     b.python("train.py(5): prepare", 20, 40)
     b.launch(70, 2, 80, 10)  # idle 10-80, the host prepares until 72
     found = lines(b)
-    assert found["train.py(5): prepare"].idle == 40_000
-    assert found["train.py(1): main"].idle == 1_000 + 10_000 + 12_000 + 10_000
+    assert found["train.py(5): prepare"].device_idle_ns == 40_000
+    assert found["train.py(1): main"].device_idle_ns == 1_000 + 10_000 + 12_000 + 10_000
 
 
 def test_without_python_functions_there_are_no_lines():
     b = model()
     b.events = [event for event in b.events if event["cat"] != "python_function"]
-    assert b.analyze().host_work.lines == NotMeasured("no_python")
-    assert b.analyze().host_work.modules == NotMeasured("no_modules")
+    assert b.analyze().tables["source_lines"].absent == NotMeasured("no_python")
+    assert b.analyze().tables["modules"].absent == NotMeasured("no_modules")

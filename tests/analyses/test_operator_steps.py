@@ -6,10 +6,12 @@ from traceanalyze.model.table import NotMeasured
 
 
 def op_steps(b):
-    return {
-        row.name: (row.calls.tolist(), row.host_self.tolist(), row.device_self.tolist())
-        for row in b.analyze().host_work.op_steps
-    }
+    found = {}
+    for row in b.analyze().tables["operator_steps"].records():
+        times = found.setdefault(row.op, ([], [], []))
+        for column, value in zip(times, (row.calls, row.host_self_ns, row.device_self_ns), strict=True):
+            column.append(value)
+    return found
 
 
 def test_every_step_has_its_calls_and_own_times():
@@ -44,7 +46,7 @@ def test_device_work_across_a_boundary_is_cut_and_sums_stay():
     b.launch(142, 2, 150, 20)
     found = op_steps(b)
     assert found["aten::add"] == ([1, 0], [10_000, 0], [10_000, 20_000])
-    sums = {row.name: row.device_self for row in b.analyze().host_work.operators}
+    sums = {row.op: row.device_self_ns for row in b.analyze().tables["operators"].records()}
     assert {name: sum(device) for name, (_, _, device) in found.items()} == sums
 
 
@@ -64,9 +66,12 @@ def test_without_a_device_host_time_decides():
         b.step(step // 100, step, 100)
         b.op("aten::short", step + 10, 5)
         b.op("aten::long", step + 20, 50)
-    assert op_steps(b) == {
-        "aten::long": ([1, 1], [50_000, 50_000], [0, 0]),
-        "aten::short": ([1, 1], [5_000, 5_000], [0, 0]),
+    missing = NotMeasured("no_device_events")
+    found = op_steps(b)
+    assert list(found) == ["aten::long", "aten::short"]
+    assert found == {
+        "aten::long": ([1, 1], [50_000, 50_000], [missing, missing]),
+        "aten::short": ([1, 1], [5_000, 5_000], [missing, missing]),
     }
 
 
@@ -75,9 +80,9 @@ def test_one_step_or_no_operators_are_not_measured():
     b.step(1, 0, 100)
     b.op("aten::mm", 0, 10)
     b.launch(1, 2, 20, 5)
-    assert b.analyze().host_work.op_steps == NotMeasured("single_step")
+    assert b.analyze().tables["operator_steps"].absent == NotMeasured("single_step")
     b = TraceBuilder()
     b.step(1, 0, 100)
     b.step(2, 100, 100)
     b.launch(1, 2, 20, 5)
-    assert b.analyze().host_work.op_steps == NotMeasured("no_host_ops")
+    assert b.analyze().tables["operator_steps"].absent == NotMeasured("no_host_ops")

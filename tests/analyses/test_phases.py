@@ -7,7 +7,13 @@ from traceanalyze.model.vocabulary import Phase
 
 
 def phases(b):
-    return {row.phase: (row.device.tolist(), row.host.tolist(), row.events) for row in b.analyze().host_work.phases}
+    found = b.analyze()
+    rows = {row.phase: ([], [], row.device_events) for row in found.records("phases")}
+    for row in found.records("step_phases"):
+        device, host, _ = rows[row.phase]
+        device.append(row.device_ns)
+        host.append(row.host_ns)
+    return {Phase[name.removeprefix("phase_").upper()]: row for name, row in rows.items()}
 
 
 def around(kind, name, **args):

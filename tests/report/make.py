@@ -20,7 +20,7 @@ from traceanalyze.analyses.results import (
     Steps,
     SyncSite,
 )
-from traceanalyze.analyses.results_path import CriticalPath, PathKind, PathPlace, PathSegments
+from traceanalyze.analyses.steps.critical_path import PathKind, PathSegments, path_tables
 from traceanalyze.model.columns import Strings
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Device, Events, Flows, Instants, Origin, ReadReport, Trace
@@ -96,18 +96,15 @@ def path_of(steps, *, compute=0.6):
     by_step[:, PathKind.HOST_OP] = time - by_step[:, PathKind.COMPUTE]
     kinds = (PathKind.HOST_OP, PathKind.COMPUTE)
     turn = steps.end - by_step[:, PathKind.COMPUTE]
+    strings = Strings(np.frombuffer(b"aten::conv2d", np.uint8), ints(0, len("aten::conv2d")))
     segments = PathSegments(
         step=np.repeat(np.arange(len(steps)), 2),
         start=np.stack((steps.start, turn), axis=1).ravel(),
         end=np.stack((turn, steps.end), axis=1).ravel(),
         kind=np.array(kinds * len(steps), np.uint8),
-        name=np.full(2 * len(steps), -1, np.int32),
+        name=np.array([0, -1] * len(steps), np.int32),
     )
-    places = tuple(
-        PathPlace(kind, name, len(steps), int(by_step[:, kind].sum()), int(by_step[:, kind].max()))
-        for kind, name in zip(kinds, ("aten::conv2d", None), strict=True)
-    )
-    return CriticalPath(by_step, segments, places)
+    return path_tables(segments, steps, strings)
 
 
 def analysis(
@@ -183,7 +180,7 @@ def analysis(
             Check("Q05", Level.INFO, "no_python"),
             Check("Q03", Level.WARN, "unlinked", (("count", 4), ("events", 9100), ("share", 0.0611))),
         ),
-        path=path_of(steps),
+        tables={table.key: table for table in path_of(steps)},
     )
 
 
@@ -210,6 +207,7 @@ def host_only(*times_ms):
     return replace(
         analysis(),
         mode=Mode.HOST_ONLY,
+        tables={},
         device=None,
         steps=steps,
         partitions=(),

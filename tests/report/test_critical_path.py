@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from tests.analyses.test_critical_path import two_streams
 from tests.report.make import MS, analysis
 from traceanalyze.locales import texts
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.view import Detail, View
 
 
-def _report(reason=None):
-    found = analysis(times=(100.0, 300.0))
-    return build_report("run", [found if reason is None else replace(found, path=NotMeasured(reason))], version="0")
+def _report(found=None):
+    return build_report("run", [found or analysis(times=(100.0, 300.0))], version="0")
 
 
 def test_parts_are_means_of_the_steps_and_sum_to_the_step():
@@ -26,13 +23,13 @@ def test_parts_are_means_of_the_steps_and_sum_to_the_step():
 
 def test_places_are_sums_of_the_steps():
     table = _report().tables["critical_path_work"]
-    assert table.column("name") == ("aten::conv2d", None)
-    assert table.column("time_ns") == (160 * MS, 240 * MS)
-    assert table.column("share") == (0.4, 0.6)
+    assert table.column("name") == (None, "aten::conv2d")
+    assert table.column("time_ns") == (240 * MS, 160 * MS)
+    assert table.column("share") == (0.6, 0.4)
 
 
 def test_a_refusal_is_said_with_its_reason_and_what_to_record():
-    page = render(_report("no_stream_waits"), texts(), Style(width=200))
+    page = render(_report(two_streams(recorded=False).analyze()), texts(), Style(width=200))
     assert "Critical path: several streams have work, and which of them waited for which was not recorded" in page
     assert "torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True)" in page
 

@@ -13,7 +13,6 @@ from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.results_device import DeviceWork
-from traceanalyze.analyses.results_host import HostWork
 from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
@@ -55,9 +54,9 @@ class Tables:
 
 def tables(found: RankAnalysis) -> Tables:
     """The tables of an analysis in plain values."""
-    device, host, memory = found.device_work, found.host_work, found.memory.devices
-    if not isinstance(device, DeviceWork) or not isinstance(host, HostWork):
-        raise TypeError(device, host)
+    device, memory = found.device_work, found.memory.devices
+    if not isinstance(device, DeviceWork):
+        raise TypeError(device)
     kernels: dict[str, tuple[int, int]] = {}
     for row in device.kernels:
         count, time = kernels.get(row.name, (0, 0))
@@ -66,28 +65,32 @@ def tables(found: RankAnalysis) -> Tables:
         (row.kind, str(row.bytes)): (row.time.count, row.time.total, row.exposed) for row in _rows(device.collectives)
     }
     operators = {
-        row.name: (
+        row.op: (
             row.calls,
-            row.host_total,
-            row.host_self,
-            row.api_time,
-            row.device_self,
-            row.device_total,
+            row.host_total_ns,
+            row.host_self_ns,
+            row.api_ns,
+            row.device_self_ns,
+            row.device_total_ns,
             row.launched,
         )
-        for row in _rows(host.operators)
-        if not row.name.startswith("<")
+        for row in found.records("operators")
+        if not row.op.startswith("<")
     }
     modules = {
-        row.path: (row.calls, row.host_total, row.host_self, row.forward_total, row.backward_total)
-        for row in _rows(host.modules)
-        if not row.path.startswith("<")
+        row.module: (row.calls, row.host_total_ns, row.host_self_ns, row.forward_total_ns, row.backward_total_ns)
+        for row in found.records("modules")
+        if not row.module.startswith("<")
     }
+    phases: dict[str, tuple[int, ...]] = {}
+    for row in found.records("step_phases"):
+        name = row.phase.removeprefix("phase_")
+        phases[name] = (*phases.get(name, ()), row.device_ns)
     return Tables(
         measured(found),
         kernels,
         operators,
-        {row.phase.name.lower(): tuple(row.device.tolist()) for row in _rows(host.phases)},
+        phases,
         modules,
         collectives,
         tuple((row.peak_allocated, row.peak_reserved, row.records) for row in _rows(memory)),

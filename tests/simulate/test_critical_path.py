@@ -8,34 +8,44 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
-from tests.simulate.compare import analysis
 from tests.simulate.faults import with_faults
 from tests.simulate.simulate import simulate
 from tests.simulate.strategies import workloads
 from tests.simulate.truth.critical import critical_path
 from tests.simulate.workload import US, Fault, Ranks, Recording, Workload
+from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import AMD, TODAY, YEAR_2022
-from traceanalyze.analyses.results_path import CriticalPath, PathKind
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.steps.critical_path import PathKind, PathSegments
+from traceanalyze.analyses.steps.critical_path import critical_path as found_path
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.readers.kineto import read_text
 
 if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule
     from tests.simulate.writers.layouts import Layout
-    from traceanalyze.analyses.results import RankAnalysis
 
 _SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def kinds(found: RankAnalysis) -> list[dict[str, int]]:
+def context(schedule: Schedule, layout: Layout) -> Context:
+    """What the product reads of the file."""
+    return Context(read_text(write(schedule, layout)), Options())
+
+
+def kinds(found: Context) -> list[dict[str, int]]:
     """Time of each kind on the path of each step, as the product found it; kinds without time are left out."""
-    assert isinstance(found.path, CriticalPath), found.path
-    return [{kind.name: int(row[kind]) for kind in PathKind if row[kind]} for row in found.path.by_step]
+    path = found.once(found_path)
+    assert isinstance(path, PathSegments), path
+    by_step = path.by_step(len(found.steps))
+    return [{kind.name: int(row[kind]) for kind in PathKind if row[kind]} for row in by_step]
 
 
-def assert_tiled(found: RankAnalysis) -> None:
+def assert_tiled(found: Context) -> None:
     """The segments of a step follow each other from its start to its end."""
-    assert isinstance(found.path, CriticalPath)
-    path, steps = found.path.segments, found.steps
+    path, steps = found.once(found_path), found.steps
+    assert isinstance(path, PathSegments)
     for step in range(len(steps)):
         mine = path.step == step
         start, end = path.start[mine].tolist(), path.end[mine].tolist()
@@ -51,7 +61,7 @@ def test_path_of_one_stream_is_the_truth(layout: Layout, workload: Workload) -> 
     faulty = with_faults(replace(workload, ranks=Ranks()))
     assume(not faulty.script.side_kernels and not faulty.recording.unlinked)
     schedule = simulate(replace(faulty, faults=()))[0]
-    found = analysis(schedule, layout)
+    found = context(schedule, layout)
     assert_tiled(found)
     assert kinds(found) == critical_path(schedule)
 
@@ -64,23 +74,23 @@ def test_path_over_streams_is_the_truth_when_waits_were_recorded(workload: Workl
     script = replace(faulty.script, items=0, pinned=True, side_kernels=0, empty_cache=False)
     recording = replace(faulty.recording, unlinked=0)
     for schedule in simulate(replace(faulty, script=script, recording=recording, faults=())):
-        found = analysis(schedule, TODAY)
+        found = context(schedule, TODAY)
         assert_tiled(found)
         assert kinds(found) == critical_path(schedule)
 
 
 def test_without_records_of_waits_several_streams_are_refused() -> None:
     schedule = simulate(Workload(ranks=Ranks(count=2)))[0]
-    assert analysis(schedule, YEAR_2022).path == NotMeasured("no_stream_waits")
+    assert found_path(context(schedule, YEAR_2022)) == NotMeasured("no_stream_waits")
 
 
 def test_with_too_few_launches_it_is_refused() -> None:
     schedule = simulate(Workload(recording=Recording(unlinked=3)))[0]
-    assert analysis(schedule, TODAY).path == NotMeasured("few_linked_launches")
+    assert found_path(context(schedule, TODAY)) == NotMeasured("few_linked_launches")
 
 
 def _shares(schedule: Schedule) -> dict[str, float]:
-    found = analysis(schedule, TODAY)
+    found = context(schedule, TODAY)
     rows = kinds(found)[1:]
     whole = sum(sum(row.values()) for row in rows)
     return {kind.name: sum(row.get(kind.name, 0) for row in rows) / whole for kind in PathKind}
@@ -107,7 +117,7 @@ def test_what_a_fault_adds_to_the_path_is_what_it_costs(fault: Fault) -> None:
     kind = {"slow_loader": "DATA_LOADING", "gc_pause": "UNTRACED"}[fault.name]
     slow, fast = (simulate(Workload(faults=faults))[0] for faults in ((fault,), ()))
     paths = [critical_path(schedule) for schedule in (slow, fast)]
-    found = kinds(analysis(slow, TODAY))
+    found = kinds(context(slow, TODAY))
     for row, with_fault, without in zip(found, *paths, strict=True):
         cost = sum(with_fault.values()) - sum(without.values())
         assert cost > 1_000 * US

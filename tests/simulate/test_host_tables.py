@@ -14,21 +14,14 @@ from tests.simulate.truth.host import modules, operators, phases
 from tests.simulate.truth.tables import inside
 from tests.simulate.truth.windows import windows
 from tests.simulate.writers.layouts import LAYOUTS, TODAY
-from traceanalyze.analyses.results_host import BACKWARD_UNKNOWN, UNLINKED, HostWork
-from traceanalyze.model.vocabulary import Phase
+from traceanalyze.analyses.host.modules import BACKWARD_UNKNOWN
+from traceanalyze.analyses.host.operators import UNLINKED
 
 if TYPE_CHECKING:
-    from tests.simulate.schedule import Schedule
     from tests.simulate.workload import Workload
-    from tests.simulate.writers.layouts import Layout
+    from traceanalyze.analyses.results import RankAnalysis
 
 _FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-
-
-def host_work(schedule: Schedule, layout: Layout) -> HostWork:
-    found = analysis(schedule, layout).host_work
-    assert isinstance(found, HostWork)
-    return found
 
 
 @_FEW
@@ -38,37 +31,42 @@ def test_operators_and_phases(workload: Workload) -> None:
     steps = windows(schedule)
     known = {name: astuple(row) for name, row in operators(schedule, steps).items()}
     ran = phases(schedule, steps)
-    unlinked = sum(time for work, time in inside(schedule.works, steps) if not work.linked)
+    works = list(inside(schedule.works, steps))
+    unlinked = sum(time for work, time in works if not work.linked)
     for layout in LAYOUTS:
-        found = host_work(schedule, layout)
-        assert isinstance(found.operators, tuple)
+        found = analysis(schedule, layout)
+        rows = list(found.records("operators"))
+        assert rows
         assert _operators(found) == known
-        assert sum(row.device_self for row in found.operators if row.name == UNLINKED) == unlinked
-        assert sum(row.device_self for row in found.operators) == found.device_time
+        assert sum(row.device_self_ns for row in rows if row.op == UNLINKED) == unlinked
+        assert sum(row.device_self_ns for row in rows) == sum(time for _, time in works)
         assert _phases(found, len(steps)) == ran
 
 
-def _operators(found: HostWork) -> dict[str, tuple[int, ...]]:
+def _operators(found: RankAnalysis) -> dict[str, tuple[int, ...]]:
     return {
-        row.name: (
+        row.op: (
             row.calls,
-            row.host_total,
-            row.host_self,
-            row.api_time,
-            row.device_self,
-            row.device_total,
+            row.host_total_ns,
+            row.host_self_ns,
+            row.api_ns,
+            row.device_self_ns,
+            row.device_total_ns,
             row.launched,
         )
-        for row in found.operators
-        if not row.name.startswith("<")
+        for row in found.records("operators")
+        if not row.op.startswith("<")
     }
 
 
-def _phases(found: HostWork, steps: int) -> tuple[dict[str, int], ...]:
-    whole = [row for row in found.phases if row.phase not in {Phase.RECOMPUTE, Phase.ZERO_GRAD}]
-    return tuple(
-        {row.phase.name.lower(): int(row.device[step]) for row in whole if row.device[step]} for step in range(steps)
-    )
+def _phases(found: RankAnalysis, steps: int) -> tuple[dict[str, int], ...]:
+    rows = list(found.records("step_phases"))
+    times: dict[str, dict[str, int]] = {row.step: {} for row in rows}
+    for row in rows:
+        if row.device_ns and row.phase not in {"phase_recompute", "phase_zero_grad"}:
+            times[row.step][row.phase.removeprefix("phase_")] = row.device_ns
+    assert len(times) in {0, steps}
+    return tuple(times.values()) or ({},) * steps
 
 
 @_FEW
@@ -76,12 +74,12 @@ def _phases(found: HostWork, steps: int) -> tuple[dict[str, int], ...]:
 def test_modules(workload: Workload) -> None:
     schedule = simulate(workload)[0]
     rows, unknown = modules(schedule, windows(schedule))
-    found = host_work(schedule, TODAY).modules
-    assert isinstance(found, tuple)
+    found = list(analysis(schedule, TODAY).records("modules"))
+    assert found
     named = {"/".join(name.removeprefix("nn.Module: ") for name in path): row for path, row in rows.items()}
     assert {
-        row.path: (row.calls, row.host_total, row.host_self, row.forward_total, row.backward_total)
+        row.module: (row.calls, row.host_total_ns, row.host_self_ns, row.forward_total_ns, row.backward_total_ns)
         for row in found
-        if row.path != BACKWARD_UNKNOWN
+        if row.module != BACKWARD_UNKNOWN
     } == {path: astuple(row) for path, row in named.items()}
-    assert sum(row.backward_total for row in found if row.path == BACKWARD_UNKNOWN) == unknown
+    assert sum(row.backward_total_ns for row in found if row.module == BACKWARD_UNKNOWN) == unknown

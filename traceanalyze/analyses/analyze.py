@@ -13,7 +13,7 @@ from traceanalyze.analyses.host.call_paths import call_paths
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.modules import modules
 from traceanalyze.analyses.host.op_kernels import op_kernels
-from traceanalyze.analyses.host.operators import operator_steps, operator_sums, operators, operators_by_shape
+from traceanalyze.analyses.host.operators import operator_steps, operators, operators_by_shape
 from traceanalyze.analyses.host.source_lines import source_lines
 from traceanalyze.analyses.host.split import host_split
 from traceanalyze.analyses.idle import idle
@@ -29,18 +29,15 @@ from traceanalyze.analyses.kernels.kernels import configurations, durations, ker
 from traceanalyze.analyses.kernels.op_work import op_work
 from traceanalyze.analyses.kernels.sequences import kernel_sequences
 from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisation
-from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.quality.quality import quality
 from traceanalyze.analyses.results import Gap, HostSplit, IdleCauses, Launches, RankAnalysis, SyncSite
 from traceanalyze.analyses.results_device import DeviceWork
-from traceanalyze.analyses.results_host import HostWork
-from traceanalyze.analyses.results_host_more import HostMore
-from traceanalyze.analyses.steps.critical_path import critical_path
+from traceanalyze.analyses.steps.critical_path import critical_path_tables
 from traceanalyze.analyses.steps.inference import inference
 from traceanalyze.analyses.steps.partition import device_span, partition
-from traceanalyze.analyses.steps.phases import event_phases, phases
+from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause, Mode, SyncKind
 
@@ -73,33 +70,26 @@ def device_tables(context: Context) -> DeviceWork:
     )
 
 
-def host_tables(context: Context) -> HostWork | NotMeasured:
-    """Host work inside the analysed windows from every side."""
-    if context.step_track < 0:
-        return NotMeasured("no_host_events")
-    sums = operator_sums(context)
-    return HostWork(
-        operators=operators(context, sums),
-        shapes=operators_by_shape(context, sums),
-        phases=phases(context, context.once(event_phases)),
-        modules=modules(context, context.once(event_phases)),
-        lines=source_lines(context),
-        op_steps=operator_steps(context, sums),
-        annotations=host_annotations(context),
-        device_time=int(context.once(device_work).time.sum()) if len(context.device) else None,
-        broken=context.op_nest.broken,
-    )
-
-
 def tables_of(context: Context) -> dict[str, Table]:
     """Tables of the rank by key, in reading order."""
-    made = [op_kernels(context)] if context.step_track >= 0 else []
-    return {table.key: table for table in made}
-
-
-def host_more(context: Context) -> HostMore:
-    """All of these, each measured or not."""
-    return HostMore(gc=gc_pauses(context), inference=inference(context), paths=call_paths(context))
+    tables: list[Table] = []
+    if len(context.device):
+        tables += critical_path_tables(context)
+    if context.step_track >= 0:
+        by_phase, by_step = phases(context)
+        tables += [
+            operators(context),
+            by_phase,
+            modules(context),
+            operators_by_shape(context),
+            op_kernels(context),
+            source_lines(context),
+            by_step,
+            operator_steps(context),
+            host_annotations(context),
+        ]
+    tables += [*inference(context), gc_pauses(context), call_paths(context)]
+    return {table.key: table for table in tables}
 
 
 def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
@@ -141,10 +131,7 @@ def analyze_context(context: Context) -> RankAnalysis:
         checks=quality(context, launched),
         device_work=device_tables(context),
         memory=memory(context),
-        host_work=host_tables(context),
-        host_more=host_more(context),
         tables=tables_of(context),
-        path=critical_path(context),
     )
 
 
@@ -166,8 +153,6 @@ def _without_device(context: Context) -> RankAnalysis:
         classification=(),
         checks=quality(context, missing),
         memory=memory(context),
-        host_work=host_tables(context),
-        host_more=host_more(context),
         tables=tables_of(context),
     )
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy as np
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.results_device import DeviceWork, Memory
-    from traceanalyze.analyses.results_host import HostWork
-    from traceanalyze.analyses.results_host_more import HostMore
-    from traceanalyze.analyses.results_path import CriticalPath
     from traceanalyze.model.trace import Trace
     from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
 
@@ -246,8 +242,10 @@ class RankAnalysis:
     checks: tuple[Check, ...]
     device_work: DeviceWork | NotMeasured = NotMeasured("no_device_events")
     memory: Memory | NotMeasured = NotMeasured("no_memory_records")
-    host_work: HostWork | NotMeasured = NotMeasured("no_host_events")
-    host_more: HostMore | NotMeasured = NotMeasured("no_host_events")
-    path: CriticalPath | NotMeasured = NotMeasured("no_device_events")
     tables: Mapping[str, Table] = field(default_factory=dict)
     """By key, in reading order."""
+
+    def records(self, key: str) -> Iterator[Any]:
+        """Rows of a table, with its columns as attributes; none where there is nothing to show."""
+        if key in self.tables:
+            yield from self.tables[key].records()

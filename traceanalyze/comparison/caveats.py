@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.modules import OUTSIDE_MODULES
 from traceanalyze.comparison.results import Caveat, Unmatched

@@ -9,8 +9,8 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.analyses.results_host import OUTSIDE_OPS
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import compact
 from traceanalyze.comparison.canonical_ops import accountable, canonical_ops, fused_names

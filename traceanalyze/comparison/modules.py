@@ -8,8 +8,8 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import event_modules, module_places
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.steps.phases import event_phases, launch_places
 from traceanalyze.comparison.align import align
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names

@@ -9,9 +9,8 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.nesting import nest_rows
-from traceanalyze.analyses.host.operators import added, counted_events
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import calls_of, compact
 from traceanalyze.comparison.canonical_ops import fused_names

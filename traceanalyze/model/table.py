@@ -75,6 +75,7 @@ class Kind(StrEnum):
 TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
 """What is counted in nanoseconds."""
 SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
+_WORDS = frozenset({Kind.TEXT, Kind.NAME, Kind.TERM})
 _DTYPES = {
     **dict.fromkeys((*TIMES, *SIZES, Kind.COUNT), "Int64"),
     **dict.fromkeys((Kind.SHARE, Kind.RATIO, Kind.NUMBER), "Float64"),
@@ -250,18 +251,24 @@ class Table:
         import numpy as np
 
         places = np.asarray(rows)
-        at = np.flatnonzero(places) if places.dtype == np.bool_ else places
+        at = np.flatnonzero(places) if places.dtype == np.bool_ else places.astype(np.int64)
         return replace(self, columns=tuple(_taken(column, at) for column in self.columns))
 
     def sort(self, *by: str) -> Table:
-        """Rows ordered by these columns, the first one first: ascending, or descending after a `-`; None is no text."""
+        """Rows ordered by these columns, the first one first: ascending, or descending numbers after a `-`.
+
+        None counts as no text, or 0.
+        """
         if self.absent is not None:
             return self
-        order = list(range(len(self)))
-        for key in reversed(by):
-            cells: list[Any] = self[key.removeprefix("-")].cells(len(self))
-            order.sort(key=[("" if cell is None else cell) for cell in cells].__getitem__, reverse=key.startswith("-"))
-        return self.take(order)
+        order = list(zip(*(self._order(key) for key in by), strict=True))
+        return self.take(sorted(range(len(self)), key=order.__getitem__))
+
+    def _order(self, key: str) -> list[Any]:
+        column = self[key.removeprefix("-")]
+        empty: Any = "" if column.kind in _WORDS else 0
+        cells: list[Any] = [empty if cell is None else cell for cell in column.cells(len(self))]
+        return [-cell for cell in cells] if key.startswith("-") else cells
 
     def to_pandas(self) -> pd.DataFrame:
         """The table as a data frame: durations in ns, shares as fractions, missing values as NA."""

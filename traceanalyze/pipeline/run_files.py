@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import InputError
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, Message, Table, Value
 from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.runs import NAME, read_run_list, span
@@ -149,9 +149,8 @@ def _host_work(ranks: Sequence[Judged]) -> Counter[str]:
     """Of recordings without a device: time of operators."""
     found: Counter[str] = Counter()
     for one in ranks:
-        work = one.analysis.host_work
-        if not isinstance(work, NotMeasured) and not isinstance(work.operators, NotMeasured):
-            found.update({each.name: each.host_self for each in work.operators})
+        for each in one.analysis.records("operators"):
+            found[each.op] += each.host_self_ns or 0
     return +found
 
 

@@ -16,11 +16,11 @@ from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.op_calls import MOST_ELEMENTS
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
 from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary
@@ -155,11 +155,13 @@ def _parts(analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
             for key, causes in _IDLE.items()
             if not any(cause in idle.missing for cause in causes)
         }
-    if not isinstance(analysis.host_more, NotMeasured) and not isinstance(analysis.host_more.gc, NotMeasured):
+    pauses = analysis.tables["gc_pauses"]
+    if pauses.absent is None:
         parts["gc"] = np.zeros(len(analysis.steps), np.int64)
-        for pause in analysis.host_more.gc.pauses:
-            if pause.step is not None and pause.idle is not None and pause.evidence == "recorded":
-                parts["gc"][pause.step] += pause.idle
+        row = {label: at for at, label in enumerate(step_labels(analysis.steps.name))}
+        for pause in pauses.records():
+            if pause.step is not None and pause.evidence == "gc_recorded":
+                parts["gc"][row[pause.step]] += pause.idle_ns
     return parts
 
 

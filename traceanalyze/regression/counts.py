@@ -22,7 +22,7 @@ from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind, Phase
+from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ _CAUSES = {
     "idle.sync_time": (Cause.SYNC,),
     "idle.data_time": (Cause.DATA_LOADING,),
 }
-_PHASES = {"forward.time": Phase.FORWARD, "backward.time": Phase.BACKWARD, "optimizer.time": Phase.OPTIMIZER}
+_PHASES = {f"{name}.time": f"phase_{name}" for name in ("forward", "backward", "optimizer")}
 BUSY = "busy"
 """Busy time of the rank, from which the skew of the ranks is computed; not a metric itself."""
 
@@ -107,14 +107,15 @@ def last_launch(rank: RankSteps) -> int:
 
 def _phases(rank: RankSteps) -> Values:
     context = rank.side.context
-    table = phases(context, rank.side.phase)
-    if isinstance(table, NotMeasured):
-        return dict.fromkeys(_PHASES, table)
-    device = {row.phase: row.device for row in table}
-    if context.markers is None and not device.keys() & set(_PHASES.values()):
+    _, table = phases(context)
+    if table.absent is not None:
+        return dict.fromkeys(_PHASES, table.absent)
+    phase, device = np.array(table.column("phase")), table.array("device_ns")
+    if context.markers is None and not np.isin(phase, list(_PHASES.values())).any():
         return dict.fromkeys(_PHASES, NotMeasured("no_host_ops"))
-    nothing = np.zeros(rank.count, np.int64)
-    return {name: device.get(phase, nothing).astype(np.float64) for name, phase in _PHASES.items()}
+    nothing = np.zeros(rank.count)
+    found = {name: device[phase == term].astype(np.float64) for name, term in _PHASES.items()}
+    return {name: times if len(times) else nothing for name, times in found.items()}
 
 
 _MALLOC = re.compile(

@@ -150,17 +150,17 @@ def test_a_kineto_list_is_no_npu_data():
 
 def test_device_work_is_traced_to_the_operator_through_the_queue(tmp_path):
     analysis = analyze(step().write(tmp_path / "a_ascend_pt"))
-    ops = {op.name: op.device_self for op in analysis.host_work.operators}
+    ops = {op.op: op.device_self_ns for op in analysis.records("operators")}
     assert ops["aclnnMm"] == 100_000
     assert ops["aten::relu"] == 50_000
-    totals = {op.name: op.device_total for op in analysis.host_work.operators}
+    totals = {op.op: op.device_total_ns for op in analysis.records("operators")}
     assert totals["aten::mm"] == 100_000
 
 
 def test_without_cann_calls_the_queue_entry_is_the_launch(tmp_path):
     analysis = analyze(step(LEVEL_0, level="Level0").write(tmp_path / "a_ascend_pt"))
     assert analysis.launches.linked == 2
-    assert {op.name: op.device_self for op in analysis.host_work.operators}["aclnnMm"] == 100_000
+    assert {op.op: op.device_self_ns for op in analysis.records("operators")}["aclnnMm"] == 100_000
     assert "no_cann_calls" in {check.message for check in analysis.checks}
 
 
@@ -175,7 +175,7 @@ def test_an_arrow_from_the_operator_helps_where_no_launch_is_recorded():
     built.flow("async_npu", number, (PID, PID, 15), (built.npu, 2, 100))
     built.flow("async_npu", number + 1, (PID, PID, 10), (built.npu, 2, 999))
     analysis = analyze_trace(built.trace())
-    assert {op.name: op.device_self for op in analysis.host_work.operators}["aclnnMm"] == 100_000
+    assert {op.op: op.device_self_ns for op in analysis.records("operators")}["aclnnMm"] == 100_000
     assert analysis.steps.owned.tolist() == [1]
 
 

@@ -143,9 +143,9 @@ def test_what_the_events_are(folder):
 def test_every_launch_is_linked_and_has_its_operator(folder):
     analysis = analysed(folder)
     assert (analysis.launches.linked, analysis.launches.unlinked) == (215, 0)
-    assert analysis.host_work.operators
-    ops = {op.name: op for op in analysis.host_work.operators}
-    assert sum(op.device_self for op in ops.values()) == sum(row.total for row in analysis.device_work.groups)
+    ops = {op.op: op for op in analysis.records("operators")}
+    assert ops
+    assert sum(op.device_self_ns for op in ops.values()) == sum(row.total for row in analysis.device_work.groups)
     assert ops["aten::item"].calls == 27
 
 
@@ -157,10 +157,10 @@ def test_host_waits_are_sync_points(shared_traces):
 
 
 def test_modules_have_forward_and_backward(folder):
-    modules = analysed(folder).host_work.modules
-    convolutions = [row for row in modules if "Conv2d" in row.path]
+    modules = list(analysed(folder).records("modules"))
+    convolutions = [row for row in modules if "Conv2d" in row.module]
     assert len(convolutions) == 5
-    assert all(row.forward_self > 0 and row.backward_self > 0 for row in convolutions)
+    assert all(row.forward_self_ns > 0 and row.backward_self_ns > 0 for row in convolutions)
 
 
 def test_both_ranks_wait_for_rank_5(folder):

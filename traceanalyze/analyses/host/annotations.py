@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results_device import DeviceAnnotation, Spread
-from traceanalyze.analyses.results_host import Annotation
+from traceanalyze.analyses.results_device import DeviceAnnotation
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.classify import is_step_marker
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
@@ -24,14 +24,43 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-def host_annotations(context: Context) -> tuple[Annotation, ...] | NotMeasured:
-    """Annotations by name, most device time first, then host time; nested ones of different names count each."""
+_ANNOTATIONS = Table(
+    "annotations",
+    (
+        Column("name", Kind.NAME, meaning="name of the annotation"),
+        Column("calls", Kind.COUNT, meaning="ranges of this name that begin in the analysed steps"),
+        Column(
+            "device_time_ns",
+            Kind.DURATION,
+            meaning="device time of all that its thread launches inside; nested ones count each",
+        ),
+        Column("kernels", Kind.COUNT, meaning="kernels that its thread launches inside"),
+        Column(
+            "host_time_ns",
+            Kind.DURATION,
+            meaning="from beginning to end, summed; one inside another of its name counts once",
+        ),
+        Column("mean_event_ns", Kind.DURATION, heading="mean", meaning="mean time on the host"),
+        Column("min_ns", Kind.DURATION, heading="shortest", meaning="shortest time on the host", minor=True),
+        Column("max_ns", Kind.DURATION, heading="longest", meaning="longest time on the host", minor=True),
+    ),
+    title="Annotations on the host (sum over the analysed steps)",
+    ranked=True,
+    detail=True,
+)
+
+
+def host_annotations(context: Context) -> Table:
+    """Annotations by name, most device time first, then host time; nested ones of different names count each.
+
+    One that began before the analysed steps may have work in them, but has no host time.
+    """
     events, strings = context.trace.events, context.trace.strings
     rows = np.flatnonzero(context.kind == EventKind.ANNOTATION)
     marker = strings.lookup(events.name[rows], lambda text: is_step_marker(text, context.options.classify))
     rows = rows[~marker.astype(np.bool_)]
     if len(rows) == 0:
-        return NotMeasured("no_annotations")
+        return _ANNOTATIONS.missing("no_annotations")
     names = group(events.name[rows])
     start = events.ts[rows]
     # Each name on each thread is a tree of its own: its roots are the outermost runs, which do not overlap.
@@ -46,20 +75,30 @@ def host_annotations(context: Context) -> tuple[Annotation, ...] | NotMeasured:
     np.add.at(device, names.of[outer], time)
     np.add.at(launched, names.of[outer], kernels)
     counted = intervals.contains(context.host_windows, begin)
-    host = _spreads(names.of[outer[counted]], (end - begin)[counted], len(names))
-    table = [
-        Annotation(strings.text(code), *numbers)
-        for code, *numbers in zip(
-            events.name[rows[names.first]].tolist(),
-            calls.tolist(),
-            host,
-            device.tolist(),
-            launched.tolist(),
-            strict=True,
+    of, host = names.of[outer[counted]], (end - begin)[counted]
+    runs, total = np.bincount(of, minlength=len(names)), added(of, host, len(names))
+    shortest, longest = np.full(len(names), np.iinfo(np.int64).max), np.zeros(len(names), np.int64)
+    np.minimum.at(shortest, of, host)
+    np.maximum.at(longest, of, host)
+
+    def of_runs(values: NDArray[np.int64]) -> list[int | None]:
+        return [value if some else None for value, some in zip(values.tolist(), runs.tolist(), strict=True)]
+
+    measured = len(context.device) > 0
+    return (
+        _ANNOTATIONS.fill(
+            name=list(strings.texts(events.name[rows[names.first]])),
+            calls=calls,
+            device_time_ns=device if measured else NotMeasured("no_device_events"),
+            kernels=launched if measured else NotMeasured("no_device_events"),
+            host_time_ns=total,
+            mean_event_ns=of_runs((2 * total + runs) // np.maximum(2 * runs, 1)),
+            min_ns=of_runs(shortest),
+            max_ns=of_runs(longest),
         )
-    ]
-    shown = (row for row in table if row.calls or row.device_time or row.kernels)
-    return tuple(sorted(shown, key=lambda row: (-row.device_time, -row.host.total, row.name)))
+        .take((calls > 0) | (device > 0) | (launched > 0))
+        .sort(*(("-device_time_ns",) if measured else ()), "-host_time_ns", "name")
+    )
 
 
 def _launched(
@@ -86,19 +125,6 @@ def _launched(
         time[mine] = time_before[last] - time_before[first]
         kernels[mine] = kernels_before[last] - kernels_before[first]
     return time, kernels
-
-
-def _spreads(of: NDArray[np.int64], time: NDArray[np.int64], size: int) -> list[Spread]:
-    """Times of each group; all zero for a group without any."""
-    count, total, longest = np.zeros((3, size), np.int64)
-    shortest = np.full(size, np.iinfo(np.int64).max)
-    np.add.at(count, of, 1)
-    np.add.at(total, of, time)
-    np.minimum.at(shortest, of, time)
-    np.maximum.at(longest, of, time)
-    shortest[count == 0] = 0
-    columns = (count, total, shortest, longest)
-    return [Spread(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def device_annotations(context: Context) -> tuple[DeviceAnnotation, ...] | NotMeasured:

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
-from traceanalyze.analyses.host.operators import added, counted_events
-from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED
-from traceanalyze.analyses.results_host_more import OTHER_PROCESSES, CallPath
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import module_name
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
@@ -27,7 +26,57 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
 
+OTHER_PROCESSES = "<other processes>"
+"""In place of a call path: device events that another process of the recording launched."""
 _SEPARATOR = ";"
+
+_PATHS = Table(
+    "call_paths",
+    (
+        Column(
+            "call_path",
+            Kind.NAME,
+            meaning="operators, and modules where recorded, from the outermost inwards; a semicolon between",
+        ),
+        Column(
+            "device_self_ns",
+            Kind.DURATION,
+            heading="device",
+            meaning="device time of what was launched in it and in no listed call inside",
+        ),
+        Column("device_share", Kind.SHARE, heading="share", meaning="part of the time of all device events"),
+        Column(
+            "host_self_ns",
+            Kind.DURATION,
+            heading="host",
+            meaning="host time in none of the listed calls inside",
+        ),
+        Column("calls", Kind.COUNT, meaning="calls that begin in the analysed steps"),
+        Column(
+            "device_total_ns",
+            Kind.DURATION,
+            heading="device with inner",
+            meaning="with calls inside",
+            minor=True,
+        ),
+        Column(
+            "host_total_ns",
+            Kind.DURATION,
+            heading="host with inner",
+            meaning="with calls inside",
+            minor=True,
+        ),
+        Column(
+            "launched",
+            Kind.COUNT,
+            meaning="device events launched in it and in no listed call inside",
+            minor=True,
+        ),
+    ),
+    title="Call paths by {by} (sum over the analysed steps)",
+    ranked=True,
+    detail=True,
+)
 
 
 @frozen
@@ -41,11 +90,15 @@ class _Paths:
     of: NDArray[np.int64]
 
 
-def call_paths(context: Context) -> tuple[CallPath, ...] | NotMeasured:
-    """Call paths, most device time first, then host time; device time of no path has rows as well."""
+def call_paths(context: Context) -> Table:
+    """Call paths, most device time first, then host time; device time of no path has rows as well.
+
+    The device times of their own thus add up to all device time.
+    """
+    measured = len(context.device) > 0
     nested = _nest(context) if context.step_track >= 0 else None
     if nested is None or len(nested) == 0:
-        return NotMeasured("no_host_ops")
+        return for_recording(_PATHS.missing("no_host_ops"), device=measured)
     paths = _paths(nested, context.trace.events.name[nested.row])
     size = len(paths.name)
     counted = nested.begun_in(context.host_windows)
@@ -57,16 +110,22 @@ def call_paths(context: Context) -> tuple[CallPath, ...] | NotMeasured:
     host, device = added(paths.of, nested.own * counted, size), added(launcher, time[inside], size)
     launched = np.bincount(launcher, minlength=size)
     host_total, device_total, alive = (_with_inner(paths, each) for each in (host, device, calls + launched))
-    columns = (calls, host, host_total, device, device_total, launched)
-    rows = [
-        CallPath(text, *numbers)
-        for text, kept, *numbers in zip(
-            _texts(context, paths), alive.tolist(), *(column.tolist() for column in columns), strict=True
-        )
-        if kept
-    ]
-    rows += _elsewhere(context, event[~inside], time[~inside])
-    return tuple(sorted(rows, key=lambda row: (-row.device_self, -row.host_self, row.path)))
+    kept = np.flatnonzero(alive)
+    texts = _texts(context, paths)
+    names, spent, count = _elsewhere(context, event[~inside], time[~inside])
+    none = np.zeros(len(names), np.int64)
+    device = np.concatenate((device[kept], spent))
+    table = _PATHS.fill(
+        call_path=[*(texts[at] for at in kept.tolist()), *names],
+        device_self_ns=device,
+        device_share=device / max(int(device.sum()), 1),
+        host_self_ns=np.concatenate((host[kept], none)),
+        calls=np.concatenate((calls[kept], none)),
+        device_total_ns=np.concatenate((device_total[kept], spent)),
+        host_total_ns=np.concatenate((host_total[kept], none)),
+        launched=np.concatenate((launched[kept], count)) if measured else NotMeasured("no_device_events"),
+    )
+    return for_recording(table.sort("-device_self_ns", "-host_self_ns", "call_path"), device=measured)
 
 
 def _nest(context: Context) -> Nest:
@@ -153,14 +212,20 @@ def _places(context: Context, nested: Nest) -> NDArray[np.int64]:
     return np.where(deeper, around, place)
 
 
-def _elsewhere(context: Context, event: NDArray[np.int64], time: NDArray[np.int64]) -> list[CallPath]:
-    """Device time that no path launched, by what is known of it."""
+def _elsewhere(
+    context: Context, event: NDArray[np.int64], time: NDArray[np.int64]
+) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """Device time that no path launched, and number of events, by what is known of it."""
     if len(event) == 0:
-        return []
+        return [], event, time
     link = context.link[event]
     linked, named = link >= 0, context.event_op[event] >= 0
     mine = np.zeros(len(event), np.bool_)
     mine[linked] = _in_process(context, context.calls.track[context.asked[event[linked]]])
     parts = ((OUTSIDE_OPS, mine), (OTHER_PROCESSES, ~mine & (linked | named)), (UNLINKED, ~linked & ~named))
-    sums = ((name, int(time[member].sum()), int(member.sum())) for name, member in parts)
-    return [CallPath(name, 0, 0, 0, spent, spent, count) for name, spent, count in sums if count]
+    some = [(name, member) for name, member in parts if member.any()]
+    return (
+        [name for name, _ in some],
+        np.array([time[member].sum() for _, member in some], np.int64),
+        np.array([member.sum() for _, member in some], np.int64),
+    )

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.forward_ops import ForwardOps
 from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results_host import BACKWARD_UNKNOWN, Module
-from traceanalyze.analyses.steps.phases import launch_places
+from traceanalyze.analyses.steps.phases import event_phases, launch_places
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.model.vocabulary import EventKind, Phase
 
 if TYPE_CHECKING:
@@ -24,6 +24,48 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
     from traceanalyze.model.trace import Trace
+
+BACKWARD_UNKNOWN = "<backward, module unknown>"
+"""In place of a module: device time of the backward pass whose forward operator was not found."""
+
+_MODULES = Table(
+    "modules",
+    (
+        Column("module", Kind.NAME, meaning="place in the model"),
+        Column("module_class", Kind.NAME, heading="class", meaning="class of the module", minor=True),
+        Column("calls", Kind.COUNT, meaning="calls that begin in the analysed steps"),
+        Column(
+            "forward_self_ns",
+            Kind.DURATION,
+            heading="forward",
+            meaning="device time of what the module launched itself in the forward pass",
+        ),
+        Column(
+            "backward_self_ns",
+            Kind.DURATION,
+            heading="backward",
+            meaning="device time of the backward pass of its own operators",
+        ),
+        Column("forward_total_ns", Kind.DURATION, heading="fwd with inner", meaning="with modules inside"),
+        Column("backward_total_ns", Kind.DURATION, heading="bwd with inner", meaning="with modules inside"),
+        Column(
+            "host_self_ns",
+            Kind.DURATION,
+            heading="host",
+            meaning="host time without modules inside",
+            minor=True,
+        ),
+        Column(
+            "host_total_ns",
+            Kind.DURATION,
+            heading="host with inner",
+            meaning="host time with all that is inside",
+            minor=True,
+        ),
+    ),
+    title="Modules by {by} (sum over the analysed steps)",
+    ranked=True,
+)
 
 
 @frozen
@@ -136,24 +178,38 @@ def _from_arguments(context: Context) -> Places | None:
 _BACKWARD = (Phase.BACKWARD, Phase.RECOMPUTE)
 
 
-def modules(context: Context, phase: NDArray[np.uint8]) -> tuple[Module, ...] | NotMeasured:
-    """Modules, most device time of their own first; `phase` is that of each device event."""
-    found = module_places(context)
+def modules(context: Context) -> Table:
+    """Modules, most device time of their own first.
+
+    Calls and host times are empty where operators name their module, but its calls were not recorded.
+    """
+    found, phase = module_places(context), context.once(event_phases)
     if found is None:
-        return NotMeasured("no_modules")
+        return for_recording(_MODULES.missing("no_modules"), device=len(context.device) > 0)
     forward, backward, unknown = _device_time(context, found, phase)
     calls, total, own = _host_time(context, found)
-    below = [_with_descendants(found, column) for column in (forward, backward)]
-    columns = (calls, total, own, forward, below[0], backward, below[1])
-    rows = [
-        Module(place.path, place.name, *(values if found.calls else (None, None, None, *values[3:])))
-        for place, values in zip(found.places, zip(*(column.tolist() for column in columns), strict=True), strict=True)
-        if any(values)
-    ]
-    rows.sort(key=lambda row: (-row.forward_self - row.backward_self, -(row.host_self or 0), row.path))
-    if unknown:
-        rows.append(Module(BACKWARD_UNKNOWN, "", None, None, None, 0, 0, unknown, unknown))
-    return tuple(rows)
+    with_inner = [_with_descendants(found, column) for column in (forward, backward)]
+    paths = [place.path for place in found.places]
+    order = np.lexsort((np.array(paths), -own if found.calls else np.zeros_like(own), -forward - backward))
+    shown = order[(calls + total + own + with_inner[0] + with_inner[1] > 0)[order]]
+    rest = np.array([unknown] if unknown else [], np.int64)
+
+    def on_host(values: NDArray[np.int64]) -> list[int | None]:
+        known: list[int | None] = values[shown].tolist() if found.calls else [None] * len(shown)
+        return [*known, *[None] * len(rest)]
+
+    table = _MODULES.fill(
+        module=[*(paths[at] for at in shown.tolist()), *[BACKWARD_UNKNOWN] * len(rest)],
+        module_class=[*(found.places[at].name for at in shown.tolist()), *[""] * len(rest)],
+        calls=on_host(calls),
+        forward_self_ns=np.concatenate((forward[shown], 0 * rest)),
+        backward_self_ns=np.concatenate((backward[shown], rest)),
+        forward_total_ns=np.concatenate((with_inner[0][shown], 0 * rest)),
+        backward_total_ns=np.concatenate((with_inner[1][shown], rest)),
+        host_self_ns=on_host(own),
+        host_total_ns=on_host(total),
+    )
+    return for_recording(table, device=len(context.device) > 0)
 
 
 def _device_time(

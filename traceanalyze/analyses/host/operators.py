@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.frames import user_frame_of_stack, user_frames
 from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results_host import OUTSIDE_OPS, UNLINKED, Operator, OperatorSteps
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, Table
 
 if TYPE_CHECKING:
     from typing import Any
@@ -21,6 +24,96 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
+
+UNLINKED = "<unlinked>"
+"""In place of an operator: device events without a launch record."""
+OUTSIDE_OPS = "<outside operators>"
+"""In place of an operator: device events launched while no operator ran."""
+
+_TIMES = (
+    Column(
+        "device_self_ns",
+        Kind.DURATION,
+        heading="device",
+        meaning="device time of what the operator launched itself",
+    ),
+    Column("device_share", Kind.SHARE, heading="share", meaning="part of the time of all device events"),
+    Column(
+        "device_total_ns",
+        Kind.DURATION,
+        heading="device with inner",
+        meaning="with operators inside; an operator inside another run of itself counts once",
+        minor=True,
+    ),
+    Column("host_self_ns", Kind.DURATION, heading="host", meaning="host time without operators inside"),
+    Column(
+        "host_total_ns",
+        Kind.DURATION,
+        heading="host with inner",
+        meaning="host time with all that is inside",
+        minor=True,
+    ),
+    Column(
+        "api_ns",
+        Kind.DURATION,
+        heading="runtime calls",
+        meaning="host time in runtime calls made by the operator itself",
+        minor=True,
+    ),
+    Column("calls", Kind.COUNT, meaning="calls that begin in the analysed steps"),
+    Column("launched", Kind.COUNT, meaning="device events launched by the operator itself", minor=True),
+    Column(
+        "frame",
+        Kind.NAME,
+        heading="Python frame",
+        meaning="innermost Python frame, when stacks were recorded",
+        minor=True,
+    ),
+)
+_OPERATORS = Table(
+    "operators",
+    (Column("op", Kind.NAME, heading="operator"), *_TIMES),
+    title="Operators by {by} (sum over the analysed steps)",
+    ranked=True,
+)
+_SHAPES = Table(
+    "operator_shapes",
+    (
+        Column("op", Kind.NAME, heading="operator"),
+        Column("shapes", Kind.NAME, meaning="shapes of its tensors"),
+        *_TIMES,
+    ),
+    title="Operators by shapes (sum over the analysed steps)",
+    ranked=True,
+    detail=True,
+)
+_STEPS = Table(
+    "operator_steps",
+    (
+        Column(
+            "op",
+            Kind.NAME,
+            heading="operator",
+            meaning="one of the 20 operators with most device time (without a device, host time)",
+        ),
+        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+        Column("calls", Kind.COUNT, meaning="runs that begin in the step"),
+        Column(
+            "host_self_ns",
+            Kind.DURATION,
+            heading="host",
+            meaning="host time of these runs without operators inside",
+        ),
+        Column(
+            "device_self_ns",
+            Kind.DURATION,
+            heading="device",
+            meaning="device time, inside the step, of what the operator launched itself",
+        ),
+    ),
+    title="Operators step by step (those with most {by})",
+    detail=True,
+)
 
 
 @frozen
@@ -99,45 +192,63 @@ def _called(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return op[mine], (calls.end - calls.start)[mine]
 
 
-def operators(context: Context, sums: OperatorSums) -> tuple[Operator, ...] | NotMeasured:
-    """Operators by name, most device time first, then host time; device time without an operator has rows as well."""
+def operators(context: Context) -> Table:
+    """Operators by name, most device time first, then host time; device time without an operator has rows as well.
+
+    The device times of their own thus add up to all device time.
+    """
+    device = len(context.device) > 0
     if len(context.op_nest) == 0:
-        return NotMeasured("no_host_ops")
-    table = _table(context, sums.name_row, sums.by_name, shapes=False)
-    table += [row for row in _without_operator(context) if row.launched]
-    return tuple(sorted(table, key=_rank))
+        return for_recording(_OPERATORS.missing("no_host_ops", detail=True), device=device)
+    sums, broken = context.once(operator_sums), context.op_nest.broken
+    found = _filled(context, _OPERATORS, sums.name_row, sums.by_name, _without_operator(context))
+    notes = (Message("broken_nesting", (("count", Kind.COUNT, broken),)),) if broken else ()
+    return for_recording(replace(found, notes=notes), device=device)
 
 
-def operators_by_shape(context: Context, sums: OperatorSums) -> tuple[Operator, ...] | NotMeasured:
+def operators_by_shape(context: Context) -> Table:
     """Operators by name and the shapes they were given, in the same order."""
-    column = context.trace.events.fields.get("shapes")
+    column, device = context.trace.events.fields.get("shapes"), len(context.device) > 0
     if len(context.op_nest) == 0:
-        return NotMeasured("no_host_ops")
+        return for_recording(_SHAPES.missing("no_host_ops"), device=device)
     if column is None or len(column.row) == 0:
-        return NotMeasured("no_shapes")
-    return tuple(sorted(_table(context, sums.shape_row, sums.by_shape, shapes=True), key=_rank))
+        return for_recording(_SHAPES.missing("no_shapes"), device=device)
+    sums = context.once(operator_sums)
+    return for_recording(_filled(context, _SHAPES, sums.shape_row, sums.by_shape), device=device)
 
 
-def _rank(row: Operator) -> tuple[int, int, str, str]:
-    return -row.device_self, -row.host_self, row.name, row.shapes or ""
-
-
-def _table(
-    context: Context, first: NDArray[np.int64], columns: tuple[NDArray[np.int64], ...], *, shapes: bool
-) -> list[Operator]:
-    """Rows of those groups that did anything in the windows."""
+def _filled(
+    context: Context,
+    table: Table,
+    first: NDArray[np.int64],
+    columns: tuple[NDArray[np.int64], ...],
+    others: Sequence[tuple[str, int, int]] = (),
+) -> Table:
+    """Those groups that did anything in the windows; then device time and events of what stands in for an operator."""
     calls, *_, device_total, _ = columns
     shown = np.flatnonzero((calls > 0) | (device_total > 0))
-    row, text = first[shown], context.trace.strings.text
-    texts: list[str | None] = [None] * len(row)
-    if shapes:
-        texts = [text(code) if code >= 0 else "" for code in _shapes(context)[row].tolist()]
+    row, text, whole = first[shown], context.trace.strings.text, int(counted_events(context)[1].sum())
     names = [text(code) for code in context.trace.events.name[row].tolist()]
-    numbers = zip(*(column[shown].tolist() for column in columns), strict=True)
-    return [
-        Operator(name, given, frame, *values)
-        for name, given, frame, values in zip(names, texts, _frames(context, row), numbers, strict=True)
-    ]
+    keys = {"op": [*names, *(name for name, _, _ in others)]}
+    if "shapes" in table.keys:
+        keys["shapes"] = [text(code) if code >= 0 else "" for code in _shapes(context)[row].tolist()]
+    spent, launches = (np.array([each[at] for each in others], np.int64) for at in (1, 2))
+    calls, host_total, own, api, device, device_total, launched = (column[shown] for column in columns)
+    device, device_total = np.concatenate((device, spent)), np.concatenate((device_total, spent))
+    # What stands in for an operator was never called.
+    never = [None] * len(others)
+    return table.fill(
+        **keys,
+        device_self_ns=device,
+        device_share=device / max(whole, 1),
+        device_total_ns=device_total,
+        host_self_ns=[*own.tolist(), *never],
+        host_total_ns=[*host_total.tolist(), *never],
+        api_ns=[*api.tolist(), *never],
+        calls=[*calls.tolist(), *never],
+        launched=np.concatenate((launched, launches)),
+        frame=[*_frames(context, row), *never],
+    ).sort("-device_self_ns", "-host_self_ns", *keys)
 
 
 def _frames(context: Context, row: NDArray[np.int64]) -> list[str | None]:
@@ -160,28 +271,27 @@ def _frames(context: Context, row: NDArray[np.int64]) -> list[str | None]:
     return found
 
 
-def _without_operator(context: Context) -> tuple[Operator, ...]:
-    """Rows for device events that were launched outside of all operators, or by nobody knows whom."""
+def _without_operator(context: Context) -> list[tuple[str, int, int]]:
+    """Name, time and number of the device events launched outside of all operators, or by nobody knows whom."""
     event, time = counted_events(context)
     alone, linked = context.event_op[event] < 0, context.link[event] >= 0
-    rows = []
-    for name, member in ((UNLINKED, alone & ~linked), (OUTSIDE_OPS, alone & linked)):
-        total, count = int(time[member].sum()), int(member.sum())
-        rows.append(Operator(name, None, None, 0, 0, 0, 0, total, total, count))
-    return tuple(rows)
+    parts = ((UNLINKED, alone & ~linked), (OUTSIDE_OPS, alone & linked))
+    return [(name, int(time[member].sum()), int(member.sum())) for name, member in parts if member.any()]
 
 
 MOST = 20
 """Operators that are shown step by step."""
 
 
-def operator_steps(context: Context, sums: OperatorSums) -> tuple[OperatorSteps, ...] | NotMeasured:
+def operator_steps(context: Context) -> Table:
     """Calls and own times in every step of the operators with most device time, then host time."""
     nested, events, steps = context.op_nest, context.trace.events, context.steps
+    device_seen = len(context.device) > 0
     if len(nested) == 0:
-        return NotMeasured("no_host_ops")
+        return for_recording(_STEPS.missing("no_host_ops"), device=device_seen)
     if len(steps) < 2:
-        return NotMeasured("single_step")
+        return for_recording(_STEPS.missing("single_step"), device=device_seen)
+    sums = context.once(operator_sums)
     calls, _, own, _, device, *_ = sums.by_name
     top = np.lexsort((-own, -device))
     top = top[(calls[top] > 0) | (device[top] > 0)][:MOST]
@@ -190,17 +300,20 @@ def operator_steps(context: Context, sums: OperatorSums) -> tuple[OperatorSteps,
     place[code] = np.arange(len(top))
     of = place[events.name[nested.row]]
 
-    def table(op: NDArray[np.int64], step: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum by operator and step."""
+    def by_step(op: NDArray[np.int64], step: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum by operator, and for each by step."""
         kept = (of[op] >= 0) & (step >= 0)
-        key = of[op[kept]] * len(steps) + step[kept]
-        return added(key, values[kept], len(top) * len(steps)).reshape(len(top), len(steps))
+        return added(of[op[kept]] * len(steps) + step[kept], values[kept], len(top) * len(steps))
 
     every, began = np.arange(len(nested)), step_of(steps, nested.start)
-    op, step, time = _device_pieces(context)
-    columns = (table(every, began, np.ones_like(every)), table(every, began, nested.own), table(op, step, time))
-    names = [context.trace.strings.text(each) for each in code.tolist()]
-    return tuple(OperatorSteps(*row) for row in zip(names, *columns, strict=True))
+    found = _STEPS.fill(
+        op=[text for text in context.trace.strings.texts(code) for _ in range(len(steps))],
+        step=step_labels(steps.name) * len(top),
+        calls=by_step(every, began, np.ones_like(every)),
+        host_self_ns=by_step(every, began, nested.own),
+        device_self_ns=by_step(*_device_pieces(context)),
+    )
+    return for_recording(found, device=device_seen)
 
 
 def _device_pieces(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

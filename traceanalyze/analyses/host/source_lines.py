@@ -12,9 +12,8 @@ from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_pieces
-from traceanalyze.analyses.results_host import SourceLine
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:
@@ -22,39 +21,67 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
 
+_LINES = Table(
+    "source_lines",
+    (
+        Column("line", Kind.NAME, heading="function", meaning="the user's function, by the line it begins at"),
+        Column("calls", Kind.COUNT, meaning="calls that begin in the analysed steps"),
+        Column(
+            "host_self_ns",
+            Kind.DURATION,
+            heading="host",
+            meaning="host time in no other function, operator or runtime call",
+        ),
+        Column(
+            "with_library_ns",
+            Kind.DURATION,
+            meaning="host time in no other function of the user: with the library code it calls",
+        ),
+        Column(
+            "host_total_ns",
+            Kind.DURATION,
+            heading="host with inner",
+            meaning="host time with all that is inside",
+        ),
+        Column(
+            "device_idle_ns",
+            Kind.DURATION,
+            meaning="device idle, for reasons on the host, while this was the user's innermost function",
+        ),
+    ),
+    title="Python functions by host time (sum over the analysed steps)",
+    ranked=True,
+    detail=True,
+)
+
 _DEVICE_SIDE = (Cause.DEVICE_GAP, Cause.DEVICE_DEPENDENCY, Cause.DISPATCH_LATENCY)
 _IN_TREE = np.zeros(len(EventKind), np.bool_)
 _IN_TREE[[EventKind.ANNOTATION, EventKind.PYTHON, EventKind.HOST_OP, EventKind.API]] = True
 
 
-def source_lines(context: Context) -> tuple[SourceLine, ...] | NotMeasured:
+def source_lines(context: Context) -> Table:
     """The user's functions by the line they begin at, most time of their own first."""
     nested = context.once(user_frames).nest
     if not context.once(user_frames).recorded:
-        return NotMeasured("no_python")
+        return _LINES.missing("no_python")
     events = context.trace.events
     lines = group(events.name[nested.row])
     counted = nested.begun_in(context.host_windows)
     outside = np.flatnonzero(counted & calltree.outermost(nested.stop, lines.of.astype(np.int32), len(lines)))
     mine, of, size = np.flatnonzero(counted), lines.of, len(lines)
-    columns = (
-        np.bincount(of[mine], minlength=size),
-        added(of[outside], events.dur[nested.row[outside]], size),
-        added(of[mine], _self_time(context, nested.row)[mine], size),
-        added(of[mine], nested.own[mine], size),
-        _idle(context, nested, lines.of, size),
-    )
-    text = context.trace.strings.text
-    rows = [
-        SourceLine(text(name), *values)
-        for name, values in zip(
-            events.name[nested.row[lines.first]].tolist(),
-            zip(*(column.tolist() for column in columns), strict=True),
-            strict=True,
+    calls = np.bincount(of[mine], minlength=size)
+    return (
+        _LINES.fill(
+            line=list(context.trace.strings.texts(events.name[nested.row[lines.first]])),
+            calls=calls,
+            host_self_ns=added(of[mine], _self_time(context, nested.row)[mine], size),
+            with_library_ns=added(of[mine], nested.own[mine], size),
+            host_total_ns=added(of[outside], events.dur[nested.row[outside]], size),
+            device_idle_ns=_idle(context, nested, lines.of, size),
         )
-        if values[0]
-    ]
-    return tuple(sorted(rows, key=lambda row: (-row.host_self, -row.host_own, row.name)))
+        .take(calls > 0)
+        .sort("-host_self_ns", "-with_library_ns", "line")
+    )
 
 
 def _self_time(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -66,11 +93,13 @@ def _self_time(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
     return by_row[row]
 
 
-def _idle(context: Context, nested: Nest, of: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _idle(context: Context, nested: Nest, of: NDArray[np.int64], size: int) -> NDArray[np.int64] | NotMeasured:
     """Time the device was idle for reasons on the host while a line was the innermost of the step thread."""
     track = context.once(user_frames).track(context.step_track)
     here = nested.of(track)
-    if len(context.device) == 0 or here.start == here.stop:
+    if len(context.device) == 0:
+        return NotMeasured("no_device_events")
+    if here.start == here.stop:
         return np.zeros(size, np.int64)
     pieces, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     hosts = ~np.isin(pieces.cause, _DEVICE_SIDE)

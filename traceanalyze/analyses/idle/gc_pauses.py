@@ -8,7 +8,9 @@ checkpoint or an evaluation outside of operators looks the same, hence the word.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,17 +18,44 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
-from traceanalyze.analyses.results_host_more import GcPause, GcPauses
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
+
+_PAUSES = Table(
+    "gc_pauses",
+    (
+        Column(
+            "step",
+            Kind.TEXT,
+            meaning="step in which the device fell idle; empty outside of the steps",
+        ),
+        Column(
+            "start_ns",
+            Kind.DURATION,
+            meaning="start, counted from the time base of the file",
+            scale="at",
+        ),
+        Column("length_ns", Kind.DURATION, meaning="how long nothing else happened on the launching threads"),
+        Column("idle_ns", Kind.DURATION, meaning="of it, time the device was idle"),
+        Column(
+            "evidence",
+            Kind.TERM,
+            meaning="recorded, or suspected because the whole host stood still; strongly from 200 ms on",
+        ),
+        Column("thread", Kind.NAME, meaning="thread by its name, else process and thread id", minor=True),
+    ),
+    title="Garbage collection: recorded or suspected pauses",
+    worst="length_ns",
+)
 
 GC_CATEGORY = "gc"
 _FRAME = re.compile(r"(.*/)?gc\.py\(\d+\): |<built-in (function|method) collect\b|gc\.collect\b")
@@ -54,15 +83,61 @@ SUSPECTED_NS = 10_000_000
 STRONGLY_SUSPECTED_NS = 200_000_000
 
 
-def gc_pauses(context: Context) -> GcPauses | NotMeasured:
-    """Recorded pauses; where the collector was not recorded, suspected ones."""
+def gc_pauses(context: Context) -> Table:
+    """Recorded pauses; where the collector was not recorded, suspected ones.
+
+    What was looked at is said even where there are none: events of the collector; Python functions, none of them of the
+    collector; or nothing, where only suspicion is left.
+    """
     rows = _collector_rows(context)
     if len(rows):
         return _recorded(context, rows)
-    source = "python" if context.once(user_frames).recorded else "nothing"
     if len(context.device) == 0 or len(context.op_nest) == 0:
-        return NotMeasured("no_gc_events")
-    return GcPauses(_suspected(context), source, 0, 0)
+        return _PAUSES.missing("no_gc_events", detail=True)
+    source = Message("gc_source_python" if context.once(user_frames).recorded else "gc_source_nothing")
+    found = _filled(context, list(_suspected(context)))
+    return replace(found, notes=(source, *_sums(found, "gc_suspected_sum")))
+
+
+class _Pause(NamedTuple):
+    start: int
+    length: int
+    at: int
+    """An instant in the step that it is told of."""
+    idle: int | NotMeasured
+    evidence: str
+    track: int
+
+
+def _filled(context: Context, pauses: Sequence[_Pause]) -> Table:
+    """Pauses in order of time."""
+    labels, steps = step_labels(context.steps.name), context.steps
+    threads = {track: _thread(context, track) for track in {each.track for each in pauses}}
+    around = [np.flatnonzero((steps.start <= each.at) & (each.at < steps.end)).tolist() for each in pauses]
+    found = _PAUSES.fill(
+        step=[labels[inside[0]] if inside else None for inside in around],
+        start_ns=[each.start for each in pauses],
+        length_ns=[each.length for each in pauses],
+        idle_ns=[each.idle for each in pauses],
+        evidence=[each.evidence for each in pauses],
+        thread=[threads[each.track] for each in pauses],
+    )
+    return replace(found.sort("start_ns"), detail=not pauses)
+
+
+def _sums(found: Table, key: str) -> list[Message]:
+    """How many pauses there are and how long they are, if there are any."""
+    lengths = [pause.length_ns for pause in found.records()]
+    idle = [pause.idle_ns for pause in found.records() if not isinstance(pause.idle_ns, NotMeasured)]
+    if not lengths:
+        return []
+    values = (
+        ("count", Kind.COUNT, len(lengths)),
+        ("total", Kind.DURATION, sum(lengths)),
+        ("longest", Kind.DURATION, max(lengths)),
+        ("idle", Kind.DURATION, sum(idle)),
+    )
+    return [Message(key if idle else "gc_host_sum", values)]
 
 
 def _collector_rows(context: Context) -> NDArray[np.int64]:
@@ -75,11 +150,12 @@ def _collector_rows(context: Context) -> NDArray[np.int64]:
     return np.flatnonzero(found)
 
 
-def _recorded(context: Context, rows: NDArray[np.int64]) -> GcPauses:
+def _recorded(context: Context, rows: NDArray[np.int64]) -> Table:
     """Collections of each thread that begin in the analysed windows; functions inside each other are one."""
     events = context.trace.events
     free = _idle(context)
-    pauses, short, short_time = [], 0, 0
+    pauses: list[_Pause] = []
+    short, short_time = 0, 0
     for track in distinct(events.track[rows]).tolist():
         mine = rows[events.track[rows] == track]
         runs = intervals.merge(events.ts[mine], events.ts[mine] + events.dur[mine])
@@ -88,14 +164,21 @@ def _recorded(context: Context, rows: NDArray[np.int64]) -> GcPauses:
         long = end - start >= RECORDED_NS
         short += int((~long).sum())
         short_time += int((end - start)[~long].sum())
-        count = int(long.sum())
-        covered = [None] * count if free is None else intervals.coverage(free, start[long], end[long]).tolist()
-        thread = _thread(context, track)
+        start, end = start[long], end[long]
+        covered = (
+            [NotMeasured("no_device_events")] * len(start)
+            if free is None
+            else intervals.coverage(free, start, end).tolist()
+        )
         pauses += [
-            GcPause(begin, stop - begin, _step(context, begin), thread, inside, "recorded")
-            for begin, stop, inside in zip(start[long].tolist(), end[long].tolist(), covered, strict=True)
+            _Pause(begin, stop - begin, begin, inside, "gc_recorded", track)
+            for begin, stop, inside in zip(start.tolist(), end.tolist(), covered, strict=True)
         ]
-    return GcPauses(tuple(sorted(pauses, key=lambda pause: pause.start)), "events", short, short_time)
+    found = _filled(context, pauses)
+    notes = _sums(found, "gc_recorded_sum")
+    if short:
+        notes.append(Message("gc_short", (("count", Kind.COUNT, short), ("total", Kind.DURATION, short_time))))
+    return replace(found, notes=tuple(notes))
 
 
 def _idle(context: Context) -> Intervals | None:
@@ -106,7 +189,7 @@ def _idle(context: Context) -> Intervals | None:
     return intervals.intersect(Intervals(gaps.start, gaps.end), context.once(analysed_time))
 
 
-def _suspected(context: Context) -> tuple[GcPause, ...]:
+def _suspected(context: Context) -> Iterator[_Pause]:
     """Untraced idle time in which no launching thread does or begins anything."""
     pieces, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     unknown = pieces.cause == Cause.UNTRACED
@@ -119,16 +202,10 @@ def _suspected(context: Context) -> tuple[GcPause, ...]:
     ):
         first, before = found.get(stretch, (begin, 0))
         found[stretch] = first, before + time
-    thread = _thread(context, context.step_track)
-    return tuple(
-        _suspicion(context, int(silent.start[stretch]), int(silent.end[stretch]), thread, *seen)
-        for stretch, seen in found.items()
-    )
-
-
-def _suspicion(context: Context, start: int, end: int, thread: str, begin: int, time: int) -> GcPause:
-    evidence = "strongly_suspected" if time >= STRONGLY_SUSPECTED_NS else "suspected"
-    return GcPause(start, end - start, _step(context, begin), thread, time, evidence)
+    for stretch, (begin, time) in found.items():
+        start, end = int(silent.start[stretch]), int(silent.end[stretch])
+        evidence = "gc_strongly_suspected" if time >= STRONGLY_SUSPECTED_NS else "gc_suspected"
+        yield _Pause(start, end - start, begin, time, evidence, context.step_track)
 
 
 def _silence(context: Context) -> Intervals:
@@ -150,12 +227,6 @@ def _silence(context: Context) -> Intervals:
     inside = (at >= 0) & (edges > free.start[at]) & (edges < free.end[at]) if len(free.start) else at >= 0
     cuts = edges[inside]
     return Intervals(np.sort(np.concatenate((free.start, cuts))), np.sort(np.concatenate((free.end, cuts))))
-
-
-def _step(context: Context, t: int) -> int | None:
-    """Row of the step around an instant."""
-    inside = np.flatnonzero((context.steps.start <= t) & (t < context.steps.end))
-    return int(inside[0]) if len(inside) else None
 
 
 def _thread(context: Context, track: int) -> str:

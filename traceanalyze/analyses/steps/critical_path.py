@@ -7,6 +7,9 @@ that wait are thus never on the path themselves. Segments are cut to the step's 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -14,22 +17,121 @@ import numpy as np
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.idle.launches import clocks_agree
-from traceanalyze.analyses.results_path import CriticalPath, PathKind, PathPlace, PathSegments
 from traceanalyze.analyses.steps.critical_device import Lanes, Reasons, lanes, reasons, sync_records
 from traceanalyze.analyses.steps.critical_host import awaited_events, timeline, waits
+from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct, distinct_codes
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.results import Steps
     from traceanalyze.analyses.steps.critical_device import Reasons
     from traceanalyze.analyses.steps.critical_host import Timeline, Waits
+    from traceanalyze.model.columns import Strings
+
+
+class PathKind(IntEnum):
+    """What a segment of the critical path is spent on; the order is the order of reports."""
+
+    COMPUTE = 0
+    COMM = 1
+    MEM = 2
+    """Copies and fills."""
+    DEVICE_GAP = 3
+    """Between the event that was waited for and the next, at most τ."""
+    DEVICE_DEPENDENCY = 4
+    """The same, longer: the device waited for something that the trace does not show."""
+    LAUNCH_LATENCY = 5
+    """From the return of a launch call to the start of its event, at most τ."""
+    DATA_LOADING = 6
+    PEER_WAIT = 7
+    RUNTIME_CALL = 8
+    """Launches and other runtime calls, and the return from a call that waited for the device; never the wait."""
+    HOST_OP = 9
+    UNTRACED = 10
+
+    @property
+    def term(self) -> str:
+        """Key of its word."""
+        return _TERMS.get(self, self.name.lower())
+
+
+_TERMS = {
+    PathKind.COMM: "communication",
+    PathKind.MEM: "memory_ops",
+    PathKind.LAUNCH_LATENCY: "dispatch_latency",
+    PathKind.RUNTIME_CALL: "host_api",
+}
+
+
+@frozen
+class PathSegments:
+    """Segments of the path in order of time; those of a step tile its window exactly."""
+
+    step: NDArray[np.int64]
+    """Row of `Steps`."""
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    kind: NDArray[np.uint8]
+    """`PathKind`"""
+    name: NDArray[np.int32]
+    """String code of the device event, runtime call or innermost operator; -1 for the other kinds."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def by_step(self, steps: int) -> NDArray[np.int64]:
+        """(steps, len(PathKind)) ns; rows sum to the step times."""
+        out = np.zeros((steps, len(PathKind)), np.int64)
+        np.add.at(out, (self.step, self.kind), self.end - self.start)
+        return out
+
+
+_PART = Column("part", Kind.TERM, meaning="what the time was spent on")
+_CRITICAL_PATH = Table(
+    "critical_path",
+    (
+        _PART,
+        Column(
+            "mean_ns",
+            Kind.DURATION,
+            heading="time",
+            meaning="time on the path, mean over the complete steps; the rows sum to the step",
+        ),
+        Column("share", Kind.SHARE, meaning="part of the step"),
+        Column("sum_ns", Kind.DURATION, meaning="sum over the complete steps", machine=True),
+    ),
+    title="Critical path of the step (mean of {steps} complete steps)",
+    title_one="Critical path",
+    bar="share",
+    skip_zero="sum_ns",
+)
+_WORK = Table(
+    "critical_path_work",
+    (
+        _PART,
+        Column("name", Kind.NAME, meaning="kernel, copy, runtime call or innermost operator"),
+        Column("time_ns", Kind.DURATION, meaning="time on the path"),
+        Column("share", Kind.SHARE, meaning="part of the whole path"),
+        Column("count", Kind.COUNT, meaning="separate segments of the path"),
+        Column(
+            "max_ns",
+            Kind.DURATION,
+            heading="longest",
+            meaning="longest of these segments",
+            scale="event",
+        ),
+    ),
+    title="What is on the critical path (sum over the analysed steps)",
+    ranked=True,
+    detail=True,
+)
 
 _OF_CLASS = np.zeros(len(DeviceClass), np.uint8)
 _OF_CLASS[DeviceClass.COMPUTE] = PathKind.COMPUTE
@@ -164,37 +266,59 @@ def _cut(
     return intervals.Intervals(begin, np.minimum(following, end[of])), of
 
 
-def by_step(path: PathSegments, steps: int) -> NDArray[np.int64]:
-    """(steps, kinds) ns."""
-    out = np.zeros((steps, len(PathKind)), np.int64)
-    np.add.at(out, (path.step, path.kind), path.end - path.start)
-    return out
+def critical_path_tables(context: Context) -> tuple[Table, Table]:
+    """The path by kind of work, and by name; that it is refused, and why, is for every view."""
+    path = context.once(critical_path)
+    if isinstance(path, NotMeasured):
+        return _CRITICAL_PATH.missing(path.reason), _WORK.missing(path.reason)
+    return path_tables(path, context.steps, context.trace.strings)
 
 
-def places(context: Context, path: PathSegments) -> tuple[PathPlace, ...]:
-    """Segments by kind and name, most time first."""
-    length = path.end - path.start
-    texts, kinds = context.trace.strings, len(PathKind)
+def path_tables(path: PathSegments, steps: Steps, strings: Strings) -> tuple[Table, Table]:
+    """Mean of the parts over the complete steps; names summed over the analysed steps, most time first.
+
+    What has no name (latency, gaps, data loading, untraced time) is one row of its kind.
+    """
+    window, by_step = window_of(steps), path.by_step(len(steps))
+    sums = [window.sum(by_step[:, kind]) for kind in PathKind]
+    whole = sum(sums)
+    parts = _CRITICAL_PATH.fill(
+        part=[kind.term for kind in PathKind],
+        mean_ns=[window.mean(amount) for amount in sums],
+        share=[window.share(amount) for amount in sums],
+        sum_ns=sums,
+    )
+    parts = replace(
+        parts,
+        totals={"part": "step", "mean_ns": window.mean(whole), "share": window.share(whole), "sum_ns": whole},
+        detail=True,
+        title_values=(("steps", Kind.COUNT, window.count),),
+    )
     # Codes are dense, so counting by code is linear where grouping would sort.
-    code = (path.name.astype(np.int64) + 1) * kinds + path.kind
-    known, group = distinct_codes(code, (len(texts) + 1) * kinds)
-    count = np.bincount(group, minlength=len(known))
+    kinds, length = len(PathKind), path.end - path.start
+    known, group = distinct_codes((path.name.astype(np.int64) + 1) * kinds + path.kind, (len(strings) + 1) * kinds)
     time, longest = np.zeros(len(known), np.int64), np.zeros(len(known), np.int64)
     np.add.at(time, group, length)
     np.maximum.at(longest, group, length)
-    found = [
-        PathPlace(PathKind(one % kinds), texts.text(one // kinds - 1) if one >= kinds else None, *rest)
-        for one, *rest in zip(*(column.tolist() for column in (known, count, time, longest)), strict=True)
-    ]
-    return tuple(sorted(found, key=lambda place: (-place.time, place.kind, place.name or "")))
+    names = [strings.text(one // kinds - 1) if one >= kinds else None for one in known.tolist()]
+    order = sorted(range(len(known)), key=lambda at: (-time[at], known[at] % kinds, names[at] or ""))
+    work = _WORK.fill(
+        part=[PathKind(one).term for one in (known % kinds).tolist()],
+        name=names,
+        time_ns=time,
+        share=time / max(int(length.sum()), 1),
+        count=np.bincount(group, minlength=len(known)),
+        max_ns=longest,
+    )
+    return parts, work.take(order)
 
 
 LINKED_SHARE = 0.95
 """Of the device time so much must be linked to launches."""
 
 
-def critical_path(context: Context) -> CriticalPath | NotMeasured:
-    """The critical path of the analysed steps, over all streams and devices of the rank.
+def critical_path(context: Context) -> PathSegments | NotMeasured:
+    """The chain of work, on host and device, that the end of each step waited for, over all streams and devices.
 
     Returns:
         `NotMeasured` when the trace lacks the evidence: device events in the steps, runtime calls, launches of 95 % of
@@ -216,8 +340,7 @@ def critical_path(context: Context) -> CriticalPath | NotMeasured:
             waiting[track] = waits(context, lines[track], awaited)
         return waiting[track]
 
-    path = segments(context, why, _walk(context, why, waits_of), lines)
-    return CriticalPath(by_step(path, len(context.steps)), path, places(context, path))
+    return segments(context, why, _walk(context, why, waits_of), lines)
 
 
 def _missing(context: Context, streams: Lanes, *, recorded: bool) -> NotMeasured | None:

@@ -7,27 +7,171 @@ done with what was launched before the next one, wherever that was launched. See
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results_host_more import Distribution, Inference, PhaseIterations, SteadyState
 from traceanalyze.analyses.steps.steps import Markers, step_windows
+from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.model.phases import Role, op_role
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
+    from traceanalyze.model.table import Values
+
+_PHASES = Table(
+    "inference_phases",
+    (
+        Column(
+            "phase",
+            Kind.TERM,
+            meaning="prefill reads prompts, decode generates the next tokens, mixed does both",
+        ),
+        Column(
+            "iterations",
+            Kind.COUNT,
+            meaning="runs of the model that begin in the analysed steps, by their annotations",
+        ),
+        Column(
+            "iteration_share",
+            Kind.SHARE,
+            heading="share",
+            meaning="part of the time of all iterations",
+        ),
+        Column(
+            "iteration_sum_ns",
+            Kind.DURATION,
+            heading="time",
+            meaning="from the annotation's start to the end of its last device work, all iterations",
+            scale="sum",
+        ),
+        Column(
+            "iteration_mean_ns",
+            Kind.DURATION,
+            heading="mean iteration",
+            meaning="mean of an iteration: annotation's start to the end of its last device work",
+        ),
+        Column(
+            "iteration_p50_ns",
+            Kind.DURATION,
+            heading="median",
+            meaning="half of the iterations take no longer",
+            minor=True,
+        ),
+        Column(
+            "iteration_p90_ns",
+            Kind.DURATION,
+            heading="90 %",
+            meaning="nine of ten iterations take no longer",
+        ),
+        Column(
+            "busy_sum_ns",
+            Kind.DURATION,
+            heading="device busy",
+            meaning="anything runs on the headline device, all iterations",
+            scale="sum",
+            minor=True,
+        ),
+        Column(
+            "busy_mean_ns",
+            Kind.DURATION,
+            heading="mean busy",
+            meaning="anything runs on the headline device, mean of an iteration",
+        ),
+        Column(
+            "busy_p50_ns",
+            Kind.DURATION,
+            heading="busy, median",
+            meaning="anything runs on the headline device, median of the iterations",
+            minor=True,
+        ),
+        Column(
+            "busy_p90_ns",
+            Kind.DURATION,
+            heading="busy, 90 %",
+            meaning="anything runs on the headline device; no more in nine of ten iterations",
+            minor=True,
+        ),
+        Column(
+            "host_sum_ns",
+            Kind.DURATION,
+            heading="host",
+            meaning="host inside the annotations, all iterations",
+            scale="sum",
+            minor=True,
+        ),
+        Column(
+            "host_mean_ns",
+            Kind.DURATION,
+            heading="mean host",
+            meaning="host inside the annotation, mean of an iteration",
+        ),
+        Column(
+            "host_p50_ns",
+            Kind.DURATION,
+            heading="host, median",
+            meaning="host inside the annotation, median of the iterations",
+            minor=True,
+        ),
+        Column(
+            "host_p90_ns",
+            Kind.DURATION,
+            heading="host, 90 %",
+            meaning="host inside the annotation; no longer in nine of ten iterations",
+            minor=True,
+        ),
+    ),
+    title="Prefill and decode (sum over the analysed steps)",
+)
+_STEADY = Table(
+    "steady_state",
+    (
+        Column("phase", Kind.TERM, meaning="what the iterations do for their requests"),
+        Column(
+            "iterations",
+            Kind.COUNT,
+            meaning="iterations in a row of one batch size, all within 20 % of their median",
+        ),
+        Column(
+            "start_ns",
+            Kind.DURATION,
+            meaning="start, counted from the time base of the file",
+            scale="at",
+        ),
+        Column("end_ns", Kind.DURATION, meaning="end, counted from the time base of the file", scale="at"),
+        Column(
+            "iteration_mean_ns",
+            Kind.DURATION,
+            heading="mean iteration",
+            meaning="mean of an iteration: annotation's start to the end of its last device work",
+        ),
+        Column(
+            "requests",
+            Kind.COUNT,
+            heading="requests at once",
+            meaning="requests that each iteration works on, by its name",
+        ),
+        Column(
+            "tokens",
+            Kind.COUNT,
+            meaning="tokens that go into the model in these iterations, by their names",
+        ),
+        Column("tokens_per_second", Kind.NUMBER, meaning="tokens over the time from start to end"),
+    ),
+    title="Steady state: the longest run of like iterations",
+    layout=Layout.RECORD,
+)
 
 TOLERANCE_PERCENT = 20
 
@@ -63,7 +207,8 @@ FEWEST_ITERATIONS = 3
 class _Iterations:
     """Iterations in order of time."""
 
-    told: tuple[Iteration, ...]
+    names: tuple[Iteration, ...]
+    """What their annotations say."""
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     host: NDArray[np.int64] | None
@@ -74,15 +219,19 @@ class _Iterations:
         return self.end - self.start
 
 
-def inference(context: Context) -> Inference | NotMeasured:
+def inference(context: Context) -> tuple[Table, Table]:
     """Iterations by phase, and the longest run of like ones; host annotations before those of the device."""
     for kind in (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION):
         rows, style = _named(context, kind)
         if len(rows):
             markers = _markers(context, rows, style, on_device=kind == EventKind.DEVICE_ANNOTATION)
             found = _iterations(context, markers, STYLES[int(style.min())])
-            return Inference(_phases(found), _steady(found), len(rows) - len(markers.start))
-    return NotMeasured("no_inference_annotations")
+            # Ranges named like iterations that lie inside others, or on other threads.
+            left_out = len(rows) - len(markers.start)
+            notes = (Message("inference_left_out", (("count", Kind.COUNT, left_out),)),) if left_out else ()
+            return replace(_phases(found), notes=notes), _steady(found)
+    reason = "no_inference_annotations"
+    return _PHASES.missing(reason, detail=True), _STEADY.missing(reason, detail=True)
 
 
 def _named(context: Context, kind: EventKind) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -128,37 +277,45 @@ def _iterations(context: Context, markers: Markers, read: Callable[[str], Iterat
         mine = device.device == context.devices[0]
         active = intervals.merge(device.start[mine], device.end[mine])
         busy = intervals.coverage(active, windows.start, windows.end)
-    told = tuple(found for found in map(read, markers.name) if found is not None)
+    names = tuple(found for found in map(read, markers.name) if found is not None)
     host = None if markers.track < 0 else markers.end - markers.start
-    return _Iterations(told, windows.start, windows.end, host, busy)
+    return _Iterations(names, windows.start, windows.end, host, busy)
 
 
-def _phases(found: _Iterations) -> tuple[PhaseIterations, ...]:
-    phase = np.array([each.phase for each in found.told])
-    return tuple(
-        PhaseIterations(
-            each,
-            int((phase == each).sum()),
-            _distribution(found.time[phase == each]),
-            NotMeasured("no_annotations") if found.host is None else _distribution(found.host[phase == each]),
-            NotMeasured("no_device_events") if found.busy is None else _distribution(found.busy[phase == each]),
-        )
-        for each in InferencePhase
-        if (phase == each).any()
+def _phases(found: _Iterations) -> Table:
+    phase = np.array([each.phase for each in found.names])
+    there = [each for each in InferencePhase if (phase == each).any()]
+    members = [phase == each for each in there]
+    total = [int(found.time[member].sum()) for member in members]
+    return _PHASES.fill(
+        phase=[f"inference_{each.name.lower()}" for each in there],
+        iterations=[int(member.sum()) for member in members],
+        iteration_share=[time / max(sum(total), 1) for time in total],
+        **_distribution("iteration", found.time, members, ""),
+        **_distribution("busy", found.busy, members, "no_device_events"),
+        **_distribution("host", found.host, members, "no_annotations"),
     )
 
 
-def _distribution(time: NDArray[np.int64]) -> Distribution:
-    p50, p90 = np.percentile(time, (50, 90)).round().astype(np.int64).tolist()
-    total = int(time.sum())
-    return Distribution(total, (2 * total + len(time)) // (2 * len(time)), p50, p90)
+def _distribution(
+    name: str, time: NDArray[np.int64] | None, members: Sequence[NDArray[np.bool_]], reason: str
+) -> dict[str, Values]:
+    """Columns of total, mean, median and 90th percentile."""
+    keys = [f"{name}_{what}_ns" for what in ("sum", "mean", "p50", "p90")]
+    if time is None:
+        return dict.fromkeys(keys, NotMeasured(reason))
+    rows = []
+    for member in members:
+        total, (p50, p90) = int(time[member].sum()), np.percentile(time[member], (50, 90)).round()
+        rows.append((total, rounded(total, int(member.sum())), int(p50), int(p90)))
+    return dict(zip(keys, zip(*rows, strict=True), strict=True))
 
 
-def _steady(found: _Iterations) -> SteadyState | NotMeasured:
+def _steady(found: _Iterations) -> Table:
     """Longest run of decode or of mixed iterations of one batch size and nearly one length."""
     best, at = (0, 0), 0
     time = found.time.tolist()
-    for (phase, _), group in groupby(found.told, key=lambda each: (each.phase, each.requests)):
+    for (phase, _), group in groupby(found.names, key=lambda each: (each.phase, each.requests)):
         size = len(list(group))
         if phase in {InferencePhase.DECODE, InferencePhase.MIXED} and size > best[1] - best[0]:
             first, stop = longest_steady(time[at : at + size])
@@ -167,16 +324,25 @@ def _steady(found: _Iterations) -> SteadyState | NotMeasured:
         at += size
     first, stop = best
     if stop - first < FEWEST_ITERATIONS:
-        return NotMeasured("no_steady_state")
-    run = found.told[first:stop]
-    tokens = [each.tokens for each in run if each.tokens is not None]
+        return _STEADY.missing("no_steady_state")
+    run = found.names[first:stop]
+    start, end = int(found.start[first]), int(found.end[stop - 1])
+    known = [each.tokens for each in run if each.tokens is not None]
+    tokens = sum(known) if len(known) == len(run) else NotMeasured("not_in_name")
+    rate: float | NotMeasured = NotMeasured("no_duration")
+    if isinstance(tokens, NotMeasured):
+        rate = tokens
+    elif end > start:
+        rate = tokens / (end - start) * 1e9
     requests = run[0].requests
-    return SteadyState(
-        phase=run[0].phase,
-        start=int(found.start[first]),
-        end=int(found.end[stop - 1]),
-        iterations=stop - first,
-        time=sum(time[first:stop]),
-        requests=NotMeasured("not_in_name") if requests is None else requests,
-        tokens=sum(tokens) if len(tokens) == len(run) else NotMeasured("not_in_name"),
+    return _STEADY.fill(
+        phase=[f"inference_{run[0].phase.name.lower()}"],
+        iterations=[len(run)],
+        start_ns=[start],
+        end_ns=[end],
+        # What lies between the iterations belongs to none.
+        iteration_mean_ns=[rounded(sum(time[first:stop]), len(run))],
+        requests=[NotMeasured("not_in_name") if requests is None else requests],
+        tokens=[tokens],
+        tokens_per_second=[rate],
     )

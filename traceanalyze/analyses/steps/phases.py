@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.idle.host_state import States, layered, loading_ranges
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results_host import PhaseTime
+from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import EventKind, Mode, Phase
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
+
+_PHASE = Column("phase", Kind.TERM, meaning="part of the training step")
+_DEVICE = Column(
+    "device_ns",
+    Kind.DURATION,
+    meaning="as long as work of this phase is running on the device; phases may overlap",
+)
+_HOST = Column("host_ns", Kind.DURATION, meaning="as long as some thread is in this phase")
+_PHASES = Table(
+    "phases",
+    (
+        _PHASE,
+        _DEVICE,
+        Column("device_step_share", Kind.SHARE, heading="of step", meaning="part of the step"),
+        _HOST,
+        Column("device_events", Kind.COUNT, meaning="kernels, copies and fills launched in the step", minor=True),
+    ),
+    title="Phases of the step (mean of {steps} complete steps)",
+    title_one="Phases of the step",
+)
+_STEP_PHASES = Table(
+    "step_phases",
+    (Column("step", Kind.TEXT, meaning="number of the step, or its name"), _PHASE, _DEVICE, _HOST),
+    title="Phases step by step",
+    detail=True,
+)
 
 _WITH_PARTS = {
     Phase.BACKWARD: (Phase.BACKWARD, Phase.RECOMPUTE),
@@ -50,17 +78,17 @@ def launch_places(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64
     return track, t
 
 
-def phases(context: Context, phase: NDArray[np.uint8]) -> tuple[PhaseTime, ...] | NotMeasured:
-    """Time of each phase in each step; phases that run at the same time overlap."""
+def phases(context: Context) -> tuple[Table, Table]:
+    """Time of each phase in the mean step, and in every step; phases that run at the same time overlap."""
     if not context.once(PhaseRanges).known:
-        return NotMeasured("no_host_ops")
-    steps, device = context.steps, context.device
+        return _PHASES.missing("no_host_ops", detail=True), _STEP_PHASES.missing("no_host_ops")
+    steps, device, phase = context.steps, context.device, context.once(event_phases)
     counted = np.zeros(len(device), np.bool_)
     if len(device):
         counted[context.once(device_work).event] = True
         counted &= device.device == context.devices[0]
     states = [context.once(PhaseRanges).states(track) for track in _threads(context)]
-    found = []
+    found: list[tuple[str, NDArray[np.int64], NDArray[np.int64], int]] = []
     for each in Phase:
         parts = _WITH_PARTS.get(each, (each,))
         mine = np.flatnonzero(counted & np.isin(phase, parts))
@@ -71,8 +99,26 @@ def phases(context: Context, phase: NDArray[np.uint8]) -> tuple[PhaseTime, ...] 
             np.concatenate([state.end[chosen] for state, chosen in zip(states, member, strict=True)]),
         )
         time = intervals.coverage(ran, steps.start, steps.end), intervals.coverage(host, *_host_steps(context))
-        found.append(PhaseTime(each, *time, events=len(mine)))
-    return tuple(row for row in found if row.events or row.host.any())
+        if len(mine) or time[1].any():
+            found.append((f"phase_{each.name.lower()}", *time, len(mine)))
+    names, on_device, on_host, events = zip(*found, strict=True) if found else ((),) * 4
+    window = window_of(steps)
+    sums = [window.sum(time) for time in on_device]
+    table = _PHASES.fill(
+        phase=names,
+        device_ns=[window.mean(time) for time in sums],
+        device_step_share=[window.share(time) for time in sums],
+        host_ns=[window.mean(window.sum(time)) for time in on_host],
+        device_events=events,
+    )
+    table = replace(table, title_values=(("steps", Kind.COUNT, window.count),))
+    by_step = _STEP_PHASES.fill(
+        step=[label for label in step_labels(steps.name) for _ in names],
+        phase=names * len(steps),
+        device_ns=np.transpose(on_device).ravel() if len(device) else NotMeasured("no_device_events"),
+        host_ns=np.transpose(on_host).ravel(),
+    )
+    return for_recording(table, device=len(device) > 0), by_step
 
 
 def _host_steps(context: Context) -> intervals.Intervals:

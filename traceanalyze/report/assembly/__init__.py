@@ -10,14 +10,11 @@ from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import cluster_tables, leading
 from traceanalyze.ranks.stragglers import straggler_sentences
-from traceanalyze.report.assembly.critical_path import critical_path_tables
 from traceanalyze.report.assembly.device_tables import device_work_tables
 from traceanalyze.report.assembly.devices import classification_table, devices_table, spans_table
 from traceanalyze.report.assembly.excerpts import finding_excerpts
 from traceanalyze.report.assembly.findings import findings_tables, run_findings_tables
 from traceanalyze.report.assembly.host import calls_table, launches_table, syncs_table
-from traceanalyze.report.assembly.host_more import host_more_tables
-from traceanalyze.report.assembly.host_work import host_work_tables
 from traceanalyze.report.assembly.idle import causes_table, gaps_table
 from traceanalyze.report.assembly.quality import findings, hints
 from traceanalyze.report.assembly.ranks import (
@@ -158,8 +155,7 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
             split_table(parts, window, whole=whole),
             steps_table(analysis.steps, parts, window),
             statistics_table(analysis.steps, window),
-            *host_work_tables(analysis, window),
-            *host_more_tables(analysis),
+            *analysis.tables.values(),
             *device_work_tables(analysis),
         ]
     headline = analysis.partitions[0]
@@ -171,9 +167,7 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
         gaps_table(analysis.gaps, analysis.gap_count, analysis.steps),
         launches_table(analysis.launches),
         calls_table(analysis.launches),
-        *critical_path_tables(analysis.path, window),
-        *host_work_tables(analysis, window),
-        *host_more_tables(analysis),
+        *analysis.tables.values(),
         *device_work_tables(analysis),
         devices_table(analysis.partitions, analysis.trace.devices, window),
         steps_table(analysis.steps, parts, window),

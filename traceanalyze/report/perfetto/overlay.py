@@ -81,11 +81,10 @@ def _made(context: Context, analysis: RankAnalysis, texts: Texts) -> list[Made]:
         names = ("gaps", "syncs", "path", "collectives", "queue", "utilisation")
         made += [(f"overlay_{name}", missing) for name in names]
     else:
-        path = analysis.path
         made += [
             ("overlay_gaps", gap_track(context, terms)),
             ("overlay_syncs", sync_tracks(context, terms)),
-            ("overlay_path", path if isinstance(path, NotMeasured) else path_track(context, path, terms)),
+            ("overlay_path", path_track(context, terms)),
             ("overlay_collectives", collective_tracks(context, terms)),
             ("overlay_queue", queue_counter(context, terms)),
             ("overlay_utilisation", utilisation_counter(context, terms)),

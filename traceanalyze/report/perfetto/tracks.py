@@ -15,12 +15,12 @@ from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_piece
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.idle.syncs import idle_caused
 from traceanalyze.analyses.kernels.use import utilisation
+from traceanalyze.analyses.steps.critical_path import PathKind, critical_path
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
-from traceanalyze.report.assembly.critical_path import PATH_TERMS
 from traceanalyze.report.assembly.findings import sentence_of
 from traceanalyze.report.perfetto.events import MIB, Counter, Slices, lanes, milliseconds
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.results import Steps
-    from traceanalyze.analyses.results_path import CriticalPath
 
     Terms = Mapping[str, str]
     from collections.abc import Mapping, Sequence
@@ -141,13 +140,15 @@ def sync_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasu
     return tuple(found)
 
 
-def path_track(context: Context, path: CriticalPath, terms: Terms) -> Slices:
+def path_track(context: Context, terms: Terms) -> Slices | NotMeasured:
     """Segments of the critical path; those of a step tile it."""
-    segments, strings = path.segments, context.trace.strings
+    segments, strings = context.once(critical_path), context.trace.strings
+    if isinstance(segments, NotMeasured):
+        return segments
     some = np.flatnonzero(segments.end > segments.start)
     code = segments.name[some].tolist()
     texts = {each: strings.text(each) if each >= 0 else None for each in set(code)}
-    kind = {number: terms[key] for number, key in PATH_TERMS.items()}
+    kind = {each: terms[each.term] for each in PathKind}
     kinds = [kind[one] for one in segments.kind[some].tolist()]
     names = [texts[one] for one in code]
     return Slices(

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from traceanalyze.model.intervals import Intervals, merge
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, intervals_of, rule
 
@@ -64,11 +63,13 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         Python `gc`; msprof-analyze advisor.
     """
-    more = facts.analysis.host_more
-    if isinstance(more, NotMeasured) or isinstance(more.gc, NotMeasured):
-        return
-    host, recorded = facts.host_computes, more.gc.source == "events"
-    pauses = [one for one in more.gc.pauses if (one.idle or host) and facts.inside(np.array([one.start]))[0]]
+    host = facts.host_computes
+    pauses = [
+        one
+        for one in facts.analysis.records("gc_pauses")
+        if (host or one.idle_ns) and facts.inside(np.array([one.start_ns]))[0]
+    ]
+    recorded = any(one.evidence == "gc_recorded" for one in pauses)
     # What happens once may be a checkpoint, or the end of the set-up.
     if not pauses or (not recorded and (len(pauses) < options.number("least") or not facts.marked)):
         return
@@ -76,11 +77,11 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         "busy"
     ):
         return
-    start = np.array([one.start for one in pauses], np.int64)
-    stop = start + np.array([one.length for one in pauses], np.int64)
+    start = np.array([one.start_ns for one in pauses], np.int64)
+    stop = start + np.array([one.length_ns for one in pauses], np.int64)
     pause = merge(start, stop)
-    longest = max(pauses, key=lambda one: one.length)
-    time = facts.length(intervals_of(*pause)) if host else facts.mean(sum(one.idle or 0 for one in pauses))
+    longest = max(pauses, key=lambda one: one.length_ns)
+    time = facts.length(intervals_of(*pause)) if host else facts.mean(sum(one.idle_ns for one in pauses))
     found = Finding(
         saving=time,
         bound=time,
@@ -89,12 +90,12 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         sentence="host" if host else "" if recorded else "suspected",
         evidence=(
             Evidence("count", len(pauses), "COUNT"),
-            Evidence("longest", longest.length, "DURATION", longest.start, longest.start + longest.length),
+            Evidence("longest", longest.length_ns, "DURATION", longest.start_ns, longest.start_ns + longest.length_ns),
             Evidence("time", time, "DURATION") if host else Evidence("idle", time, "DURATION"),
         ),
         count=len(pauses),
         confidence=Confidence.HIGH if recorded else Confidence.MEDIUM,
-        severity=Severity.HIGH if longest.length >= options.number("high_ms") * 1e6 else None,
+        severity=Severity.HIGH if longest.length_ns >= options.number("high_ms") * 1e6 else None,
     )
     yield found if host else _replayed(found, facts, pause, facts.mean(int((stop - start).sum())))
 

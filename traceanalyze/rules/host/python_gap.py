@@ -9,7 +9,6 @@ import numpy as np
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.evaluate import MOST
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
@@ -77,9 +76,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if facts.share(saving) < options.number("share"):
         return
     longest = spans[np.argmax(spans[:, 1] - spans[:, 0])].tolist()
-    work = facts.analysis.host_work
-    lines = () if isinstance(work, NotMeasured) or isinstance(work.lines, NotMeasured) else work.lines
-    busy = sorted((one for one in lines if one.idle), key=lambda one: -one.idle)[:3]
+    lines = [one for one in facts.analysis.records("source_lines") if one.device_idle_ns]
+    busy = [one.line for one in sorted(lines, key=lambda one: -one.device_idle_ns)[:3]]
     yield Finding(
         saving=saving,
         bound=saving,
@@ -89,10 +87,10 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         evidence=(
             Evidence("idle", saving, "DURATION"),
             Evidence("longest", longest[1] - longest[0], "DURATION", longest[0], longest[1]),
-            *(Evidence("line", one.name, "NAME", line=one.name) for one in busy[:1]),
+            *(Evidence("line", line, "NAME", line=line) for line in busy[:1]),
         ),
         advice=("move_python",) if busy else ("move_python", "record_stacks"),
-        scope=Scope(ops=tuple(one.name for one in busy)),
+        scope=Scope(ops=tuple(busy)),
         count=len(spans),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Phase
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, rule
 
 
@@ -43,12 +42,11 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     References
         PyTorch Performance Tuning Guide; Ascend foundation-model tuning guide.
     """
-    work = facts.analysis.host_work
-    phases = work if isinstance(work, NotMeasured) else work.phases
-    if isinstance(phases, NotMeasured):
-        yield NotApplicable(phases.reason)
+    phases = facts.analysis.tables["phases"]
+    if phases.absent is not None:
+        yield NotApplicable(phases.absent.reason)
         return
-    again = sum(facts.mean(facts.window.sum(one.device)) for one in phases if one.phase == Phase.RECOMPUTE)
+    again = sum(one.device_ns for one in phases.records() if one.phase == "phase_recompute")
     if facts.share(again) < options.number("share"):
         return
     left = _left(facts)
