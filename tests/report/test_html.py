@@ -23,7 +23,7 @@ from traceanalyze.model.table import Column, Kind, NotMeasured
 from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import json as json_report
 from traceanalyze.report.assembly import Scope, build_report
-from traceanalyze.report.assembly.allocator.timeline import build_timeline_report
+from traceanalyze.report.assembly.snapshot import build_timeline_report
 from traceanalyze.report.html import MAX_RANKS, MAX_ROWS, render
 from traceanalyze.report.model import table_of_rows
 
@@ -293,7 +293,7 @@ def test_the_curves_hold_the_numbers_of_the_tables(leaking):
     assert memory_curve["at"] == list(table.column("event"))
     shown = {column["name"]: column["values"] for column in memory_curve["shown"]}
     for key in ("requested_bytes", "block_bytes", "reserved_bytes"):
-        assert shown[texts().columns[key]] == list(table.column(key))
+        assert shown[texts().heading(table[key])] == list(table.column(key))
     full = [key for key in bands.stack if any(bands.column(key))]
     assert [band["values"] for band in groups["bands"]] == [list(bands.column(key)) for key in full]
     sums = [sum(values) for values in zip(*(band["values"] for band in groups["bands"]), strict=True)]

@@ -16,7 +16,7 @@ from traceanalyze.rules.facts import Facts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.model.trace import Trace
     from traceanalyze.rules.evaluate import Outcome
     from traceanalyze.rules.finding import Finding

@@ -7,8 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.composition import difference
+from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.pipeline import reports
@@ -26,8 +25,7 @@ from traceanalyze.pipeline.memory_join import placed_files
 from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
-from traceanalyze.report.assembly.allocator import build_difference_report
-from traceanalyze.report.assembly.allocator.of_trace import memory_view
+from traceanalyze.report.assembly.snapshot import build_difference_report, memory_view
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:

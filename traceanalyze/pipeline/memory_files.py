@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.findings import memory_findings
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.gather import told
@@ -23,19 +24,17 @@ from traceanalyze.readers.memory_sources import (
 from traceanalyze.readers.memory_timeline import read_memory_timeline, statistics_beside
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.sources import expand
-from traceanalyze.report.assembly.allocator import build_memory_report
-from traceanalyze.report.assembly.allocator.findings import memory_findings
-from traceanalyze.report.assembly.allocator.timeline import build_timeline_report
+from traceanalyze.report.assembly.snapshot import build_memory_report, build_timeline_report
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+    from traceanalyze.analyses.memory.findings import MemoryFinding
     from traceanalyze.model.snapshot import Snapshot
     from traceanalyze.pipeline.gather import ReadProgress
     from traceanalyze.readers.source import Source
-    from traceanalyze.report.assembly.allocator.findings import MemoryFinding
     from traceanalyze.report.model import Report
 
 
@@ -148,7 +147,7 @@ def allocators_of(files: Sequence[MemoryFile]) -> dict[int | None, AllocatorAnal
     for file in files:
         if not file.analyses or not file.rank_source:
             continue
-        best = max(file.analyses, key=lambda one: max(moment.reserved for moment in one.moments))
+        best = max(file.analyses, key=lambda one: one.most_reserved)
         before = chosen.get(file.rank)
         if before is None or _weight(best) > _weight(before):
             chosen[file.rank] = best

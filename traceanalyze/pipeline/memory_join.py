@@ -15,12 +15,12 @@ from traceanalyze.pipeline.memory_files import (
 )
 from traceanalyze.pipeline.recordings import allocator_of
 from traceanalyze.pipeline.run_report import judged_reports
-from traceanalyze.report.assembly.allocator.in_trace import placed, placed_table
+from traceanalyze.report.assembly.snapshot import places_of, with_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from traceanalyze.analyses.memory.results_trace import InTrace
+    from traceanalyze.analyses.memory.in_trace import InTrace
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.gather import ReadProgress
     from traceanalyze.pipeline.memory_files import MemoryFile
@@ -83,7 +83,7 @@ def _placed(
     if any(id(each) in traced for each in file.analyses):
         other = "other_device_placed"
     ranks = tuple(
-        placed(rank, _best(traced[id(each)]) if id(each) in traced else NotMeasured(other))
+        with_places(rank, _best(traced[id(each)]) if id(each) in traced else NotMeasured(other))
         for rank, each in zip(file.report.ranks, file.analyses, strict=True)
     )
     largest = file.report.ranks.index(next(one for one in file.report.ranks if one.verdict == file.report.verdict))
@@ -96,7 +96,7 @@ def _best(found: Sequence[InTrace | NotMeasured]) -> InTrace | NotMeasured:
     def use(one: InTrace | NotMeasured) -> int:
         if isinstance(one, NotMeasured):
             return -1
-        return one.all_calls - one.outside + (1 << 40) * any(each.spot is not None for each in one.moments)
+        return one.all_calls - one.outside + (1 << 40) * any(one.inside)
 
     return max(found, key=use)
 
@@ -109,7 +109,7 @@ def _with_places(report: Report, found: Mapping[str, InTrace | NotMeasured]) -> 
 def _with_place(rank: RankReport, found: InTrace | NotMeasured | None) -> RankReport:
     if found is None:
         return rank
-    return replace(rank, tables=(*rank.tables, replace(placed_table(found), detail=True)))
+    return replace(rank, tables=(*rank.tables, replace(places_of(found), detail=True)))
 
 
 def _uses(files: Sequence[MemoryFile], used: set[int]) -> Iterator[Message]:

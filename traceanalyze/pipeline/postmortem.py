@@ -124,7 +124,7 @@ def _alone(part: RankPart) -> RankPart:
 
 def memory_part(one: MemoryFile) -> MemoryPart:
     """A snapshot or timeline as the report needs it."""
-    peak = max((device.moments[0].allocated for device in one.analyses), default=None)
+    peak = max((int(device.moments.array("block_bytes")[0]) for device in one.analyses), default=None)
     return MemoryPart(one.path, one.kind, one.rank, one.rank_source, one.report, one.findings, peak)
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.excerpt.window import Place
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
-    from traceanalyze.analyses.memory.results_trace import InTrace
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+    from traceanalyze.analyses.memory.in_trace import InTrace
     from traceanalyze.analyses.options import Options
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.causes.results import Costs

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     Findings = Callable[[Trace, Options], Counted]
 
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 NO_MATCH = NotMeasured("selector_matches_nothing")
 
@@ -240,20 +240,17 @@ def _digest(trace: Trace) -> str:
     return found.hexdigest()
 
 
-_RETRIES = frozenset({"retry", "failed_retry"})
-
-
 def snapshot_samples(devices: Sequence[AllocatorAnalysis]) -> dict[str, Sample]:
     """Peaks of the highest device, and retries of that with most; of all devices of a run's snapshots."""
     if not devices:
         return {}
-    retries = max(sum(1 for run in device.runs if run.kind in _RETRIES) for device in devices)
+    retries = max(len(device.retries) for device in devices)
     return {
-        "memory.allocated_peak": Sample(float(max(_peak(device, "allocated") for device in devices))),
-        "memory.reserved_peak": Sample(float(max(_peak(device, "reserved") for device in devices))),
+        "memory.allocated_peak": Sample(float(max(_peak(device, "block_bytes") for device in devices))),
+        "memory.reserved_peak": Sample(float(max(_peak(device, "reserved_bytes") for device in devices))),
         "alloc.retry.count": Sample(float(retries)),
     }
 
 
 def _peak(device: AllocatorAnalysis, which: str) -> int:
-    return max((int(getattr(moment, which)) for moment in device.moments), default=0)
+    return int(device.moments.array(which).max())

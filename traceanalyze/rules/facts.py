@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.idle.idle import Pieces
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.model.intervals import Intervals
     from traceanalyze.model.vocabulary import EventKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, TRAIN, Loop, train, user
-from traceanalyze.analyses.memory import patterns as module
+from traceanalyze.analyses.memory import groups as module
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.composition import CATEGORIES, categories
 from traceanalyze.analyses.memory.layout import follow
@@ -26,6 +26,7 @@ from traceanalyze.readers.source import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.model.snapshot import Snapshot
 
 
@@ -58,19 +59,40 @@ def counted(found: Snapshot, events: list[int]) -> list[tuple[Counter[tuple[str,
     return out
 
 
+class Groups(NamedTuple):
+    """The tables of an analysis, by group."""
+
+    event: np.ndarray
+    named: list[tuple[str, str]]
+    """Category and line; without the rest."""
+    bytes: np.ndarray
+    blocks: np.ndarray
+    """Groups × points; the last row is all others."""
+
+
+def groups_of(analysis: AllocatorAnalysis) -> Groups:
+    curve, rows = analysis.group_curve, list(analysis.groups.records())
+    keys = [one.group or "rest" for one in rows]
+    return Groups(
+        curve.array("event"),
+        [(one.memory_category.removeprefix("category_"), one.source_line) for one in rows[:-1]],
+        np.array([curve.array(f"group_{key}_bytes") for key in keys]),
+        np.array([curve.array(f"group_{key}_blocks") for key in keys]),
+    )
+
+
 @pytest.mark.parametrize("keep", [None, 100])
 def test_every_group_is_what_a_count_block_by_block_gives(tmp_path: Path, keep: int | None) -> None:
     how = {} if keep is None else {"keep": keep}
     found = snapshot(tmp_path, train(Loop(leak=40 * MIB, spike=16 * MIB), Allocator()), **how)
     (analysis,) = analyze_snapshot(found)
-    groups = analysis.groups
-    assert not isinstance(groups, NotMeasured)
+    groups = groups_of(analysis)
     truth = counted(found, groups.event.tolist())
     everything = {key for amount, _ in truth for key, size in amount.items() if size}
-    assert {(one.category, one.line) for one in groups.group} == everything
-    for row, one in enumerate(groups.group):
-        assert groups.bytes[row].tolist() == [amount[one.category, one.line] for amount, _ in truth]
-        assert groups.blocks[row].tolist() == [blocks[one.category, one.line] for _, blocks in truth]
+    assert set(groups.named) == everything
+    for row, key in enumerate(groups.named):
+        assert groups.bytes[row].tolist() == [amount[key] for amount, _ in truth]
+        assert groups.blocks[row].tolist() == [blocks[key] for _, blocks in truth]
     assert not groups.bytes[-1].any()
 
 
@@ -78,13 +100,12 @@ def test_what_is_not_among_the_largest_is_the_rest(tmp_path: Path, monkeypatch: 
     found = snapshot(tmp_path, train(Loop(leak=40 * MIB), Allocator()))
     monkeypatch.setattr(module, "MOST", 2)
     (analysis,) = analyze_snapshot(found)
-    groups = analysis.groups
-    assert not isinstance(groups, NotMeasured)
+    groups = groups_of(analysis)
     truth = counted(found, groups.event.tolist())
     highest: Counter[tuple[str, str]] = Counter()
     for amount, _ in truth:
         highest |= amount
-    assert {(one.category, one.line) for one in groups.group} == {key for key, _ in highest.most_common(2)}
+    assert set(groups.named) == {key for key, _ in highest.most_common(2)}
     assert (groups.bytes.sum(axis=0) == analysis.allocated[groups.event]).all()
     assert groups.blocks.sum(axis=0).tolist() == [sum(blocks.values()) for _, blocks in truth]
     assert groups.bytes[-1].any()
@@ -92,18 +113,16 @@ def test_what_is_not_among_the_largest_is_the_rest(tmp_path: Path, monkeypatch: 
 
 def test_a_spike_between_two_points_is_not_a_group_and_one_at_a_point_is(tmp_path: Path) -> None:
     (analysis,) = analyze_snapshot(snapshot(tmp_path, train(Loop(steps=40, spike=64 * MIB), Allocator())))
-    groups = analysis.groups
-    assert not isinstance(groups, NotMeasured)
+    groups = groups_of(analysis)
     assert len(groups.event) < analysis.events
-    spike = [row for row, one in enumerate(groups.group) if one.line == "train.py:24 train"]
+    spike = [row for row, (_, line) in enumerate(groups.named) if line == "train.py:24 train"]
     assert [int(groups.bytes[row].max()) for row in spike] == [64 * MIB]
     assert (groups.bytes.sum(axis=0) == analysis.allocated[groups.event]).all()
 
 
 def test_points_hold_the_peaks_of_all_curves(tmp_path: Path) -> None:
     (analysis,) = analyze_snapshot(snapshot(tmp_path, train(Loop(steps=40, growing=MIB), Allocator())))
-    groups = analysis.groups
-    assert not isinstance(groups, NotMeasured)
+    groups = groups_of(analysis)
     assert {0, analysis.events - 1} <= set(groups.event.tolist())
     for curve in (analysis.requested, analysis.allocated, analysis.reserved):
         assert curve[groups.event].max() == curve.max()
@@ -115,28 +134,27 @@ def test_the_stack_is_that_of_the_largest_block(tmp_path: Path) -> None:
     other = user(LEAK_LINE, {"name": "helper", "filename": "/usr/lib/python3.12/site-packages/torch/x.py", "line": 5})
     allocator.malloc(64 * MIB, [*other[:-1], {"name": "run", "filename": "/home/me/main.py", "line": 7}])
     (analysis,) = analyze_snapshot(snapshot(tmp_path, allocator))
-    groups = analysis.groups
-    assert not isinstance(groups, NotMeasured)
-    leak = next(one for one in groups.group if one.line == f"train.py:{LEAK_LINE} train")
-    assert leak.stack == (f"{TRAIN}:{LEAK_LINE} train", "/home/me/main.py:7 run")
-    backward = next(one for one in groups.group if one.category == "gradients")
-    assert backward.stack[0] == "at::_ops::empty_strided::call"
+    rows = list(analysis.groups.records())
+    leak = next(one for one in rows if one.source_line == f"train.py:{LEAK_LINE} train")
+    assert leak.call_stack.split("\n") == [f"{TRAIN}:{LEAK_LINE} train", "/home/me/main.py:7 run"]
+    backward = next(one for one in rows if one.memory_category == "category_gradients")
+    assert backward.call_stack.split("\n")[0] == "at::_ops::empty_strided::call"
 
 
 def test_without_a_history_there_is_no_curve(tmp_path: Path) -> None:
     (analysis,) = analyze_snapshot(snapshot(tmp_path, train(Loop(), Allocator()), keep=0))
-    assert analysis.groups == NotMeasured("no_memory_history")
+    assert analysis.groups.absent == analysis.group_curve.absent == NotMeasured("no_memory_history")
 
 
 def test_groups_of_real_snapshots_sum_to_the_curve(shared_snapshots: Path) -> None:
     seen = 0
     for path in sorted(shared_snapshots.glob("*.pickle")):
         for analysis in analyze_snapshot(read(path)):
-            if not isinstance(analysis.groups, NotMeasured):
-                groups = analysis.groups
+            if analysis.groups.absent is None:
+                groups = groups_of(analysis)
                 assert (groups.bytes.sum(axis=0) == analysis.allocated[groups.event]).all(), path
                 assert groups.bytes.min() >= 0
                 assert groups.blocks.min() >= 0
-                assert len(groups.group) <= module.MOST
+                assert len(groups.named) <= module.MOST
                 seen += 1
     assert seen >= 8

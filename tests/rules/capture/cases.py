@@ -6,7 +6,7 @@ from tests.builder import TraceBuilder
 from tests.rules.make import STEP, busy, program
 from tests.rules.memory.cases import simulated, snapshot
 from tests.simulate.allocator.programs import Loop
-from traceanalyze.analyses.memory.results_patterns import Truncation
+from traceanalyze.analyses.memory.patterns import Truncation
 from traceanalyze.readers.kineto import read_text
 
 

@@ -12,8 +12,7 @@ from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import Allocator
 from tests.simulate.allocator.programs import Loop, train
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.results import HeldGradients, Spike
-from traceanalyze.analyses.memory.results_patterns import OversizedBlocks, SmallBlocks
+from traceanalyze.analyses.memory.patterns import HeldGradients, OversizedBlocks, SmallBlocks, Spike
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -37,7 +36,8 @@ def simulated(loop, *, capacity=1 << 40, **more):
 
 
 HEALTHY = allocator("healthy")
-RESERVED = max(moment.reserved for moment in HEALTHY.moments)
+RESERVED = HEALTHY.most_reserved
+STEPS = HEALTHY.steps.array("event").tolist()
 SOUND = [WithSnapshot(program(busy), HEALTHY)]
 
 
@@ -45,11 +45,15 @@ def snapshot(found=HEALTHY, **changed):
     return WithSnapshot(program(busy), replace(found, **changed))
 
 
+def with_cells(table, **changed):
+    """The table with other values in some columns."""
+    return table.fill(**({key: table.column(key) for key in table.keys} | changed))
+
+
 def peak_of(category, **more):
     """All that is held at the peak is of one category."""
-    peak = HEALTHY.moments[0]
-    holders = tuple(replace(one, category=category) for one in peak.holders)
-    return snapshot(moments=(replace(peak, holders=holders), *HEALTHY.moments[1:]), **more)
+    held = HEALTHY.at_peak
+    return snapshot(at_peak=with_cells(held, memory_category=[f"category_{category}"] * len(held)), **more)
 
 
 GIB = 2**30
@@ -104,8 +108,9 @@ def peaks_in(annotation, step):
 
 
 def peak_inside(*ranges, event=500):
-    peak = replace(HEALTHY.moments[0], ranges=ranges, event=event)
-    return snapshot(moments=(peak, *HEALTHY.moments[1:]))
+    moments = HEALTHY.moments
+    within, events = moments.column("within")[1:], moments.column("event")[1:]
+    return snapshot(moments=with_cells(moments, within=(" > ".join(ranges), *within), event=(event, *events)))
 
 
 def queries(count):
@@ -147,7 +152,7 @@ FIRES = {
     "MEM117": [snapshot(gradients=HeldGradients(GIB, 0.1, "3", flagged=True))],
     "MEM118": [
         peaks_in("Optimizer.step#AdamW.step", 2),
-        peak_inside("ProfilerStep#3", "Optimizer.step#AdamW.step", event=HEALTHY.steps[1].first),
+        peak_inside("ProfilerStep#3", "Optimizer.step#AdamW.step", event=STEPS[1]),
     ],
     "MEM119": [snapshot(settings=("gc_threshold_without_fraction",))],
     "MEM120": [snapshot(rounding_waste=0.06)],
@@ -197,7 +202,7 @@ SILENT = {
         peaks_in("Optimizer.step#AdamW.step", 0),
         peaks_in("forward", 2),
         peak_inside("ProfilerStep#3"),
-        peak_inside("ProfilerStep#0", "Optimizer.step#AdamW.step", event=HEALTHY.steps[1].first - 1),
+        peak_inside("ProfilerStep#0", "Optimizer.step#AdamW.step", event=STEPS[1] - 1),
     ],
     "MEM119": [*SOUND, snapshot(settings=("no_memory_stacks",))],
     "MEM120": [*SOUND, snapshot(rounding_waste=0.03)],

@@ -26,14 +26,14 @@ from traceanalyze.readers.source import Source
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 
 def analysed(allocator: Allocator, folder: Path, *, capacity: int | None = None, **how: Any) -> AllocatorAnalysis:
     path = folder / "snapshot.pickle"
     path.write_bytes(pickle.dumps(dump(allocator, **how)))
     (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)), capacity)
-    assert found.check.reconciled
+    assert found.reconciled
     return found
 
 
@@ -47,7 +47,7 @@ def test_a_healthy_loop_has_no_finding(tmp_path: Path, expandable: bool, annotat
     assert found.leaks == ()
     assert not isinstance(found.churn, NotMeasured)
     assert not found.churn.flagged
-    assert found.runs == found.ooms == ()
+    assert (len(found.runs), found.ooms) == (0, ())
     assert not isinstance(found.fragmentation, NotMeasured)
     assert found.fragmentation.level == "none"
     assert not isinstance(found.spike, NotMeasured)
@@ -92,8 +92,8 @@ def test_emptying_the_cache_every_step_is_churn_at_its_line(tmp_path: Path) -> N
     released = sum(event["size"] for event in allocator.events if event["action"] == "segment_free")
     assert not isinstance(found.churn, NotMeasured)
     assert found.churn.flagged
-    assert (found.churn.kind, found.churn.released) == ("empty_cache", released)
-    assert {run.line for run in found.runs} == {f"train.py:{CACHE_LINE} train"}
+    assert (found.churn.kind, found.churn.released) == ("release_empty_cache", released)
+    assert set(found.runs.column("source_line")) == {f"train.py:{CACHE_LINE} train"}
     assert len(found.runs) == 8
 
 
@@ -104,9 +104,9 @@ def test_a_retry_is_told_from_emptying_the_cache_and_its_cost_is_bounded(tmp_pat
     allocator.step_us = 400
     allocator.malloc(80 * MIB, user(51))
     found = analysed(allocator, tmp_path)
-    (run,) = found.runs
-    assert (run.kind, run.bytes, run.line) == ("retry", 60 * MIB, "train.py:51 train")
-    assert run.cost == 4 * 400_000  # two releases, growth, allocation
+    (run,) = found.runs.records()
+    assert (run.release_kind, run.released_bytes, run.source_line) == ("release_retry", 60 * MIB, "train.py:51 train")
+    assert run.cost_ns == 4 * 400_000  # two releases, growth, allocation
 
 
 @pytest.mark.parametrize("size", [4 * MIB, 10 * MIB])
@@ -122,7 +122,7 @@ def test_fragmentation_names_request_holes_and_pinners(tmp_path: Path, size: int
     assert (worst.request, worst.line, worst.level) == (3 * size, "train.py:70 train", "warn")
     assert worst.largest_hole < 3 * size <= worst.free
     assert worst.avoidable == allocator.reserved - before
-    assert [pinner.line for pinner in worst.pinners] == ["train.py:60 train"] or worst.pinners == ()
+    assert worst.pinners.column("source_line") in (("train.py:60 train",), ())
 
 
 def test_fragmentation_that_cannot_be_weighed_is_information(tmp_path: Path) -> None:
@@ -149,11 +149,13 @@ def test_running_out_of_memory_has_its_class_and_moment(tmp_path: Path, kind: st
     (oom,) = found.ooms
     assert (oom.kind, oom.request, oom.line) == (kind, 60 * MIB, "train.py:81 train")
     assert oom.device_free == capacity - outside - 360 * MIB
-    (moment,) = [one for one in found.moments if one.kind == "oom"]
-    assert moment.allocated == 360 * MIB
-    assert [(one.line, one.allocated) for one in moment.holders] == [("train.py:80 train", 360 * MIB)]
-    (dump_moment,) = [one for one in found.moments if one.kind == "dump"]
-    assert dump_moment.allocated == 0
+    (moment,) = [one for one in found.moments.records() if one.moment == "moment_oom"]
+    assert moment.block_bytes == 360 * MIB
+    assert found.at_oom is not None
+    held = [(one.source_line, one.block_bytes) for one in found.at_oom.records()]
+    assert held == [("train.py:80 train", 360 * MIB)]
+    (dump_moment,) = [one for one in found.moments.records() if one.moment == "moment_dump"]
+    assert dump_moment.block_bytes == 0
 
 
 def test_running_out_of_memory_by_fragmentation_and_by_another_stream(tmp_path: Path) -> None:
@@ -210,15 +212,15 @@ def test_gradients_kept_through_forward_are_counted(tmp_path: Path) -> None:
 def test_the_peak_is_made_of_its_categories(tmp_path: Path) -> None:
     allocator = train(Loop(), Allocator())
     found = analysed(allocator, tmp_path)
-    peak = found.moments[0]
-    assert peak.kind == "peak"
-    assert sum(one.allocated for one in peak.holders) == peak.allocated
+    peak = next(found.moments.records())
+    assert peak.moment == "moment_peak"
+    assert found.at_peak.array("block_bytes").sum() == peak.block_bytes
     sums: dict[str, int] = {}
-    for one in peak.holders:
-        sums[one.category] = sums.get(one.category, 0) + one.requested
-    assert sums["parameters"] == 6 * 2 * MIB
-    assert sums["optimizer"] == 6 * 4 * MIB
-    assert peak.requested == max(state.requested for state in allocator.truth)
+    for one in found.at_peak.records():
+        sums[one.memory_category] = sums.get(one.memory_category, 0) + one.requested_bytes
+    assert sums["category_parameters"] == 6 * 2 * MIB
+    assert sums["category_optimizer"] == 6 * 4 * MIB
+    assert peak.requested_bytes == max(state.requested for state in allocator.truth)
 
 
 @pytest.mark.parametrize(

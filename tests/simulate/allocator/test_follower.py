@@ -73,7 +73,7 @@ def test_every_curve_is_the_truth(tmp_path_factory: Any, steps: Any, expandable:
     (found,) = analyze_snapshot(snapshot)
     if rules(snapshot).pad != pad:
         return  # no live block tells the paddings apart
-    assert found.check.reconciled
+    assert found.reconciled
     assert found.base == (0, 0, 0)
     assert found.requested.tolist() == [state.requested for state in allocator.truth]
     assert found.allocated.tolist() == [state.allocated for state in allocator.truth]

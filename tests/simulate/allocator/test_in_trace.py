@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.simulate.schedule import Memory, OpCall, Schedule
-    from traceanalyze.analyses.memory.results_trace import InTrace, Spot
+    from traceanalyze.analyses.memory.in_trace import InTrace
 
 _SMALL = Model(layers=1, hidden=512, sequence=256, batch=8, vocabulary=2048)
 _FEW = settings(
@@ -46,7 +46,7 @@ def found(folder: Path, schedule: Schedule, **more: object) -> InTrace | NotMeas
     trace.write_bytes(write(schedule))
     snapshot.write_bytes(pickle.dumps(snapshot_of(schedule, **more)))  # type: ignore[arg-type]
     (allocator,) = analyze_snapshot(read_snapshot(Source(str(snapshot), size=snapshot.stat().st_size)))
-    assert allocator.check.reconciled
+    assert allocator.reconciled
     context = Context(read_trace(Source(str(trace), size=trace.stat().st_size)), Options())
     return in_trace(context, allocator)
 
@@ -63,13 +63,23 @@ def place(schedule: Schedule, record: Memory) -> tuple[str | None, str, str, str
     around = [op for op in schedule.ops if op.thread == record.thread and op.start <= record.time < op.end]
     op: OpCall = max(around, key=lambda one: one.start)
     module = "/".join(name.removeprefix("nn.Module: ") for name in op.module) or None
-    return f"ProfilerStep#{step}", op.phase, op.name, module
+    return str(step), op.phase, op.name, module
 
 
-def told(spot: Spot | None) -> tuple[str | None, str | None, str | None] | None:
-    if spot is None:
-        return None
-    return None if spot.phase is None else spot.phase.name.lower(), spot.op, spot.module
+def spot(row: Any) -> tuple[str | None, str | None, str | None]:
+    """Phase, operator and module."""
+    return row.phase and row.phase.removeprefix("phase_"), row.op, row.module
+
+
+def numbers(label: str) -> list[str]:
+    """Steps that a label names: `1-3,5` as 1, 2, 3, 5."""
+    ends = [part.partition("-") for part in label.split(",")]
+    return [str(number) for first, _, last in ends for number in range(int(first), int(last or first) + 1)]
+
+
+def calls_of(result: InTrace) -> list[Any]:
+    """Rows of calls; the moments come first."""
+    return list(result.places.records())[len(result.inside) :]
 
 
 @_FEW
@@ -80,10 +90,11 @@ def test_the_peak_is_in_its_step_phase_operator_and_module(
     model = Model(layers=2, hidden=512, sequence=256, batch=batch, vocabulary=2048)
     (schedule,) = simulate(workload(seed=seed, model=model, script=Script(empty_cache=empties)))
     peak = max(schedule.memory, key=lambda one: one.allocated)
-    moment = placed(tmp_path, schedule).moments[0]
-    assert moment.kind == "peak"
-    assert (moment.requested, moment.request) == (peak.allocated, peak.bytes)
-    assert (*moment.steps, *(told(moment.spot) or ())) == place(schedule, peak)
+    result = placed(tmp_path, schedule)
+    moment = next(result.places.records())
+    assert (moment.moment, result.inside[0]) == ("moment_peak", True)
+    assert (moment.requested_bytes, moment.request_bytes) == (peak.allocated, peak.bytes)
+    assert (moment.step, *spot(moment)) == place(schedule, peak)
 
 
 @_FEW
@@ -93,7 +104,7 @@ def test_calls_of_the_device_have_their_place_and_their_idle_time(tmp_path: Path
     (schedule,) = simulate(slow)
     result = placed(tmp_path, schedule)
     calls = [call for call in schedule.calls if call.klass == "alloc"]
-    assert sum(one.count for one in result.calls) == result.all_calls == len(calls)
+    assert sum(one.count for one in calls_of(result)) == result.all_calls == len(calls)
     assert result.outside == 0
     growths: dict[tuple[object, ...], list[str | None]] = {}
     times = {call.end for call in calls if call.name == "cudaMalloc"}
@@ -101,17 +112,17 @@ def test_calls_of_the_device_have_their_place_and_their_idle_time(tmp_path: Path
         if record.bytes > 0 and record.time in times:
             step, *key = place(schedule, record)
             growths.setdefault(tuple(key), []).append(step)
-    found = {told(one.spot): one for one in result.calls if one.kind == "growth"}
+    found = {spot(one): one for one in calls_of(result) if one.moment == "release_growth"}
     assert {key: one.count for key, one in found.items()} == {key: len(steps) for key, steps in growths.items()}
-    assert {key: list(one.steps) for key, one in found.items()} == {
+    assert {key: numbers(one.step) for key, one in found.items()} == {
         key: list(dict.fromkeys(steps)) for key, steps in growths.items()
     }
-    emptied = [one for one in result.calls if one.kind == "empty_cache"]
+    emptied = [one for one in calls_of(result) if one.moment == "release_empty_cache"]
     assert sum(one.count for one in emptied) == len(schedule.steps)
-    assert sum(one.released for one in emptied) > 0
+    assert sum(one.released_bytes for one in emptied) > 0
     # All idle time that the simulation lays to allocator calls, and nothing else.
     idle = sum(causes.get("dispatch.alloc", 0) for causes in truth(schedule).idle)
-    assert sum(one.idle or 0 for one in result.calls) == idle > 0
+    assert sum(one.idle_ns or 0 for one in calls_of(result)) == idle > 0
 
 
 @pytest.mark.parametrize("apart", [86_400 * 10**9, 4 * MS])
@@ -121,8 +132,8 @@ def test_marks_align_clocks_that_differ(tmp_path: Path, apart: int) -> None:
     near = placed(tmp_path, schedule)
     far = placed(tmp_path, schedule, clock=BASE - apart)
     assert (near.clock, far.clock) == ("absolute", "marks")
-    assert far.moments == near.moments
-    assert far.calls == near.calls
+    assert far.places.rows == near.places.rows
+    assert far.inside == near.inside
     assert far.shift - near.shift == apart
 
 
@@ -139,4 +150,4 @@ def test_moments_outside_of_the_recording_have_no_place(tmp_path: Path, late: bo
     step = schedule.steps[1].end - schedule.steps[0].start
     result = placed(tmp_path, schedule, clock=BASE + (step if late else -step), marks=False)
     assert 0 < result.outside < result.all_calls
-    assert sum(one.count for one in result.calls) + result.outside == result.all_calls
+    assert sum(one.count for one in calls_of(result)) + result.outside == result.all_calls

@@ -11,7 +11,7 @@ from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import KIB, MIB, Allocator
 from tests.simulate.allocator.programs import Loop, train, user
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.results_patterns import OversizedBlocks, Truncation
+from traceanalyze.analyses.memory.patterns import OversizedBlocks, Truncation
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.simulate.allocator.pool import Frames
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
-    from traceanalyze.analyses.memory.results_patterns import GrowingSizes, SmallBlocks
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+    from traceanalyze.analyses.memory.patterns import GrowingSizes, SmallBlocks
 
 
 def analysed(content: dict[str, Any], folder: Path) -> AllocatorAnalysis:
     path = folder / "snapshot.pickle"
     path.write_bytes(pickle.dumps(content))
     (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)))
-    assert found.check.reconciled
+    assert found.reconciled
     return found
 
 

@@ -2,69 +2,165 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.memory.composition import Curve, active_curve, categories, holders, reserved_curve
-from traceanalyze.analyses.memory.device_calls import device_calls
-from traceanalyze.analyses.memory.fragmentation import fragmentation
-from traceanalyze.analyses.memory.holes import past_segments
+from traceanalyze.analyses.memory.columns import CATEGORY, LINE
+from traceanalyze.analyses.memory.composition import AT_DUMP, AT_OOM, AT_PEAK, by_category, categories, holders, moments
+from traceanalyze.analyses.memory.device_calls import (
+    RETRIES,
+    Churn,
+    DeviceCalls,
+    OutOfMemory,
+    churn,
+    device_calls,
+    oom_events,
+    out_of_memory,
+    release_runs,
+)
+from traceanalyze.analyses.memory.dump import self_check
+from traceanalyze.analyses.memory.fragmentation import PINNERS, Fragmentation, fragmentation
+from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.layout import follow
-from traceanalyze.analyses.memory.lifetimes import BEFORE, lifetimes
-from traceanalyze.analyses.memory.out_of_memory import churn, oom_events, out_of_memory, release_runs
+from traceanalyze.analyses.memory.lifetimes import BEFORE, Curve, active_curve, lifetimes, reserved_curve
 from traceanalyze.analyses.memory.patterns import (
-    groups,
+    GrowingSizes,
+    HeldGradients,
+    OversizedBlocks,
+    SmallBlocks,
+    Spike,
+    Truncation,
     growing_sizes,
     held_gradients,
-    leaks,
+    oversized_blocks,
     settings_remarks,
+    small_blocks,
     spike,
-    step_floors,
+    truncation,
 )
-from traceanalyze.analyses.memory.results import AllocatorAnalysis, Moment, SelfCheck, StepMemory
-from traceanalyze.analyses.memory.results_patterns import Truncation
 from traceanalyze.analyses.memory.rounding import rules
 from traceanalyze.analyses.memory.sites import Site, sites
-from traceanalyze.analyses.memory.steps import step_marks, step_starts
-from traceanalyze.analyses.memory.waste import oversized_blocks, small_blocks
-from traceanalyze.model.snapshot import Action, State
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory, step_starts
+from traceanalyze.frozen import frozen
+from traceanalyze.model.snapshot import State
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.memory.layout import Layout
     from traceanalyze.analyses.memory.lifetimes import Lifetimes
-    from traceanalyze.analyses.memory.steps import StepStarts
     from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
-
-ROUND = 10_000
-"""Rings are asked for in such numbers; a history of just so many events has most likely forgotten older ones (own)."""
-
-
-def truncation(overflowed: bool | None, events: int, active: Curve) -> Truncation:
-    """What the file says, else what its number of events and its peak suggest.
-
-    Args:
-        overflowed: The flag of torch ≥ 2.12; None where there is none.
-        events: Of the history.
-        active: Requested bytes.
-    """
-    kind = ""
-    if overflowed:
-        kind = "full"
-    elif overflowed is None and active.base > 0 and events >= ROUND and events % ROUND == 0:
-        kind = "round"
-    elif events > 1 and active.peak[1] < 0:
-        kind = "late"
-    return Truncation(kind, active.base)
-
 
 NEAR_LIMIT = 0.95
 """Of the capacity (memory-snapshot specification, D8)."""
+_DIFFERENCE = Table(
+    "memory_difference",
+    (
+        LINE,
+        CATEGORY,
+        Column("base_block_bytes", Kind.MEMORY, heading="base", meaning="bytes of live blocks at the base's peak"),
+        Column(
+            "candidate_block_bytes",
+            Kind.MEMORY,
+            heading="candidate",
+            meaning="bytes of live blocks at the candidate's peak",
+        ),
+        Column("change_bytes", Kind.MEMORY_CHANGE, meaning="candidate minus base", par=0.0),
+        Column("base_blocks", Kind.COUNT, meaning="live blocks at the base's peak"),
+        Column("candidate_blocks", Kind.COUNT, meaning="live blocks at the candidate's peak"),
+    ),
+    title="What changed at the peak",
+    ranked=True,
+)
+
+
+@frozen
+class AllocatorAnalysis:
+    """Everything this version says about one device of a snapshot; events are indices into its history."""
+
+    device: int
+    events: int
+    requested: NDArray[np.int64]
+    """After each event; so are the next three."""
+    allocated: NDArray[np.int64]
+    reserved: NDArray[np.int64]
+    time: NDArray[np.int64] | None
+    base: tuple[int, int, int]
+    """Requested, block and reserved bytes before the first event."""
+    check: Table
+    """One row: whether history and dump agree."""
+    moments: Table
+    """Peak first, then reserved peak, out-of-memory events, dump."""
+    free: Table
+    """What was free then."""
+    at_peak: Table
+    """Who holds the memory at the first of the moments."""
+    at_oom: Table | None
+    """When a request failed for the first time."""
+    at_dump: Table | None
+    """None where the dump is the peak."""
+    categories: Table
+    """Of the peak."""
+    steps: Table
+    runs: Table
+    """Segments given back to the device in one go (detector D1)."""
+    calls: DeviceCalls
+    marks: tuple[tuple[str, int], ...]
+    """Begins of the annotated steps: name and ns since 1970; empty where the steps are not annotated."""
+    churn: Churn | NotMeasured
+    fragmentation: Fragmentation | NotMeasured
+    ooms: tuple[OutOfMemory, ...]
+    leaks: tuple[Leak, ...] | NotMeasured
+    spike: Spike | NotMeasured
+    gradients: HeldGradients | NotMeasured
+    rounding_waste: float
+    """Block bytes beyond the requested ones at the dump, over the requested."""
+    capacity: int | None
+    """Bytes the device has, where known."""
+    near_limit: bool | None
+    settings: tuple[str, ...]
+    """Keys of configuration remarks (D11)."""
+    growing: GrowingSizes | NotMeasured
+    oversized: OversizedBlocks | NotMeasured
+    small: SmallBlocks | NotMeasured
+    truncation: Truncation
+    curve: Table
+    """Requested, block and reserved bytes at the points that draw the curves."""
+    group_curve: Table
+    """Parts of the block bytes by who holds them, at the same points."""
+    groups: Table
+
+    @property
+    def reconciled(self) -> bool:
+        """Whether history and dump agree on everything."""
+        return bool(self.check.column("reconciled")[0])
+
+    @property
+    def pinners(self) -> Table:
+        """Who kept free segments from being used whole, at the worst fragmented growth."""
+        found = self.fragmentation
+        return PINNERS.missing(found.reason) if isinstance(found, NotMeasured) else found.pinners
+
+    @property
+    def retries(self) -> Table:
+        """Runs for requests that found the device full, whether or not the second try succeeded."""
+        return self.runs.take([row for row, kind in enumerate(self.runs.column("release_kind")) if kind in RETRIES])
+
+    @property
+    def most_reserved(self) -> int:
+        """Bytes reserved at the moment with most."""
+        return int(max(self.moments.array("reserved_bytes")))
+
+    @property
+    def activations(self) -> tuple[int, float, str]:
+        """Block bytes of activations at the peak, their share of it, and the line that holds most of them."""
+        held = [one for one in self.at_peak.records() if one.memory_category == "category_activations"]
+        amount = sum(one.block_bytes for one in held)
+        return amount, amount / max(int(self.moments.array("block_bytes")[0]), 1), held[0].source_line if held else ""
 
 
 def analyze_snapshot(snapshot: Snapshot, capacity: int | None = None) -> tuple[AllocatorAnalysis, ...]:
@@ -91,31 +187,42 @@ def _device(
     starts = step_starts(snapshot, history, known)
     runs = release_runs(snapshot, history, known)
     calls = device_calls(history, runs)
-    ooms = out_of_memory(history, layout, reserved, known, capacity)
     blocks = _block_curve(lives, layout, count)
+    curves = active, blocks, reserved
     category = categories(lives, history, known)
-    moments = _moments(snapshot, device, lives, layout, (active, blocks, reserved), starts, known, failed, category)
-    check = _self_check(device, lives, layout, active)
-    usable = check.reconciled
+    decisive, free = moments(snapshot, history, lives, layout, curves, starts)
+    kinds, events = decisive.column("moment"), decisive.column("event")
+    check = self_check(device, lives, layout, active)
+    contradicts = None if check.column("reconciled")[0] else NotMeasured("snapshot_contradicts_itself")
+
+    def held(table: Table, moment: int) -> Table:
+        event = events[moment]
+        return holders(table, lives, layout, category, known, event if isinstance(event, int) else -1)
+
+    at_peak = held(AT_PEAK, 0)
+    curve, group_curve, groups = memory_over_time(lives, layout, category, known, snapshot.stacks, curves, history.time)
     return AllocatorAnalysis(
         device=device.id,
         events=count,
-        live_blocks=int((device.blocks.state != State.INACTIVE).sum()),
-        segments=len(device.segments),
         requested=active.after,
         allocated=blocks.after,
         reserved=reserved.after,
         time=history.time,
         base=(active.base, blocks.base, reserved.base),
         check=check,
-        moments=moments,
-        steps=_steps(starts, active, reserved, history.action, count),
-        step_source=starts.source,
+        moments=decisive,
+        free=free,
+        at_peak=at_peak,
+        at_oom=held(AT_OOM, kinds.index("moment_oom")) if failed else None,
+        at_dump=held(AT_DUMP, len(kinds) - 1) if "moment_dump" in kinds[1:] else None,
+        categories=by_category(at_peak),
+        steps=step_memory(starts, active, reserved, history),
         runs=runs,
         calls=calls,
         marks=step_marks(snapshot),
         churn=churn(runs, history, reserved.peak[0]),
-        fragmentation=fragmentation(
+        fragmentation=contradicts
+        or fragmentation(
             device,
             lives,
             layout,
@@ -123,12 +230,10 @@ def _device(
             reserved,
             known,
             capacity=capacity,
-            pressed=bool(failed) or any(run.kind in {"retry", "failed_retry"} for run in runs),
-        )
-        if usable
-        else NotMeasured("snapshot_contradicts_itself"),
-        ooms=ooms,
-        leaks=leaks(lives, starts, known, active, count) if usable else NotMeasured("snapshot_contradicts_itself"),
+            pressed=bool(failed) or not RETRIES.isdisjoint(runs.column("release_kind")),
+        ),
+        ooms=out_of_memory(history, layout, reserved, known, capacity),
+        leaks=contradicts or leaks(lives, starts, known, active),
         spike=spike(lives, history, active, known),
         gradients=held_gradients(lives, starts, active, known, count),
         rounding_waste=_waste(device),
@@ -139,7 +244,9 @@ def _device(
         oversized=oversized_blocks(snapshot, history, calls, layout, known),
         small=small_blocks(device, lives, layout, (active, reserved), known),
         truncation=truncation(snapshot.overflowed, count, active),
-        groups=groups(lives, layout, category, known, snapshot.stacks, (active, blocks, reserved)),
+        curve=curve,
+        group_curve=group_curve,
+        groups=groups,
     )
 
 
@@ -153,134 +260,46 @@ def _block_curve(lives: Lifetimes, layout: Layout, count: int) -> Curve:
     return Curve(base, base + np.cumsum(change[:count]))
 
 
-def _moments(
-    snapshot: Snapshot,
-    device: SnapshotDevice,
-    lives: Lifetimes,
-    layout: Layout,
-    curves: tuple[Curve, Curve, Curve],
-    starts: StepStarts,
-    known: Sequence[Site],
-    failed: Sequence[int],
-    category: NDArray[np.uint8],
-) -> tuple[Moment, ...]:
-    """Peak, largest reserve, failed requests and the dump; equal moments are shown once."""
-    history, count = device.history, len(device.history)
-    active, blocks, reserved = curves
-    wanted: dict[int, str] = {count - 1: "dump"}
-    wanted[reserved.peak[1]] = "reserved_peak"
-    wanted[active.peak[1]] = "peak"
-    wanted |= dict.fromkeys(failed, "oom")
-
-    def moment(event: int, kind: str) -> Moment:
-        held = holders(lives, layout, category, known, event)
-        slack = int(layout.slack[(lives.begin <= event) & (lives.end > event)].sum())
-        step = int(np.searchsorted(starts.first, event, "right")) - 1
-        time = None if history.time is None or event < 0 else int(history.time[event])
-        free = layout.watched.get(event if kind == "oom" else event + 1)
-        return Moment(
-            kind=kind,
-            event=event,
-            time=time,
-            step=starts.name[step] if step >= 0 else None,
-            ranges=_ranges_at(snapshot, time),
-            requested=active.at(event),
-            allocated=blocks.at(event),
-            allocated_most=blocks.at(event) + slack,
-            reserved=reserved.at(event),
-            free=layout.final if free is None else free,
-            holders=held,
-        )
-
-    order = {"peak": 0, "reserved_peak": 1, "oom": 2, "dump": 3}
-    found = [moment(event, kind) for event, kind in wanted.items()]
-    return tuple(sorted(found, key=lambda one: (order[one.kind], one.event)))
-
-
-def _ranges_at(snapshot: Snapshot, time: int | None) -> tuple[str, ...]:
-    """User annotations open at a time, outermost first; marks need not balance."""
-    notes = snapshot.annotations
-    if notes is None or time is None:
-        return ()
-    stack: list[str] = []
-    for row in np.flatnonzero(notes.time <= time).tolist():
-        if notes.start[row]:
-            stack.append(notes.name[row])
-        elif notes.name[row] in stack:
-            stack.reverse()
-            stack.remove(notes.name[row])
-            stack.reverse()
-    return tuple(stack)
-
-
-def _steps(
-    starts: StepStarts, active: Curve, reserved: Curve, action: NDArray[np.uint8], count: int
-) -> tuple[StepMemory, ...] | NotMeasured:
-    if len(starts.first) == 0:
-        return NotMeasured("no_memory_steps")
-    bounds = [*starts.first.tolist(), count]
-    floors = step_floors(starts, active, count).tolist()
-    return tuple(
-        StepMemory(
-            name,
-            first,
-            int(active.after[first:until].max()) if until > first else active.at(first - 1),
-            floor,
-            int(reserved.after[first:until].max()) if until > first else reserved.at(first - 1),
-            int((action[first:until] == Action.ALLOC).sum()),
-        )
-        for name, first, until, floor in zip(starts.name, bounds[:-1], bounds[1:], floors, strict=True)
-    )
-
-
-def _self_check(device: SnapshotDevice, lives: Lifetimes, layout: Layout, active: Curve) -> SelfCheck:
-    return SelfCheck(
-        blocks_tile=_tiles(device),
-        sums_agree=_sums_agree(device),
-        segments_follow=past_segments(device).inconsistent == 0,
-        layout_exact=layout.exact,
-        baseline=active.base >= 0 and int(lives.requested[lives.begin == BEFORE].sum()) == active.base,
-        disorder=lives.disorder,
-        mismatched=lives.mismatched,
-        unplaced=layout.unplaced,
-        unknown_events=sum(device.history.unknown.values()),
-    )
-
-
-def _tiles(device: SnapshotDevice) -> bool:
-    """Do the blocks of each segment follow each other from its begin to its end?"""
-    blocks, segments = device.blocks, device.segments
-    if len(segments) == 0:
-        return len(blocks) == 0
-    end = blocks.address + blocks.size
-    first = (
-        np.concatenate(([True], blocks.segment[1:] != blocks.segment[:-1])) if len(blocks) else np.zeros(0, np.bool_)
-    )
-    last = np.concatenate((first[1:], [True])) if len(blocks) else first
-    if len(np.unique(blocks.segment)) != len(segments):
-        return False
-    begins = (blocks.address[first] == segments.address[blocks.segment[first]]).all()
-    ends = (end[last] == (segments.address + segments.size)[blocks.segment[last]]).all()
-    inner = (blocks.address[1:] == end[:-1]) | first[1:]
-    return bool(begins and ends and inner.all())
-
-
-def _sums_agree(device: SnapshotDevice) -> bool:
-    """Are the sizes that the segments state those of their blocks? Sizes that are not stated agree with anything."""
-    blocks, segments = device.blocks, device.segments
-    for stated, member, size in (
-        (segments.allocated, blocks.state == State.ACTIVE, blocks.size),
-        (segments.active, blocks.state != State.INACTIVE, blocks.size),
-        (segments.requested, blocks.state != State.INACTIVE, blocks.requested),
-    ):
-        sums = np.bincount(blocks.segment[member], size[member], len(segments)).astype(np.int64)
-        if not ((stated == -1) | (stated == sums)).all():
-            return False
-    return True
-
-
 def _waste(device: SnapshotDevice) -> float:
     blocks = device.blocks
     live = blocks.state != State.INACTIVE
     asked = int(blocks.requested[live].sum())
     return (int(blocks.size[live].sum()) - asked) / asked if asked else 0.0
+
+
+def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorAnalysis]) -> Table | None:
+    """The peaks of two snapshots by category and line, each of the device that reserves most; largest change first.
+
+    Rows sum to the peaks, without those that are equal. None when a side has no device.
+    """
+    if not base or not candidate:
+        return None
+    sums: dict[tuple[str, str], list[int]] = {}
+    peaks = []
+    for at, side in enumerate((base, candidate)):
+        device = max(side, key=lambda one: int(one.moments.array("reserved_bytes")[0]))
+        peaks.append(int(device.moments.array("block_bytes")[0]))
+        for one in device.at_peak.records():
+            entry = sums.setdefault((one.source_line, one.memory_category), [0, 0, 0, 0])
+            entry[at] += one.block_bytes
+            entry[2 + at] += one.blocks
+    changed = [(*key, *four) for key, four in sums.items() if four[0] != four[1] or four[2] != four[3]]
+    line, category, before, after, blocks_before, blocks_after = zip(*changed, strict=True) if changed else [()] * 6
+    sizes = np.array([before, after], np.int64)
+    found = _DIFFERENCE.fill(
+        source_line=line,
+        memory_category=category,
+        base_block_bytes=sizes[0],
+        candidate_block_bytes=sizes[1],
+        change_bytes=sizes[1] - sizes[0],
+        base_blocks=blocks_before,
+        candidate_blocks=blocks_after,
+    )
+    totals: dict[str, Value] = {
+        "source_line": Word("moment_peak"),
+        "base_block_bytes": peaks[0],
+        "candidate_block_bytes": peaks[1],
+        "change_bytes": peaks[1] - peaks[0],
+    }
+    found = found.sort("source_line", "memory_category")
+    return replace(found.take(np.argsort(-np.abs(found.array("change_bytes")), kind="stable")), totals=totals)

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.memory.columns import (
+    BLOCK_BYTES,
+    BLOCKS,
+    CATEGORY,
+    EVENT,
+    HOLE,
+    LARGE,
+    LINE,
+    MOMENT,
+    POOL,
+    REQUESTED,
+    RESERVED,
+    STEP,
+    STREAM,
+)
 from traceanalyze.analyses.memory.lifetimes import BEFORE
-from traceanalyze.analyses.memory.results import Holder
-from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import Action, State
+from traceanalyze.analyses.memory.steps import step_label
+from traceanalyze.model.snapshot import Action
+from traceanalyze.model.table import Column, Kind, Table, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +34,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.memory.layout import Layout
-    from traceanalyze.analyses.memory.lifetimes import Lifetimes
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis, Moment
+    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
     from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.model.snapshot import History, SnapshotDevice
+    from traceanalyze.analyses.memory.steps import StepStarts
+    from traceanalyze.model.snapshot import History, Snapshot
 
 CATEGORIES = (
     "preexisting",
@@ -37,6 +54,70 @@ the autograd engine; under a step of torch.optim; under a module call and freed 
 dump; the rest."""
 SHORT = 10
 """Later allocations within which a block is freed again to be short-lived (memory-snapshot specification, D7)."""
+
+
+_HELD = (
+    LINE,
+    CATEGORY,
+    BLOCK_BYTES,
+    Column("share", Kind.SHARE),
+    BLOCKS,
+    replace(REQUESTED, minor=True),
+    Column(
+        "since_event",
+        Kind.COUNT,
+        meaning="event that allocated the oldest of them; empty: before the history",
+        minor=True,
+    ),
+    Column("library_line", Kind.NAME, meaning="innermost line of an installed package below it", minor=True),
+    Column("file", Kind.NAME, meaning="whole path of the file", machine=True),
+)
+AT_PEAK = Table("memory_at_peak", _HELD, title="Who holds the memory at the peak", ranked=True, bar="share")
+AT_OOM = Table("memory_at_oom", _HELD, title="Who held the memory when a request failed", ranked=True, bar="share")
+AT_DUMP = Table(
+    "memory_at_dump", _HELD, title="Who holds the memory at the dump", ranked=True, bar="share", detail=True
+)
+_CATEGORIES = Table(
+    "memory_categories",
+    (CATEGORY, BLOCK_BYTES, Column("share", Kind.SHARE), BLOCKS),
+    title="What the peak consists of",
+    bar="share",
+)
+_MOMENTS = Table(
+    "memory_moments",
+    (
+        MOMENT,
+        EVENT,
+        STEP,
+        REQUESTED,
+        BLOCK_BYTES,
+        Column(
+            "block_most_bytes",
+            Kind.MEMORY,
+            heading="in blocks at most",
+            meaning="upper bound: blocks allocated before the history may have been larger than needed",
+            minor=True,
+        ),
+        RESERVED,
+        HOLE,
+        Column("within", Kind.NAME, meaning="user annotations around the moment"),
+    ),
+    title="Memory at its decisive moments",
+)
+_FREE = Table(
+    "free_memory",
+    (
+        MOMENT,
+        POOL,
+        STREAM,
+        LARGE,
+        Column("free_bytes", Kind.MEMORY, meaning="bytes inside segments that no block uses"),
+        Column("holes", Kind.COUNT, meaning="number of free pieces"),
+        HOLE,
+    ),
+    title="Free memory inside segments",
+    detail=True,
+)
 
 
 def short_lived(lives: Lifetimes, history: History) -> NDArray[np.bool_]:
@@ -80,123 +161,104 @@ def first_of_line(sites: Sequence[Site]) -> NDArray[np.int64]:
 
 
 def holders(
-    lives: Lifetimes, layout: Layout, category: NDArray[np.uint8], sites: Sequence[Site], event: int
-) -> tuple[Holder, ...]:
-    """Live blocks just after an event by category and line, most block bytes first."""
+    table: Table, lives: Lifetimes, layout: Layout, category: NDArray[np.uint8], sites: Sequence[Site], event: int
+) -> Table:
+    """Live blocks just after an event by category and line, most block bytes first; they sum to what is in blocks."""
     live = live_at(lives, event)
-    key = first_of_line(sites)[lives.stack[live]] * len(CATEGORIES) + category[live]
-    distinct, of = np.unique(key, return_inverse=True)
-    of = of.reshape(-1)
-    size = len(distinct)
-    blocks = np.bincount(of, minlength=size)
-    requested = np.bincount(of, lives.requested[live], size).astype(np.int64)
-    allocated = np.bincount(of, layout.size[live], size).astype(np.int64)
-    oldest = np.full(size, np.iinfo(np.int64).max)
-    np.minimum.at(oldest, of, lives.begin[live])
-    rows = [
-        Holder(
-            CATEGORIES[code % len(CATEGORIES)],
-            sites[code // len(CATEGORIES)].line,
-            sites[code // len(CATEGORIES)].library,
-            sites[code // len(CATEGORIES)].path,
-            *numbers,
-        )
-        for code, *numbers in zip(
-            distinct.tolist(), blocks.tolist(), requested.tolist(), allocated.tolist(), oldest.tolist(), strict=True
-        )
-    ]
-    return tuple(sorted(rows, key=lambda row: (-row.allocated, row.line, row.category)))
+    line = first_of_line(sites)[lives.stack[live]]
+    rows = group(line, category[live])
+    site = [sites[at] for at in line[rows.first].tolist()]
+    allocated = rows.sum(layout.size[live])
+    oldest = np.full(len(rows), np.iinfo(np.int64).max)
+    np.minimum.at(oldest, rows.of, lives.begin[live])
+    return table.fill(
+        source_line=[one.line for one in site],
+        memory_category=[f"category_{CATEGORIES[code]}" for code in category[live[rows.first]].tolist()],
+        block_bytes=allocated,
+        share=allocated / max(int(allocated.sum()), 1),
+        blocks=rows.count(),
+        requested_bytes=rows.sum(lives.requested[live]),
+        since_event=[None if begin == BEFORE else begin for begin in oldest.tolist()],
+        library_line=[one.library for one in site],
+        file=[one.path for one in site],
+    ).sort("-block_bytes", "source_line", "memory_category")
 
 
-_RESERVE = {
-    Action.SEGMENT_ALLOC: 1,
-    Action.SEGMENT_MAP: 1,
-    Action.SEGMENT_FREE: -1,
-    Action.SEGMENT_UNMAP: -1,
-}
+def by_category(held: Table) -> Table:
+    """The same blocks by category alone."""
+    sums: dict[str, list[int]] = {}
+    for one in held.records():
+        entry = sums.setdefault(one.memory_category, [0, 0])
+        entry[0] += one.block_bytes
+        entry[1] += one.blocks
+    size, count = np.array([*sums.values()], np.int64).reshape(-1, 2).T
+    total, blocks = int(size.sum()), int(count.sum())
+    found = _CATEGORIES.fill(memory_category=list(sums), block_bytes=size, share=size / max(total, 1), blocks=count)
+    totals: dict[str, Value] = {"memory_category": "moment_peak", "block_bytes": total, "share": 1.0, "blocks": blocks}
+    return replace(found.sort("-block_bytes"), totals=totals)
 
 
-@frozen
-class Curve:
-    """A quantity before the first event (`base`) and after each event."""
+def moments(
+    snapshot: Snapshot,
+    history: History,
+    lives: Lifetimes,
+    layout: Layout,
+    curves: tuple[Curve, Curve, Curve],
+    starts: StepStarts,
+) -> tuple[Table, Table]:
+    """Peak, largest reserve, failed requests and the dump, in this order, and what was free then; each once.
 
-    base: int
-    after: NDArray[np.int64]
-
-    @property
-    def peak(self) -> tuple[int, int]:
-        """Highest value and the first event after which it holds; event -1: already before the history."""
-        if len(self.after) == 0 or self.base >= int(self.after.max()):
-            return self.base, -1
-        at = int(self.after.argmax())
-        return int(self.after[at]), at
-
-    def at(self, event: int) -> int:
-        """Value after an event, -1 for the time before the first."""
-        return self.base if event < 0 else int(self.after[event])
-
-
-def active_curve(device: SnapshotDevice) -> Curve:
-    """Requested bytes of blocks not yet given back."""
-    history, blocks = device.history, device.blocks
-    freeing = Action.FREE_COMPLETED if (history.action == Action.FREE_COMPLETED).any() else Action.FREE_REQUESTED
-    sign = np.zeros(len(Action), np.int64)
-    sign[Action.ALLOC], sign[freeing] = 1, -1
-    final = int(blocks.requested[blocks.state != State.INACTIVE].sum())
-    return _anchored(sign[history.action] * history.size, final)
-
-
-def reserved_curve(device: SnapshotDevice) -> Curve:
-    """Bytes of all segments, with what expandable segments map and unmap."""
-    sign = np.zeros(len(Action), np.int64)
-    for action, direction in _RESERVE.items():
-        sign[action] = direction
-    return _anchored(sign[device.history.action] * device.history.size, int(device.segments.size.sum()))
-
-
-def _anchored(change: NDArray[np.int64], final: int) -> Curve:
-    """The dump is complete, so the sum of the history's changes says what there was before it."""
-    base = final - int(change.sum())
-    return Curve(base, base + np.cumsum(change))
-
-
-@frozen
-class LineChange:
-    """Block bytes of one line and category at the peaks of both sides; all rows sum to the peaks."""
-
-    line: str
-    category: str
-    base: int
-    candidate: int
-    base_blocks: int
-    candidate_blocks: int
-
-    @property
-    def change(self) -> int:
-        """Candidate minus base."""
-        return self.candidate - self.base
+    Args:
+        snapshot: Its annotations tell what went on.
+        history: Of the device.
+        lives: Its blocks.
+        layout: Of these.
+        curves: Requested, block and reserved bytes.
+        starts: Of the steps.
+    """
+    active, blocks, reserved = curves
+    wanted = {len(history) - 1: "dump", reserved.peak[1]: "reserved_peak", active.peak[1]: "peak"}
+    wanted |= dict.fromkeys(np.flatnonzero(history.action == Action.OOM).tolist(), "oom")
+    order = ("peak", "reserved_peak", "oom", "dump")
+    chosen = sorted(wanted, key=lambda event: (order.index(wanted[event]), event))
+    kinds = [f"moment_{wanted[event]}" for event in chosen]
+    held = [layout.watched.get(event if wanted[event] == "oom" else event + 1, layout.final) for event in chosen]
+    allocated = [blocks.at(event) for event in chosen]
+    slack = [int(layout.slack[live_at(lives, event)].sum()) for event in chosen]
+    found = _MOMENTS.fill(
+        moment=kinds,
+        event=[event if event >= 0 else None for event in chosen],
+        step=[step_label(starts.at(event)) for event in chosen],
+        requested_bytes=[active.at(event) for event in chosen],
+        block_bytes=allocated,
+        block_most_bytes=[least + more for least, more in zip(allocated, slack, strict=True)],
+        reserved_bytes=[reserved.at(event) for event in chosen],
+        hole_bytes=[max((one.largest for one in free), default=0) for free in held],
+        within=[" > ".join(_ranges_at(snapshot, history, event)) or None for event in chosen],
+    )
+    free = [(kind, one) for kind, several in zip(kinds, held, strict=True) for one in several]
+    return found, _FREE.fill(
+        moment=[kind for kind, _ in free],
+        pool=[one.domain.pool for _, one in free],
+        stream=[one.domain.stream for _, one in free],
+        large_blocks=[one.domain.large for _, one in free],
+        free_bytes=[one.bytes for _, one in free],
+        holes=[one.holes for _, one in free],
+        hole_bytes=[one.largest for _, one in free],
+    )
 
 
-@frozen
-class Difference:
-    """The peaks of two snapshots, each of the device that reserves most."""
-
-    base: Moment
-    candidate: Moment
-    rows: tuple[LineChange, ...]
-    """Largest change first."""
-
-
-def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorAnalysis]) -> Difference | None:
-    """Compare the peaks; None when a side has no device."""
-    if not base or not candidate:
-        return None
-    first, second = (max(side, key=lambda one: one.moments[0].reserved).moments[0] for side in (base, candidate))
-    sums: dict[tuple[str, str], list[int]] = {}
-    for at, moment in enumerate((first, second)):
-        for one in moment.holders:
-            entry = sums.setdefault((one.line, one.category), [0, 0, 0, 0])
-            entry[at] += one.allocated
-            entry[2 + at] += one.blocks
-    rows = [LineChange(line, category, *numbers) for (line, category), numbers in sums.items()]
-    return Difference(first, second, tuple(sorted(rows, key=lambda row: (-abs(row.change), row.line, row.category))))
+def _ranges_at(snapshot: Snapshot, history: History, event: int) -> tuple[str, ...]:
+    """User annotations open at an event, outermost first; marks need not balance."""
+    notes = snapshot.annotations
+    if notes is None or history.time is None or event < 0:
+        return ()
+    stack: list[str] = []
+    for row in np.flatnonzero(notes.time <= history.time[event]).tolist():
+        if notes.start[row]:
+            stack.append(notes.name[row])
+        elif notes.name[row] in stack:
+            stack.reverse()
+            stack.remove(notes.name[row])
+            stack.reverse()
+    return tuple(stack)

@@ -1,25 +1,134 @@
-"""Calls of the allocator that took memory from the device or gave it back: the events that can make the device wait."""
+"""Calls of the allocator to the device: memory taken and given back (D1), back and forth (D3), and failures (D5).
+
+Why a request failed is told by the state at that moment; the dump comes later and shows something else.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.memory.columns import EVENT, LINE
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
-from traceanalyze.analyses.memory.results_calls import DeviceCalls
+from traceanalyze.analyses.memory.rounding import SMALL
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.memory.results import ReleaseRun
-    from traceanalyze.model.snapshot import History
+    from traceanalyze.analyses.memory.holes import Free
+    from traceanalyze.analyses.memory.layout import Layout
+    from traceanalyze.analyses.memory.lifetimes import Curve
+    from traceanalyze.analyses.memory.sites import Site
+    from traceanalyze.model.snapshot import History, Snapshot
+
+RETRIES = frozenset({"release_retry", "release_failed_retry"})
+"""Releases for a request that found the device full."""
+_RUNS = Table(
+    "release_runs",
+    (
+        EVENT,
+        Column(
+            "release_kind",
+            Kind.TERM,
+            heading="why",
+            meaning="retry: the device was full; empty_cache: the program asked for it",
+        ),
+        Column("released_bytes", Kind.MEMORY, meaning="bytes given back to the device in one go"),
+        Column(
+            "reacquired_bytes",
+            Kind.MEMORY,
+            heading="taken again",
+            meaning="bytes taken from the device again before the next release",
+        ),
+        Column(
+            "cost_ns",
+            Kind.DURATION,
+            heading="cost at most",
+            meaning="time from the event before to the allocation that needed it; includes Python's own time",
+        ),
+        LINE,
+    ),
+    title="Memory given back to the device",
+    detail=True,
+)
 
 
-def device_calls(history: History, runs: Sequence[ReleaseRun]) -> DeviceCalls:
+def release_runs(snapshot: Snapshot, history: History, sites: Sequence[Site]) -> Table:
+    """Segments given back to the device in one go, under one call, in order."""
+    events = np.flatnonzero(np.isin(history.action, RELEASE))
+    new = np.ones(len(events), np.bool_)
+    new[1:] = (np.diff(events) != 1) | (np.diff(history.call[events]) != 0)
+    first = np.flatnonzero(new)
+    begin = events[first]
+    last = events[np.append(first[1:], len(events)) - 1] if len(events) else events
+    grown = np.append(0, np.cumsum(np.where(np.isin(history.action, GROWTH), history.size, 0)))
+    again = grown[np.append(begin[1:], len(history))[: len(begin)]] - grown[last + 1]
+    released = np.append(0, np.cumsum(history.size))
+    amount = released[last + 1] - released[begin]
+    threshold = snapshot.settings.get("garbage_collection_threshold")
+    collects = isinstance(threshold, int | float) and threshold > 0
+    site = [sites[stack] for stack in history.stack[begin].tolist()]
+    runs = list(zip(begin.tolist(), last.tolist(), strict=True))
+    kinds = [
+        _release_kind(history, own, *run, collects=collects and taken > 0)
+        for own, run, taken in zip(site, runs, again.tolist(), strict=True)
+    ]
+    return _RUNS.fill(
+        event=begin,
+        release_kind=kinds,
+        released_bytes=amount,
+        reacquired_bytes=np.minimum(amount, again),
+        cost_ns=[_cost(history, *run) if kind in RETRIES else None for kind, run in zip(kinds, runs, strict=True)],
+        source_line=[own.line for own in site],
+    )
+
+
+def _release_kind(history: History, site: Site, first: int, last: int, *, collects: bool) -> str:
+    call, following = int(history.call[first]), last + 1
+    if call >= 0 and following < len(history) and int(history.call[following]) == call:
+        if history.action[following] in GROWTH:
+            return "release_retry"
+        if history.action[following] == Action.OOM:
+            return "release_failed_retry"
+    if site.empties_cache:
+        return "release_empty_cache"
+    return "release_gc" if collects else "release_unknown"
+
+
+def _cost(history: History, first: int, last: int) -> int | None:
+    """Time from the event before the run to the end of the call that made it."""
+    if history.time is None or first == 0:
+        return None
+    same = np.flatnonzero(history.call[last + 1 : last + 64] == history.call[first])
+    end = last + 1 + int(same[-1]) if len(same) else last
+    return int(history.time[end] - history.time[first - 1])
+
+
+@frozen
+class DeviceCalls:
+    """Calls of the allocator that took memory from the device or gave it back, in order; a row a call."""
+
+    first: NDArray[np.int64]
+    """Its first event of growth or release."""
+    last: NDArray[np.int64]
+    kind: tuple[str, ...]
+    """release_growth, or what a release was for."""
+    request: NDArray[np.int64]
+    """Bytes that the program asked for in this call; 0 where it asked for none."""
+    grown: NDArray[np.int64]
+    released: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def device_calls(history: History, runs: Table) -> DeviceCalls:
     """Successive growth and release events of one call are one row.
 
     Args:
@@ -38,11 +147,11 @@ def device_calls(history: History, runs: Sequence[ReleaseRun]) -> DeviceCalls:
     new[1:] = (np.diff(events) != 1) | apart
     first = np.flatnonzero(new)
     begin, last = events[first], events[np.append(first[1:], len(events)) - 1]
-    kind = {run.event: run.kind for run in runs}
+    kind = dict(zip(runs.column("event"), runs.column("release_kind"), strict=True))
     return DeviceCalls(
         first=begin,
         last=last,
-        kind=tuple(kind.get(event, "growth") for event in begin.tolist()),
+        kind=tuple(str(kind.get(event, "release_growth")) for event in begin.tolist()),
         request=_requests(history, last),
         grown=np.add.reduceat(np.where(grows[events], history.size[events], 0), first),
         released=np.add.reduceat(np.where(frees[events], history.size[events], 0), first),
@@ -55,3 +164,132 @@ def _requests(history: History, last: NDArray[np.int64]) -> NDArray[np.int64]:
     asks = (after > last) & np.isin(history.action[after], (Action.ALLOC, Action.OOM))
     asks &= history.call[after] == history.call[last]
     return np.where(asks, history.size[after], 0)
+
+
+CYCLE_SHARE = 0.05
+"""Re-acquisition that makes a cycle, of the reserved peak (memory-snapshot specification, D3)."""
+CHURN_RATIO = 1.0
+CHURN_CYCLES = 3
+"""Real offenders recycle more than six times their peak in tens of cycles, all other files less than 0.8 (D3)."""
+
+
+@frozen
+class Churn:
+    """Memory released and taken again, over and over (D3)."""
+
+    released: int
+    recycled: int
+    cycles: int
+    """Runs followed by re-acquisition of at least 5 % of the reserved peak."""
+    ratio: float
+    """Recycled bytes over the reserved peak."""
+    kind: str
+    """The kind of run that released most."""
+    flagged: bool
+
+
+def churn(runs: Table, history: History, reserved_peak: int) -> Churn | NotMeasured:
+    """How much memory went back and forth.
+
+    Args:
+        runs: From `release_runs`.
+        history: The events.
+        reserved_peak: Highest reserved bytes.
+    """
+    if len(history) <= 1:
+        return NotMeasured("no_memory_history")
+    grown = np.where(np.isin(history.action, GROWTH), history.size, 0)
+    begin, released, reacquired = (runs.array(key) for key in ("event", "released_bytes", "reacquired_bytes"))
+    recycled = _recycled(grown, begin, released)
+    cycles = int(((reacquired > 0) & (reacquired >= CYCLE_SHARE * reserved_peak)).sum())
+    ratio = recycled / reserved_peak if reserved_peak else 0.0
+    kinds: dict[str, int] = {}
+    for run in runs.records():
+        kinds[run.release_kind] = kinds.get(run.release_kind, 0) + run.released_bytes
+    return Churn(
+        released=int(released.sum()),
+        recycled=recycled,
+        cycles=cycles,
+        ratio=ratio,
+        kind=max(kinds, key=lambda kind: kinds[kind]) if kinds else "",
+        flagged=ratio >= CHURN_RATIO and cycles >= CHURN_CYCLES,
+    )
+
+
+def _recycled(grown: NDArray[np.int64], begin: NDArray[np.int64], released: NDArray[np.int64]) -> int:
+    """Released bytes that were taken again later, each byte once."""
+    waiting = recycled = 0
+    bounds = pairwise([*begin.tolist(), len(grown)])
+    for amount, (first, until) in zip(released.tolist(), bounds, strict=True):
+        waiting += amount
+        again = min(waiting, int(grown[first:until].sum()))
+        recycled += again
+        waiting -= again
+    return recycled
+
+
+OTHERS_SHARE = 0.9
+"""Reserved and free bytes of the device below this share of its capacity: something else holds the rest."""
+
+
+@frozen
+class OutOfMemory:
+    """One failed request (D5)."""
+
+    event: int
+    request: int
+    free: int
+    """In the domain of the request."""
+    largest_hole: int
+    device_free: int | None
+    kind: str
+    """isolation, fragmentation, split, other_processes, capacity or unknown"""
+    line: str
+
+
+def oom_events(history: History) -> tuple[int, ...]:
+    """Events at which a request failed."""
+    return tuple(np.flatnonzero(history.action == Action.OOM).tolist())
+
+
+def out_of_memory(
+    history: History, layout: Layout, reserved: Curve, sites: Sequence[Site], capacity: int | None
+) -> tuple[OutOfMemory, ...]:
+    """Every failed request with its cause."""
+    found = []
+    for event in oom_events(history):
+        request, stream = int(history.size[event]), int(history.stream[event])
+        free = layout.watched.get(event, ())
+        own = [one for one in free if (one.domain.stream, one.domain.large) == (stream, request > SMALL)]
+        other = max((one.largest for one in free if one not in own), default=0)
+        available, hole = sum(one.bytes for one in own), max((one.largest for one in own), default=0)
+        device_free = history.device_free.get(event)
+        found.append(
+            OutOfMemory(
+                event=event,
+                request=request,
+                free=available,
+                largest_hole=hole,
+                device_free=device_free,
+                kind=_kind(request, own, other, device_free, reserved.at(event), capacity),
+                line=sites[int(history.stack[event])].line,
+            )
+        )
+    return tuple(found)
+
+
+def _kind(
+    request: int, own: Sequence[Free], other: int, device_free: int | None, reserved: int, capacity: int | None
+) -> str:
+    available, hole = sum(one.bytes for one in own), max((one.largest for one in own), default=0)
+    if max(hole, other) >= request:
+        return "isolation"
+    if available >= request:
+        return "fragmentation"
+    if device_free is None:
+        return "unknown"
+    if available + device_free >= request:
+        return "split"
+    if capacity is not None and reserved + device_free < OTHERS_SHARE * capacity:
+        return "other_processes"
+    return "capacity"

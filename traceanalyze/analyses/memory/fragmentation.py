@@ -5,21 +5,22 @@ Judged where the allocator had to grow, never at the dump: there most of the res
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, LINE
+from traceanalyze.analyses.memory.composition import first_of_line
 from traceanalyze.analyses.memory.holes import GROWTH, past_segments
-from traceanalyze.analyses.memory.results import Fragmentation, Pinner
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from traceanalyze.analyses.memory.composition import Curve
     from traceanalyze.analyses.memory.layout import Growth, Layout
-    from traceanalyze.analyses.memory.lifetimes import Lifetimes
+    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
     from traceanalyze.analyses.memory.rounding import Rules
     from traceanalyze.analyses.memory.sites import Site
     from traceanalyze.model.snapshot import History, SnapshotDevice
@@ -30,7 +31,48 @@ AVOIDABLE = 0.01
 """Of the capacity, that fragmentation must have cost to be a warning."""
 ASSUMED_CAPACITY = 1 << 30
 """In place of an unknown capacity; then nothing is more than information."""
-_PINNERS = 5
+MOST_PINNERS = 5
+PINNERS = Table(
+    "pinners",
+    (
+        LINE,
+        BLOCKS,
+        BLOCK_BYTES,
+        Column(
+            "held_bytes",
+            Kind.MEMORY,
+            heading="holds back",
+            meaning="free bytes in the segments these blocks keep, shared out by their bytes",
+        ),
+    ),
+    title="Who keeps free segments from being used whole",
+    detail=True,
+)
+
+
+@frozen
+class Fragmentation:
+    """Growth although enough was free, but in pieces (D4)."""
+
+    share: float
+    """Largest share of reserved memory that was free in the domain at such a growth."""
+    request: int
+    free: int
+    largest_hole: int
+    growths: int
+    """Growths of this kind."""
+    avoidable: int
+    """Bytes taken from the device by them, at most what was not in blocks at the reserved peak."""
+    line: str
+    pinners: Table
+    """Who was in the way, most bytes held back first."""
+    level: str
+    """none, info, warn or critical"""
+
+    @property
+    def pinner(self) -> str:
+        """Line of those most in the way; where nobody is, that of the request."""
+        return next((str(line) for line in self.pinners.column("source_line")), self.line)
 
 
 def fragmentation(
@@ -71,17 +113,17 @@ def fragmentation(
         if worst is None or share > worst[0]:
             worst = (share, growth, request)
     if worst is None:
-        return Fragmentation(0.0, -1, 0, 0, 0, 0, len(layout.growths), 0, "", (), "none")
+        return Fragmentation(
+            0.0, 0, 0, 0, 0, 0, "", PINNERS.fill(source_line=(), blocks=(), block_bytes=(), held_bytes=()), "none"
+        )
     share, growth, request = worst
     avoidable = min(grown, _unused_at_peak(reserved, lives, layout))
     return Fragmentation(
         share=share,
-        event=growth.event,
         request=request,
         free=growth.free.bytes,
         largest_hole=growth.free.largest,
         growths=count,
-        all_growths=len(layout.growths),
         avoidable=avoidable,
         line=sites[int(history.stack[growth.event])].line,
         pinners=_pinners(device, lives, layout, growth, sites),
@@ -113,9 +155,7 @@ def _unused_at_peak(reserved: Curve, lives: Lifetimes, layout: Layout) -> int:
     return max(peak - int(layout.size[live].sum()), 0)
 
 
-def _pinners(
-    device: SnapshotDevice, lives: Lifetimes, layout: Layout, growth: Growth, sites: Sequence[Site]
-) -> tuple[Pinner, ...]:
+def _pinners(device: SnapshotDevice, lives: Lifetimes, layout: Layout, growth: Growth, sites: Sequence[Site]) -> Table:
     """Lines of the blocks in those segments of the domain that were free for the larger part."""
     ranges = [one for one in past_segments(device, growth.event).ranges if one.domain == growth.free.domain]
     start = np.array([one.start for one in ranges], np.int64)
@@ -127,16 +167,20 @@ def _pinners(
     used = np.bincount(at, layout.size[live], minlength=len(ranges)).astype(np.int64)
     held = (end - start) - used
     loose = (held > used) & (used > 0)
-    rows: dict[str, list[int]] = {}
-    for row, segment in zip(live.tolist(), at.tolist(), strict=True):
-        if loose[segment]:
-            entry = rows.setdefault(sites[int(lives.stack[row])].line, [0, 0, 0])
-            entry[0] += 1
-            entry[1] += int(layout.size[row])
-            # What a segment holds back is shared out over its blocks by their bytes.
-            entry[2] += int(held[segment]) * int(layout.size[row]) // int(used[segment])
-    found = [Pinner(line, *entry) for line, entry in rows.items()]
-    return tuple(sorted(found, key=lambda one: (-one.held, one.line))[:_PINNERS])
+    live, at = live[loose[at]], at[loose[at]]
+    line = first_of_line(sites)[lives.stack[live]]
+    rows, size = group(line), layout.size[live]
+    # What a segment holds back is shared out over its blocks by their bytes; products may exceed 64 bits.
+    shares = [
+        free * own // all_ for free, own, all_ in zip(*(x.tolist() for x in (held[at], size, used[at])), strict=True)
+    ]
+    found = PINNERS.fill(
+        source_line=[sites[one].line for one in line[rows.first].tolist()],
+        blocks=rows.count(),
+        block_bytes=rows.sum(size),
+        held_bytes=rows.sum(np.array(shares, np.int64)),
+    ).sort("-held_bytes", "source_line")
+    return found.take(range(min(len(found), MOST_PINNERS)))
 
 
 def _level(share: float, avoidable: int, capacity: int | None, peak: int, *, pressed: bool) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,16 +14,18 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.analyses.memory.calls import Places
-from traceanalyze.analyses.memory.results_trace import InTrace, Placed, Spot
+from traceanalyze.analyses.memory.columns import MOMENT, STEP
+from traceanalyze.analyses.memory.steps import step_label
+from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, Mode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 MICROSECOND = 1000
 """ns; snapshots cut their times down to whole µs."""
@@ -29,6 +33,72 @@ AGREE = 1_000_000
 """ns within which the steps' marks must tell the same difference of the clocks; own."""
 _ALLOCATES = re.compile(r"aten::(?:new_)?(?:empty|zeros|ones|full)(?:_like|_strided|_permuted)?|aten::resize_")
 """Operators that only allocate and fill: whoever called them is who needs the memory."""
+MOST_NAMED = 3
+"""Steps without numbers that a row names."""
+PLACES = Table(
+    "memory_in_trace",
+    (
+        replace(MOMENT, meaning="a decisive moment, or why the allocator called the device"),
+        replace(STEP, meaning="steps of the trace; empty: between steps, or outside of what was recorded"),
+        Column("phase", Kind.TERM, meaning="part of the training step"),
+        Column("op", Kind.NAME, heading="operator", meaning="operator at work that is more than an allocation"),
+        Column("module", Kind.NAME, meaning="place in the model"),
+        Column("count", Kind.COUNT, meaning="calls of this kind at this place; 1 for a moment"),
+        Column("idle_ns", Kind.DURATION, meaning="idle time of the device that these calls caused"),
+        Column(
+            "request_bytes",
+            Kind.MEMORY,
+            heading="asked for",
+            meaning="bytes the program asked for at that moment; of several calls the most",
+        ),
+        Column("grown_bytes", Kind.MEMORY, heading="taken", meaning="bytes taken from the device by these calls"),
+        Column("released_bytes", Kind.MEMORY, meaning="bytes given back to the device by these calls", minor=True),
+        Column("requested_bytes", Kind.MEMORY, meaning="bytes in use just after the moment", minor=True),
+    ),
+    title="Where in the program, by the trace of the same run",
+    ranked=True,
+)
+
+
+class Spot(NamedTuple):
+    """A place in the program."""
+
+    phase: str | None
+    """None where nothing was recorded that tells phases."""
+    op: str | None
+    module: str | None
+
+
+class _Row(NamedTuple):
+    """A moment, or calls of one kind at one place."""
+
+    kind: str
+    steps: Sequence[str]
+    spot: Spot | None
+    number: int
+    idle: int | None
+    request: int | None
+    """Bytes asked for; of calls the most."""
+    grown: int | None = None
+    released: int | None = None
+    requested: int | None = None
+
+
+@frozen
+class InTrace:
+    """Moments and calls of one device's allocator, placed in the trace of its rank."""
+
+    clock: str
+    """absolute (the times of both files) or marks (the steps that both have marked)"""
+    shift: int
+    """ns added to the snapshot's times to get those of the trace."""
+    places: Table
+    """The moments, without the dump and what was before the history; then calls inside the trace, most idle first."""
+    inside: tuple[bool, ...]
+    """Whether each of these moments lies inside of what the trace recorded."""
+    outside: int
+    """Calls before or after that; together with the counts of the others they are `all_calls`."""
+    all_calls: int
 
 
 def in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMeasured:
@@ -55,23 +125,61 @@ def in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMea
     # In the middle of the microsecond that the file tells.
     time = allocator.time + shift + MICROSECOND // 2
     calls, idle = allocator.calls, _idle(context, allocator, time)
-    moments = [one for one in allocator.moments if one.kind != "dump" and one.event >= 0]
+    moments = [one for one in allocator.moments.records() if one.moment != "moment_dump" and one.event is not None]
     events = np.array([one.event for one in moments], np.int64)
     requests = [_request(allocator, event) for event in events.tolist()]
     known, names = Places(context), context.all_steps.name
     spots = _spots(context, known, time[events], spans)
     places = _spots(context, known, time[calls.last], spans)
-    return InTrace(
-        clock=clock,
-        shift=shift,
-        moments=tuple(
-            Placed(one.kind, spot, names[at : at + 1] if at >= 0 else (), 1, request, one.requested, 0, 0, None)
-            for one, spot, at, request in zip(moments, spots, _steps(context, time[events]), requests, strict=True)
-        ),
-        calls=_grouped(allocator, places, [(at, names[at]) for at in _steps(context, time[calls.last])], idle),
-        outside=sum(spot is None for spot in places),
-        all_calls=len(calls),
+    inside = tuple(spot is not None for spot in spots)
+    outside = sum(spot is None for spot in places)
+    rows = [
+        _Row(one.moment, names[at : at + 1] if at >= 0 else (), spot, 1, None, request, requested=one.requested_bytes)
+        for one, spot, at, request in zip(moments, spots, _steps(context, time[events]), requests, strict=True)
+    ]
+    rows += _grouped(allocator, places, [(at, names[at]) for at in _steps(context, time[calls.last])], idle)
+    notes = _notes(clock, outside, len(calls), inside)
+    return InTrace(clock, shift, replace(_filled(rows), notes=tuple(notes)), inside, outside, len(calls))
+
+
+def _filled(rows: Sequence[_Row]) -> Table:
+    spots = [row.spot or Spot(None, None, None) for row in rows]
+    return PLACES.fill(
+        moment=[row.kind for row in rows],
+        step=[_labels(row.steps) for row in rows],
+        phase=[spot.phase for spot in spots],
+        op=[spot.op for spot in spots],
+        module=[spot.module for spot in spots],
+        count=[row.number for row in rows],
+        idle_ns=[row.idle for row in rows],
+        request_bytes=[row.request for row in rows],
+        grown_bytes=[row.grown for row in rows],
+        released_bytes=[row.released for row in rows],
+        requested_bytes=[row.requested for row in rows],
     )
+
+
+def _labels(names: Sequence[str]) -> str | None:
+    """Labels of the steps; numbers that follow each other as a range."""
+    labels = [step_label(name) or "" for name in names]
+    if not all(label.isdecimal() for label in labels):
+        return ", ".join(labels[:MOST_NAMED]) + (", …" if len(labels) > MOST_NAMED else "")
+    parts: list[list[int]] = []
+    for number in map(int, labels):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts) or None
+
+
+def _notes(clock: str, outside: int, calls: int, inside: Sequence[bool]) -> Iterator[Message]:
+    if clock == "marks":
+        yield Message("placed_by_marks")
+    if not all(inside):
+        yield Message("placed_moment_outside")
+    if outside:
+        yield Message("placed_calls_outside", (("count", Kind.COUNT, outside), ("all", Kind.COUNT, calls)))
 
 
 def _host_span(context: Context) -> tuple[int, int] | None:
@@ -136,11 +244,11 @@ def _grouped(
     spots: list[Spot | None],
     steps: list[tuple[int, str]],
     idle: NDArray[np.int64] | None,
-) -> tuple[Placed, ...]:
+) -> list[_Row]:
     """Calls of one kind at one place are one row: most idle time first, then most bytes."""
     calls = allocator.calls
     if not any(spots):
-        return ()
+        return []
     keys: dict[tuple[str, Spot], int] = {}
     inside = np.array([spot is not None for spot in spots], np.bool_)
     of = np.array(
@@ -160,7 +268,7 @@ def _grouped(
         if at >= 0:
             during[row][at] = name
     found = [
-        Placed(kind, spot, tuple(names.values()), count, request or None, None, grown, released, cost)
+        _Row(kind, tuple(names.values()), spot, count, cost, request or None, grown, released)
         for (kind, spot), names, count, request, grown, released, cost in zip(
             keys,
             during,
@@ -172,7 +280,7 @@ def _grouped(
             strict=True,
         )
     ]
-    return tuple(sorted(found, key=lambda one: (-(one.idle or 0), -one.grown - one.released)))
+    return sorted(found, key=lambda row: (-(row.idle or 0), -(row.grown or 0) - (row.released or 0)))
 
 
 def _spots(context: Context, known: Places, t: NDArray[np.int64], spans: tuple[int, int]) -> list[Spot | None]:
@@ -181,7 +289,7 @@ def _spots(context: Context, known: Places, t: NDArray[np.int64], spans: tuple[i
     nest, events, text = context.op_nest, context.trace.events, context.trace.strings.text
     return [
         Spot(
-            phase,
+            None if phase is None else f"phase_{phase.name.lower()}",
             text(int(events.name[nest.row[place]])) if place >= 0 else None,
             module,
         )

@@ -1,4 +1,4 @@
-"""Every block that lived during the history: from which event to which, how large, and allocated where."""
+"""Every block that lived during the history: from which event to which, how large, and allocated where; their sums."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
 from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, State
 
@@ -117,3 +118,45 @@ def _blocks_of(
     at[at == len(order)] = 0
     found = (blocks.address[order[at]] == address) & (blocks.requested[order[at]] == size)
     return np.where(found, order[at], -1), int((~found).sum())
+
+
+@frozen
+class Curve:
+    """A quantity before the first event (`base`) and after each event."""
+
+    base: int
+    after: NDArray[np.int64]
+
+    @property
+    def peak(self) -> tuple[int, int]:
+        """Highest value and the first event after which it holds; event -1: already before the history."""
+        if len(self.after) == 0 or self.base >= int(self.after.max()):
+            return self.base, -1
+        at = int(self.after.argmax())
+        return int(self.after[at]), at
+
+    def at(self, event: int) -> int:
+        """Value after an event, -1 for the time before the first."""
+        return self.base if event < 0 else int(self.after[event])
+
+
+def active_curve(device: SnapshotDevice) -> Curve:
+    """Requested bytes of blocks not yet given back."""
+    history, blocks = device.history, device.blocks
+    sign = np.zeros(len(Action), np.int64)
+    sign[Action.ALLOC], sign[_freeing_action(history.action)] = 1, -1
+    final = int(blocks.requested[blocks.state != State.INACTIVE].sum())
+    return _anchored(sign[history.action] * history.size, final)
+
+
+def reserved_curve(device: SnapshotDevice) -> Curve:
+    """Bytes of all segments, with what expandable segments map and unmap."""
+    sign = np.zeros(len(Action), np.int64)
+    sign[list(GROWTH)], sign[list(RELEASE)] = 1, -1
+    return _anchored(sign[device.history.action] * device.history.size, int(device.segments.size.sum()))
+
+
+def _anchored(change: NDArray[np.int64], final: int) -> Curve:
+    """The dump is complete, so the sum of the history's changes says what there was before it."""
+    base = final - int(change.sum())
+    return Curve(base, base + np.cumsum(change))

@@ -1,37 +1,47 @@
-"""Smaller observations: short-lived blocks at the peak (D7), gradients kept through forward (D12), settings (D11)."""
+"""Habits of the program and of the recording.
+
+Blocks that live too short or too long (D7, D12, MEM115), requests that do not fit what is free (MEM105, MEM106),
+settings (D11), a history without its beginning.
+"""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.memory.composition import CATEGORIES, first_of_line, live_at, short_lived
-from traceanalyze.analyses.memory.lifetimes import BEFORE
-from traceanalyze.analyses.memory.results import Group, Groups, HeldGradients, Leak, Spike
-from traceanalyze.analyses.memory.results_patterns import GrowingSizes
-from traceanalyze.analyses.memory.sites import call_stack
+from traceanalyze.analyses.memory.composition import live_at, short_lived
+from traceanalyze.analyses.memory.device_calls import RETRIES
+from traceanalyze.analyses.memory.rounding import SMALL
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.memory.composition import Curve
+    from traceanalyze.analyses.memory.device_calls import DeviceCalls
     from traceanalyze.analyses.memory.layout import Layout
-    from traceanalyze.analyses.memory.lifetimes import Lifetimes
-    from traceanalyze.analyses.memory.results_calls import DeviceCalls
+    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
     from traceanalyze.analyses.memory.sites import Site
     from traceanalyze.analyses.memory.steps import StepStarts
-    from traceanalyze.model.snapshot import History, Snapshot, Stacks
-
+    from traceanalyze.model.snapshot import History, Snapshot, SnapshotDevice
 
 SPIKE_SHARE = 0.2
 """Real offenders have 0.26–1.0 of their peak in short-lived blocks, others at most 0.17 (D7)."""
 GRADIENT_SHARE = 0.05
+
+
+@frozen
+class Spike:
+    """Short-lived blocks at the peak (D7)."""
+
+    share: float
+    bytes: int
+    line: str
+    flagged: bool
 
 
 def spike(lives: Lifetimes, history: History, active: Curve, sites: Sequence[Site]) -> Spike | NotMeasured:
@@ -46,6 +56,16 @@ def spike(lives: Lifetimes, history: History, active: Curve, sites: Sequence[Sit
     largest = int(live[lives.requested[live].argmax()]) if len(live) else -1
     line = sites[int(lives.stack[largest])].line if largest >= 0 else ""
     return Spike(share, size, line, share >= SPIKE_SHARE)
+
+
+@frozen
+class HeldGradients:
+    """Gradients still alive while the next forward pass reaches its peak (D12)."""
+
+    bytes: int
+    share: float
+    step: str
+    flagged: bool
 
 
 def held_gradients(
@@ -64,7 +84,7 @@ def held_gradients(
     begins = np.sort(lives.begin[backward & (lives.begin >= 0)])
     bounds = [*starts.first.tolist(), count]
     worst: tuple[int, str] = (0, "")
-    for index, (first, until) in enumerate(itertools.pairwise(bounds)):
+    for index, (first, until) in enumerate(pairwise(bounds)):
         at = int(np.searchsorted(begins, first))
         end = min(int(begins[at]), until) if at < len(begins) else until
         if index == 0 or end <= first:
@@ -103,6 +123,25 @@ _SIZE_BITS = 42
 """4 TiB: no request is larger."""
 
 
+@frozen
+class GrowingSizes:
+    """Memory taken from the device because one line asked for more than ever before, step after step."""
+
+    line: str
+    """Of the largest part of it; empty where there is none."""
+    steps: int
+    """Steps after the first with such growth."""
+    smallest: int
+    """The first of the line's requests that were larger than all before, in a step after the first."""
+    largest: int
+    """The last of them."""
+    grown: int
+    """Bytes taken from the device for them, all lines."""
+    retries: int
+    """Calls among them that found the device full."""
+    flagged: bool
+
+
 def growing_sizes(
     history: History, calls: DeviceCalls, starts: StepStarts, sites: Sequence[Site]
 ) -> GrowingSizes | NotMeasured:
@@ -131,7 +170,7 @@ def growing_sizes(
         smallest=int(calls.request[chosen[own][0]]),
         largest=int(calls.request[chosen[own][-1]]),
         grown=int(calls.grown[chosen].sum()),
-        retries=sum(calls.kind[row] in {"retry", "failed_retry"} for row in chosen.tolist()),
+        retries=sum(calls.kind[row] in RETRIES for row in chosen.tolist()),
         flagged=bool(steps[best] >= STEPS),
     )
 
@@ -149,156 +188,157 @@ def _records(history: History) -> NDArray[np.bool_]:
     return out
 
 
-POINTS = 1000
-"""Points of a curve, among them the lowest and highest value of each part of the history."""
-MOST = 20
-"""Groups told apart; more cannot be told apart by colour."""
+WINDOW = 20 << 20
+"""A block above max_split_size goes whole to a request that is at most so much smaller (max_non_split_rounding_mb)."""
 
 
-def groups(
+@frozen
+class OversizedBlocks:
+    """Growth although a free block was large enough, but by too much for the allocator to give it away whole."""
+
+    line: str
+    """Of the largest such request; empty where there is none."""
+    growths: int
+    request: int
+    """The largest such request."""
+    unused: int
+    """The free block that it could not have."""
+    grown: int
+    """Bytes taken from the device, all such growths."""
+
+
+def oversized_blocks(
+    snapshot: Snapshot, history: History, calls: DeviceCalls, layout: Layout, sites: Sequence[Site]
+) -> OversizedBlocks | NotMeasured:
+    """Growths for requests above `max_split_size` while a block larger by more than 20 MiB was free."""
+    if len(history) <= 1:
+        return NotMeasured("no_memory_history")
+    none = OversizedBlocks("", 0, 0, 0, 0)
+    limit = snapshot.settings.get("max_split_size")
+    # Without a limit every free block is split, and growth means that none was large enough.
+    if type(limit) is not int or limit <= 0 or not len(calls) or not layout.growths:
+        return none
+    event = np.array([one.event for one in layout.growths], np.int64)
+    hole = np.array([one.free.largest for one in layout.growths], np.int64)
+    row = np.searchsorted(calls.first, event, "right") - 1
+    request = np.where((row >= 0) & (event <= calls.last[row]), calls.request[row], 0)
+    failed = np.flatnonzero((request >= limit) & (hole >= request + WINDOW))
+    if len(failed) == 0:
+        return none
+    worst = failed[int(request[failed].argmax())]
+    return OversizedBlocks(
+        line=sites[int(history.stack[event[worst]])].line,
+        growths=len(failed),
+        request=int(request[worst]),
+        unused=int(hole[worst]),
+        # One call may take several pieces of memory.
+        grown=int(calls.grown[np.unique(row[failed])].sum()),
+    )
+
+
+COUNT, SHARE, AGE = 1000, 0.30, 0.90
+"""Blocks, their share of the live ones, and the share of the history they live (rules specification, own)."""
+HELD = 0.01
+"""Free bytes that they keep, of the reserved peak; own, as the avoidable bytes of fragmentation (D4)."""
+
+
+@frozen
+class SmallBlocks:
+    """Small blocks that live nearly throughout, at the peak."""
+
+    count: int
+    share: float
+    """Of the live blocks."""
+    segments: int
+    """Segments that nothing else keeps."""
+    held: int
+    """Free bytes in these segments."""
+    line: str
+    """That most of them are from."""
+    flagged: bool
+
+
+def small_blocks(
+    device: SnapshotDevice,
     lives: Lifetimes,
     layout: Layout,
-    category: NDArray[np.uint8],
+    curves: tuple[Curve, Curve],
     sites: Sequence[Site],
-    stacks: Stacks,
-    curves: tuple[Curve, Curve, Curve],
-) -> Groups | NotMeasured:
-    """Block bytes and number of live blocks of the largest groups, and of all others together.
+) -> SmallBlocks | NotMeasured:
+    """The small long-lived blocks of the peak, and what they alone keep reserved.
 
     Args:
-        lives: Every block of the history.
-        layout: Their sizes.
-        category: Of each block, index into `composition.CATEGORIES`.
-        sites: What the call stacks say.
-        stacks: The call stacks themselves.
-        curves: Requested, block and reserved bytes.
+        device: The allocator.
+        lives: Its blocks.
+        layout: Sizes of the blocks.
+        curves: Requested and reserved bytes.
+        sites: Of the stacks.
     """
-    if len(curves[0].after) <= 1:
+    count = len(device.history)
+    if count <= 1:
         return NotMeasured("no_memory_history")
-    event = _points(*(curve.after for curve in curves))
-    count = len(event)
-    first, last = np.searchsorted(event, lives.begin), np.searchsorted(event, lives.end)
-    key = first_of_line(sites)[lives.stack] * len(CATEGORIES) + category
-    seen = np.flatnonzero(first < last)
-    distinct, of = np.unique(key[seen], return_inverse=True)
-    of, first, last, size = of.reshape(-1), first[seen], last[seen], layout.size[seen]
-    largest = _largest(of, first, last, size, count)
-    area = np.zeros(len(distinct), np.int64)
-    np.add.at(area, of, size * (last - first))
-    largest = largest[np.argsort(-area[largest], kind="stable")]
+    active, reserved = curves
+    live = live_at(lives, active.peak[1])
+    age = np.minimum(lives.end[live], count) - np.maximum(lives.begin[live], 0)
+    small = (layout.size[live] < SMALL) & (age > AGE * count)
+    chosen = live[small]
+    if len(chosen) == 0:
+        return SmallBlocks(0, 0.0, 0, 0, "", flagged=False)
+    segments = device.segments
+    # Of segments given back since then nothing is said.
+    place = np.searchsorted(segments.address, lives.address[live], "right") - 1
+    known = place >= 0
+    known[known] = lives.address[live[known]] < (segments.address + segments.size)[place[known]]
 
-    row_of = np.full(len(distinct), len(largest))
-    row_of[largest] = np.arange(len(largest))
-    row = row_of[of]
-    shape = (len(largest) + 1, count + 1)
-    amount, blocks = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for table, each in ((amount, size), (blocks, np.ones_like(size))):
-        np.add.at(table, (row, first), each)
-        np.subtract.at(table, (row, last), each)
-    top = _top_blocks(row, size, len(largest))
-    return Groups(
-        event=event,
-        group=tuple(
-            Group(CATEGORIES[code % len(CATEGORIES)], sites[code // len(CATEGORIES)].line, call_stack(stacks, stack))
-            for code, stack in zip(distinct[largest].tolist(), lives.stack[seen[top]].tolist(), strict=True)
-        ),
-        bytes=amount.cumsum(axis=1)[:, :count],
-        blocks=blocks.cumsum(axis=1)[:, :count],
+    def used(member: NDArray[np.bool_]) -> NDArray[np.int64]:
+        out = np.zeros(len(segments), np.int64)
+        np.add.at(out, place[member & known], layout.size[live[member & known]])
+        return out
+
+    theirs = used(small)
+    alone = (theirs > 0) & (used(~small) == 0)
+    held = int((segments.size - theirs)[alone].sum())
+    lines = np.bincount(lives.stack[chosen] + 1)
+    stack = int(lines.argmax()) - 1
+    share = len(chosen) / len(live)
+    return SmallBlocks(
+        count=len(chosen),
+        share=share,
+        segments=int(alone.sum()),
+        held=held,
+        line=sites[stack].line if stack >= 0 else "",
+        flagged=len(chosen) >= COUNT and share >= SHARE and held >= HELD * reserved.peak[0],
     )
 
 
-def _points(
-    requested: NDArray[np.int64], allocated: NDArray[np.int64], reserved: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """First event, last event, and of each part of the history the lowest and highest value of the curves."""
-    count = len(allocated)
-    if count <= POINTS:
-        return np.arange(count)
-    edges = np.linspace(0, count, POINTS // 4 + 1).astype(np.int64)
-    kept = {0, count - 1, int(requested.argmax())}
-    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        for values in (allocated[first:last], reserved[first:last]):
-            kept.update((first + int(values.argmin()), first + int(values.argmax())))
-    return np.array(sorted(kept), np.int64)
+ROUND = 10_000
+"""Rings are asked for in such numbers; a history of just so many events has most likely forgotten older ones (own)."""
 
 
-def _largest(
-    of: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], size: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
-    """The groups with most bytes at any point.
+@frozen
+class Truncation:
+    """Whether the history lacks its beginning."""
 
-    Every block enters at its first point and leaves at its last: with the changes in order of group and point, leaving
-    ones first, the running sum of a group starts at zero and is highest after a point, never between.
-    """
-    if len(of) == 0:
-        return np.zeros(0, np.int64)
-    span = 2 * (count + 1)
-    order = np.argsort(np.concatenate((of * span + 2 * first + 1, of * span + 2 * last)), kind="stable")
-    running = np.concatenate((size, -size))[order].cumsum()
-    group = np.concatenate((of, of))[order]
-    highest = np.maximum.reduceat(running, np.flatnonzero(np.diff(group, prepend=-1)))
-    return np.argsort(-highest, kind="stable")[:MOST]
+    kind: str
+    """full (the file says that the ring forgot events), round (as many events as rings are long), late (the peak was
+    before the first event), or empty."""
+    before: int
+    """Requested bytes that were in use before the first event."""
 
 
-def _top_blocks(row: NDArray[np.int64], size: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """The first of the largest blocks of each row."""
-    order = np.lexsort((-size, row))
-    return order[np.searchsorted(row[order], np.arange(count))]
-
-
-AGREEMENT = 0.2
-"""How far the survivors' growth may be from the rise of the floor (memory-snapshot specification, D6)."""
-LIKELY_STEPS = 5
-LEAST_STEPS = 3
-TRIMMED_FROM = 4
-"""With at least this many steps the first and the last are left out: they are often cut, or warm up."""
-
-
-def step_floors(starts: StepStarts, active: Curve, count: int) -> NDArray[np.int64]:
-    """Least requested bytes of each step."""
-    bounds = [*starts.first.tolist(), count]
-    return np.array(
-        [int(active.after[a:b].min()) if b > a else active.at(a - 1) for a, b in itertools.pairwise(bounds)],
-        np.int64,
-    )
-
-
-def leaks(
-    lives: Lifetimes, starts: StepStarts, sites: Sequence[Site], active: Curve, count: int
-) -> tuple[Leak, ...] | NotMeasured:
-    """Lines whose blocks survive from every step, most bytes first; together they must explain the rise of the floor.
+def truncation(overflowed: bool | None, events: int, active: Curve) -> Truncation:
+    """What the file says, else what its number of events and its peak suggest.
 
     Args:
-        lives: Blocks of the history.
-        starts: Begin of each step.
-        sites: What the stacks say.
-        active: Requested bytes after each event.
-        count: Number of events.
+        overflowed: The flag of torch ≥ 2.12; None where there is none.
+        events: Of the history.
+        active: Requested bytes.
     """
-    steps = len(starts.first)
-    if steps < LEAST_STEPS:
-        return NotMeasured("no_memory_steps")
-    trimmed = steps >= TRIMMED_FROM
-    kept = range(1, steps - 1) if trimmed else range(steps)
-    alive = np.flatnonzero((lives.end == count) & (lives.begin != BEFORE))
-    step = np.searchsorted(starts.first, lives.begin[alive], "right") - 1
-    alive, step = alive[step >= 0], step[step >= 0]
-    found = []
-    for stack in np.unique(lives.stack[alive]).tolist():
-        mine = lives.stack[alive] == stack
-        left = np.bincount(step[mine], lives.requested[alive[mine]], minlength=steps)[list(kept)]
-        if stack >= 0 and (left > 0).all():
-            found.append((stack, left.astype(np.int64), int(lives.requested[alive[mine]].sum())))
-    floors = step_floors(starts, active, count)
-    # The first step also makes what stays for good, such as the optimizer's state.
-    rises = np.diff(floors[1:])
-    rise = float(np.median(rises)) if len(rises) else 0.0
-    growth = sum(float(np.median(left)) for _, left, _ in found)
-    if rise <= 0 or abs(growth - rise) > AGREEMENT * rise:
-        return ()
-    confidence = "likely" if steps >= LIKELY_STEPS else "suspected"
-    rows = [
-        Leak(sites[stack].line, sites[stack].library, int(np.median(left)), len(left), total, confidence)
-        for stack, left, total in found
-    ]
-    return tuple(sorted(rows, key=lambda leak: -leak.per_step))
+    kind = ""
+    if overflowed:
+        kind = "full"
+    elif overflowed is None and active.base > 0 and events >= ROUND and events % ROUND == 0:
+        kind = "round"
+    elif events > 1 and active.peak[1] < 0:
+        kind = "late"
+    return Truncation(kind, active.base)

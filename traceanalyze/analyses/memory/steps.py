@@ -1,23 +1,31 @@
-"""Where the steps of the training loop begin in the history: by annotations, else by what repeats outside the model."""
+"""The steps of the training loop in the history, their peaks and floors, and what every one of them leaves behind.
+
+Steps begin where annotations say, else where something repeats outside the model.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.memory.columns import EVENT, STEP
+from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
     from traceanalyze.analyses.memory.sites import Site
     from traceanalyze.model.snapshot import History, Snapshot
 
+_NUMBERED = re.compile(r"ProfilerStep#(\d+)")
 _MARKERS = (re.compile(r"ProfilerStep#"), re.compile(r"Optimizer\.step#"))
 LEAST_STEPS = 3
 """Fewer repetitions are no loop (memory-snapshot specification, D6; so are the other limits here)."""
@@ -26,6 +34,30 @@ REGULAR = 0.25
 COVERAGE = 0.6
 """Share of the history between the first and the last repetition."""
 LEAST_ANCHORS = 2
+AGREEMENT = 0.2
+"""How far the survivors' growth may be from the rise of the floor (memory-snapshot specification, D6)."""
+LIKELY_STEPS = 5
+TRIMMED_FROM = 4
+"""With at least this many steps the first and the last are left out: they are often cut, or warm up."""
+_STEPS = Table(
+    "memory_steps",
+    (
+        STEP,
+        EVENT,
+        Column("peak_requested_bytes", Kind.MEMORY, meaning="most requested bytes of live blocks during the step"),
+        Column(
+            "floor_bytes",
+            Kind.MEMORY,
+            heading="least requested",
+            meaning="least requested bytes of live blocks during the step; it rises when memory leaks",
+        ),
+        Column("reserved_bytes", Kind.MEMORY, meaning="most bytes taken from the device during the step"),
+        Column("allocations", Kind.COUNT, meaning="blocks allocated during the step"),
+    ),
+    title="Memory by step",
+    worst="peak_requested_bytes",
+    detail=True,
+)
 
 
 @frozen
@@ -34,8 +66,11 @@ class StepStarts:
 
     first: NDArray[np.int64]
     name: tuple[str, ...]
-    source: str
-    """annotations, anchors, or empty when there are no steps."""
+
+    def at(self, event: int) -> str | None:
+        """Name of the step that an event is in; None before the first."""
+        step = int(np.searchsorted(self.first, event, "right")) - 1
+        return self.name[step] if step >= 0 else None
 
 
 def step_starts(snapshot: Snapshot, history: History, sites: Sequence[Site]) -> StepStarts:
@@ -67,7 +102,7 @@ def _by_annotation(snapshot: Snapshot, history: History) -> StepStarts | None:
         if int(inside.sum()) >= LEAST_STEPS:
             chosen = [row for row, ok in zip(rows, inside.tolist(), strict=True) if ok]
             first = np.searchsorted(history.time, notes.time[chosen], "left").astype(np.int64)
-            return StepStarts(first, tuple(notes.name[row] for row in chosen), "annotations")
+            return StepStarts(first, tuple(notes.name[row] for row in chosen))
     return None
 
 
@@ -76,7 +111,7 @@ def _by_anchors(history: History, sites: Sequence[Site]) -> StepStarts:
 
     The layers of a model repeat just as regularly, hence nothing under a module call may be an anchor.
     """
-    none = StepStarts(np.zeros(0, np.int64), (), "")
+    none = StepStarts(np.zeros(0, np.int64), ())
     allocs = np.flatnonzero(history.action == Action.ALLOC)
     outside = np.array([not site.in_module and not site.backward and site.path is not None for site in sites])
     allocs = allocs[outside[history.stack[allocs]]] if len(allocs) else allocs
@@ -94,10 +129,85 @@ def _by_anchors(history: History, sites: Sequence[Site]) -> StepStarts:
         return none
     chosen = max(agreed, key=lambda count: (len(agreed[count]), -count))
     first = min(agreed[chosen], key=lambda events: int(events[0]))
-    return StepStarts(first, tuple(str(index) for index in range(len(first))), "anchors")
+    return StepStarts(first, tuple(str(index) for index in range(len(first))))
 
 
 def _is_regular(events: NDArray[np.int64], count: int) -> bool:
     distance = np.diff(events)
     covered = (int(events[-1]) - int(events[0])) * len(events) / (len(events) - 1)
     return bool(distance.std() < REGULAR * distance.mean() and covered >= COVERAGE * count)
+
+
+@frozen
+class Leak:
+    """Blocks of one line that every step leaves behind (D6)."""
+
+    line: str
+    per_step: int
+    """Median requested bytes that a step leaves."""
+    steps: int
+    confidence: str
+    """likely (at least five steps) or suspected"""
+
+
+def step_label(name: str | None) -> str | None:
+    """The number of `ProfilerStep#5`, else the name."""
+    found = _NUMBERED.fullmatch(name) if name else None
+    return found[1] if found else name
+
+
+def step_memory(starts: StepStarts, active: Curve, reserved: Curve, history: History) -> Table:
+    """Peak and floor of every step."""
+    if len(starts.first) == 0:
+        return _STEPS.missing("no_memory_steps")
+    allocations = np.append(0, np.cumsum(history.action == Action.ALLOC))
+    return _STEPS.fill(
+        step=[step_label(name) for name in starts.name],
+        event=starts.first,
+        peak_requested_bytes=_extremes(starts, active, np.max),
+        floor_bytes=_extremes(starts, active, np.min),
+        reserved_bytes=_extremes(starts, reserved, np.max),
+        allocations=np.diff(allocations[np.append(starts.first, len(history))]),
+    )
+
+
+def _extremes(starts: StepStarts, curve: Curve, extreme: Callable[[NDArray[np.int64]], np.int64]) -> NDArray[np.int64]:
+    """Lowest or highest value of a curve in each step; of a step without events the value before it."""
+    bounds = [*starts.first.tolist(), len(curve.after)]
+    return np.array(
+        [int(extreme(curve.after[a:b])) if b > a else curve.at(a - 1) for a, b in pairwise(bounds)], np.int64
+    )
+
+
+def leaks(lives: Lifetimes, starts: StepStarts, sites: Sequence[Site], active: Curve) -> tuple[Leak, ...] | NotMeasured:
+    """Lines whose blocks survive from every step, most bytes first; together they must explain the rise of the floor.
+
+    Args:
+        lives: Blocks of the history.
+        starts: Begin of each step.
+        sites: What the stacks say.
+        active: Requested bytes after each event.
+    """
+    steps = len(starts.first)
+    if steps < LEAST_STEPS:
+        return NotMeasured("no_memory_steps")
+    trimmed = steps >= TRIMMED_FROM
+    kept = range(1, steps - 1) if trimmed else range(steps)
+    alive = np.flatnonzero((lives.end == len(active.after)) & (lives.begin != BEFORE))
+    step = np.searchsorted(starts.first, lives.begin[alive], "right") - 1
+    alive, step = alive[step >= 0], step[step >= 0]
+    found = []
+    for stack in np.unique(lives.stack[alive]).tolist():
+        mine = lives.stack[alive] == stack
+        left = np.bincount(step[mine], lives.requested[alive[mine]], minlength=steps)[list(kept)]
+        if stack >= 0 and (left > 0).all():
+            found.append((stack, left.astype(np.int64)))
+    # The first step also makes what stays for good, such as the optimizer's state.
+    rises = np.diff(_extremes(starts, active, np.min)[1:])
+    rise = float(np.median(rises)) if len(rises) else 0.0
+    growth = sum(float(np.median(left)) for _, left in found)
+    if rise <= 0 or abs(growth - rise) > AGREEMENT * rise:
+        return ()
+    confidence = "likely" if steps >= LIKELY_STEPS else "suspected"
+    rows = [Leak(sites[stack].line, int(np.median(left)), len(left), confidence) for stack, left in found]
+    return tuple(sorted(rows, key=lambda leak: -leak.per_step))

@@ -32,8 +32,8 @@ from traceanalyze.report.model import RankReport, Report
 from traceanalyze.rules.finding import Finding, Severity
 
 if TYPE_CHECKING:
+    from traceanalyze.analyses.memory.findings import MemoryFinding
     from traceanalyze.causes.results import Cause, Onset, Postmortem
-    from traceanalyze.report.assembly.allocator.findings import MemoryFinding
 
 
 @frozen

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, cast
 
+from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS
 from traceanalyze.frozen import frozen
 from traceanalyze.model import units
 from traceanalyze.model.table import SIZES, TIMES, Kind
@@ -157,7 +158,7 @@ def _key(table: Table, bands: Sequence[Band], formatter: Formatter) -> str:
     """What the colours mean; the call stack of a group behind its name."""
     if not bands:
         keys = dict.fromkeys(table.plot[:2])
-        names = [formatter.texts.columns[key] for key in keys]
+        names = [formatter.texts.heading(table[key]) for key in keys]
         css = ["outer", "inner"] if len(names) > 1 else ["inner"]
         items = [f'<li><i class="{mark}"></i>{safe(name)}</li>' for mark, name in zip(css, names, strict=True)]
         return f'<ul class="legend">{"".join(items)}</ul>'
@@ -195,8 +196,8 @@ def _behind(table: Table, bands: Sequence[Band], at: Sequence[int], formatter: F
         "bands": [
             {"name": band.label, "values": band.amounts, "blocks": band.blocks, "stack": band.stack} for band in bands
         ],
-        "sum": "" if table.plot else texts.columns["block_bytes"],
-        "blocks": texts.columns["blocks"],
+        "sum": "" if table.plot else texts.heading(BLOCK_BYTES),
+        "blocks": texts.heading(BLOCKS),
     }
 
 

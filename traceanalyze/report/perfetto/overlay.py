@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.memory.composition import active_curve, reserved_curve
+from traceanalyze.analyses.memory.lifetimes import active_curve, reserved_curve
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.format import Formatter

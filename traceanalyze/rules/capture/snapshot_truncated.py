@@ -48,7 +48,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
         return
     found = facts.allocator.truncation
     if found.kind:
-        peak = facts.allocator.moments[0].requested
+        peak = int(facts.allocator.moments.array("requested_bytes")[0])
         evidence = (
             Evidence("events", facts.allocator.events, "COUNT"),
             Evidence("before", found.before, "MEMORY"),

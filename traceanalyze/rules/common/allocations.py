@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,6 @@ from traceanalyze.rules.common.without import without
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis, ReleaseRun
     from traceanalyze.analyses.results_device import DeviceMemory
 
 _PINNED = re.compile(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
@@ -120,15 +118,10 @@ def memory_finding(severity: Severity, line: str, count: int, *evidence: Evidenc
     return Finding(evidence=evidence, severity=severity, count=count, scope=scope, sentence=sentence)
 
 
-def retries(allocator: AllocatorAnalysis | None) -> Sequence[ReleaseRun]:
-    """Requests that found the device full, whether or not the second try succeeded."""
-    return () if allocator is None else [run for run in allocator.runs if run.kind in {"retry", "failed_retry"}]
-
-
 def reserved_of_capacity(facts: Facts) -> tuple[int, int] | None:
     """The snapshot's highest reserve, and the device's memory by whoever tells it; None where either is unknown."""
     if facts.allocator is None:
         return None
     told = {device.id: device.memory_bytes for device in facts.context.trace.devices}
     capacity = facts.allocator.capacity or (None if facts.analysis.device is None else told.get(facts.analysis.device))
-    return (max(moment.reserved for moment in facts.allocator.moments), capacity) if capacity else None
+    return (facts.allocator.most_reserved, capacity) if capacity else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceanalyze.rules.common.allocations import memory_finding, reserved_of_capacity, retries
+from traceanalyze.rules.common.allocations import memory_finding, reserved_of_capacity
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
 
 
@@ -42,13 +42,10 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """
     assert facts.allocator is not None  # The engine asks for it.
     allocator = facts.allocator
-    peak = allocator.moments[0]
-    held = sum(one.allocated for one in peak.holders if one.category == "activations")
-    share = held / peak.allocated if peak.allocated else 0.0
+    held, share, line = allocator.activations
     told = reserved_of_capacity(facts)
     near = allocator.near_limit or (told is not None and told[0] >= options.number("near") * told[1])
-    pressed = near or allocator.ooms or retries(allocator)
+    pressed = near or allocator.ooms or allocator.retries
     if held and share >= options.number("share") and pressed:
-        line = next(one.line for one in peak.holders if one.category == "activations")
         evidence = Evidence("of_peak", share, "SHARE"), Evidence("amount", held, "MEMORY")
         yield memory_finding(Severity.MEDIUM, line, 1, *evidence)

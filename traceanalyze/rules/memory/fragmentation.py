@@ -46,10 +46,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     if isinstance(found, NotMeasured):
         yield NotApplicable(found.reason)
     elif found.level != "none":
-        pinner = found.pinners[0].line if found.pinners else found.line
         yield memory_finding(
             {"info": Severity.INFO, "warn": Severity.MEDIUM}.get(found.level, Severity.HIGH),
-            pinner,
+            found.pinner,
             found.growths,
             Evidence("request", found.request, "MEMORY"),
             Evidence("free", found.free, "MEMORY"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import NotMeasured
@@ -11,13 +11,12 @@ from traceanalyze.rules.common.allocations import (
     allocator_finding,
     device_memory,
     memory_finding,
-    retries,
     steady,
 )
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.results import ReleaseRun
+    from traceanalyze.model.table import Table
 
 
 @rule(
@@ -62,7 +61,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     References
         Understanding CUDA memory usage; Ascend foundation-model tuning guide.
     """
-    known, calls, tried = device_memory(facts), facts.once(allocator_calls), retries(facts.allocator)
+    known, calls = device_memory(facts), facts.once(allocator_calls)
+    tried = facts.allocator.retries if facts.allocator else None
     if tried:
         if steady(facts, calls.frees & ~calls.pinned):
             yield allocator_finding(facts, ~calls.pinned)
@@ -82,9 +82,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
         yield allocator_finding(facts, ~calls.pinned)
 
 
-def _of_snapshot(tried: Sequence[ReleaseRun], *, failed: bool) -> Finding:
+def _of_snapshot(tried: Table, *, failed: bool) -> Finding:
     """Retries outside of the recorded steps."""
-    amount = Evidence("amount", sum(run.bytes for run in tried), "MEMORY")
+    amount = Evidence("amount", int(tried.array("released_bytes").sum()), "MEMORY")
     severity = Severity.HIGH if failed else Severity.MEDIUM
     count = Evidence("count", len(tried), "COUNT")
-    return memory_finding(severity, tried[0].line, len(tried), count, amount, sentence="snapshot")
+    return memory_finding(severity, str(tried.column("source_line")[0]), len(tried), count, amount, sentence="snapshot")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.rules.common.allocations import device_memory, memory_finding, reserved_of_capacity, retries
+from traceanalyze.rules.common.allocations import device_memory, memory_finding, reserved_of_capacity
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 
@@ -50,7 +50,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     told = reserved_of_capacity(facts)
     if told is not None:
         if told[0] >= options.number("reserved") * told[1]:
-            yield _reserved(*told, pressed=bool(retries(facts.allocator)))
+            yield _reserved(*told, pressed=bool(facts.allocator and facts.allocator.retries))
         return
     missing = facts.missing("M")
     if missing is not None:

@@ -11,7 +11,7 @@ from traceanalyze.rules.common.allocations import memory_finding
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 _OPTIMIZER = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
 
@@ -57,10 +57,10 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
 
 def _of_snapshot(allocator: AllocatorAnalysis) -> int:
     """Requested bytes of a peak inside an annotated optimizer; 0 elsewhere."""
-    peak, steps = allocator.moments[0], allocator.steps
-    second = 0 if isinstance(steps, NotMeasured) or len(steps) < 2 else steps[1].first
-    inside = any(name.startswith("Optimizer.step#") for name in peak.ranges)
-    return peak.requested if inside and peak.event >= second else 0
+    peak, begins = next(allocator.moments.records()), allocator.steps.array("event")
+    inside = any(name.startswith("Optimizer.step#") for name in (peak.within or "").split(" > "))
+    later = peak.event is not None and (len(begins) < 2 or peak.event >= begins[1])
+    return peak.requested_bytes if inside and later else 0
 
 
 def _of_records(facts: Facts) -> int:

@@ -53,9 +53,8 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     if isinstance(found, NotMeasured):
         yield NotApplicable(found.reason)
         return
-    reserved = max(moment.reserved for moment in facts.allocator.moments)
     many = found.count >= options.number("blocks") and found.share >= options.number("of_live")
-    if many and found.held >= options.number("held") * reserved:
+    if many and found.held >= options.number("held") * facts.allocator.most_reserved:
         yield memory_finding(
             Severity.INFO,
             found.line,

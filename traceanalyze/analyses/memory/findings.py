@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.memory.columns import LINE
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
-from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+    from traceanalyze.analyses.memory.patterns import GrowingSizes, OversizedBlocks, SmallBlocks
+    from traceanalyze.analyses.memory.steps import Leak
 
-    from traceanalyze.analyses.memory.results import AllocatorAnalysis, Leak
-    from traceanalyze.analyses.memory.results_patterns import GrowingSizes, OversizedBlocks, SmallBlocks
-
-_COLUMNS = (
-    Column("severity", Kind.TERM),
-    Column("memory_finding", Kind.TERM),
-    Column("amount_bytes", Kind.MEMORY),
-    Column("share", Kind.SHARE),
-    Column("count", Kind.COUNT),
-    Column("source_line", Kind.NAME),
+_FINDINGS = Table(
+    "memory_findings",
+    (
+        Column("severity", Kind.TERM, meaning="critical, warning or information"),
+        Column("memory_finding", Kind.TERM, heading="finding", meaning="what was found"),
+        Column("amount_bytes", Kind.MEMORY, meaning="memory it is about"),
+        Column("share", Kind.SHARE),
+        Column("count", Kind.COUNT),
+        LINE,
+    ),
+    title="Findings",
 )
 _ORDER = ("critical", "warn", "info")
 _CYCLE = 0.01
@@ -70,13 +75,19 @@ def _rank(one: MemoryFinding) -> tuple[int, int, int, str]:
 
 def findings_table(found: tuple[MemoryFinding, ...]) -> Table:
     """Findings as a table, the advice as sentences below it."""
-    rows = tuple((one.severity, one.key, one.amount, one.share, one.count, one.line or None) for one in found)
-    notes = tuple(dict.fromkeys(one.advice for one in found))
-    return table_of_rows("memory_findings", _COLUMNS, rows, notes=notes)
+    table = _FINDINGS.fill(
+        severity=[one.severity for one in found],
+        memory_finding=[one.key for one in found],
+        amount_bytes=[one.amount for one in found],
+        share=[one.share for one in found],
+        count=[one.count for one in found],
+        source_line=[one.line or None for one in found],
+    )
+    return replace(table, notes=tuple(dict.fromkeys(one.advice for one in found)))
 
 
 def _peak(analysis: AllocatorAnalysis) -> int:
-    return max(analysis.moments[0].requested, 1)
+    return max(int(analysis.moments.array("requested_bytes")[0]), 1)
 
 
 def _ooms(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
@@ -110,44 +121,43 @@ def _soon_full(analysis: AllocatorAnalysis, leak: Leak) -> bool:
     """Whether the leak fills what is left of the device within `_SOON` steps."""
     if analysis.capacity is None:
         return False
-    left = analysis.capacity - max(moment.reserved for moment in analysis.moments)
+    left = analysis.capacity - analysis.most_reserved
     return left < _SOON * leak.per_step
 
 
 def _retries(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
-    runs = [run for run in analysis.runs if run.kind in {"retry", "failed_retry"}]
+    runs = list(analysis.retries.records())
     if not runs:
         return
-    costs = [run.cost for run in runs if run.cost is not None]
+    costs = [run.cost_ns for run in runs if run.cost_ns is not None]
     span = 0 if analysis.time is None or not len(analysis.time) else int(analysis.time[-1] - analysis.time[0])
-    steps = 0 if isinstance(analysis.steps, NotMeasured) else len(analysis.steps)
-    often = len(runs) * 100 >= steps > 0 or sum(costs) >= _CYCLE * span > 0
+    often = len(runs) * 100 >= len(analysis.steps) > 0 or sum(costs) >= _CYCLE * span > 0
     severity = "critical" if analysis.ooms else "warn" if often else "info"
-    amount = sum(run.bytes for run in runs)
+    amount = sum(run.released_bytes for run in runs)
     known = ("count", Kind.COUNT, len(runs)), ("amount", Kind.MEMORY, amount)
     advice = Message("advice_retry_timed", (*known, ("cost", Kind.DURATION, sum(costs))))
     if not costs:
         advice = Message("advice_retry", known)
-    yield MemoryFinding(severity, "retry", amount, None, len(runs), runs[0].line, advice)
+    yield MemoryFinding(severity, "retry", amount, None, len(runs), runs[0].source_line, advice)
 
 
 def _churn(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     churn = analysis.churn
     if isinstance(churn, NotMeasured) or not churn.released:
         return
-    line = next((run.line for run in analysis.runs if run.kind == churn.kind), "")
+    lines = [run.source_line for run in analysis.runs.records() if run.release_kind == churn.kind]
+    line, kind = lines[0] if lines else "", churn.kind.removeprefix("release_")
     values = (
         ("amount", Kind.MEMORY, churn.recycled),
         ("cycles", Kind.COUNT, churn.cycles),
         ("line", Kind.NAME, line),
     )
     if churn.flagged:
-        advice = Message(f"advice_churn_{churn.kind}", values)
+        advice = Message(f"advice_churn_{kind}", values)
         yield MemoryFinding("warn", "churn", churn.recycled, churn.ratio, churn.cycles, line, advice)
-    elif churn.kind == "empty_cache":
-        runs = sum(run.kind == "empty_cache" for run in analysis.runs)
+    elif kind == "empty_cache":
         advice = Message("advice_empty_cache", values)
-        yield MemoryFinding("info", "empty_cache", churn.released, churn.ratio, runs, line, advice)
+        yield MemoryFinding("info", "empty_cache", churn.released, churn.ratio, len(lines), line, advice)
 
 
 def _fragmentation(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
@@ -159,7 +169,7 @@ def _fragmentation(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
         ("free", Kind.MEMORY, found.free),
         ("hole", Kind.MEMORY, found.largest_hole),
         ("avoidable", Kind.MEMORY, found.avoidable),
-        ("pinner", Kind.NAME, found.pinners[0].line if found.pinners else found.line),
+        ("pinner", Kind.NAME, found.pinner),
     )
     advice = Message("advice_fragmentation", values)
     yield MemoryFinding(found.level, "fragmentation", found.avoidable, found.share, found.growths, found.line, advice)
@@ -174,13 +184,10 @@ def _habits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     if not isinstance(gradients, NotMeasured) and gradients.flagged:
         advice = Message("advice_gradients", (("amount", Kind.MEMORY, gradients.bytes),))
         yield MemoryFinding("info", "held_gradients", gradients.bytes, gradients.share, None, "", advice)
-    peak = analysis.moments[0]
-    activations = sum(one.allocated for one in peak.holders if one.category == "activations")
-    share = activations / peak.allocated if peak.allocated else 0.0
+    amount, share, line = analysis.activations
     if share >= _ACTIVATIONS:
-        line = next(one.line for one in peak.holders if one.category == "activations")
         advice = Message("advice_activations", (("share", Kind.SHARE, share),))
-        yield MemoryFinding("info", "activation_peak", activations, share, None, line, advice)
+        yield MemoryFinding("info", "activation_peak", amount, share, None, line, advice)
 
 
 def _patterns(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
@@ -229,11 +236,10 @@ def _small(found: SmallBlocks) -> MemoryFinding:
 
 def _limits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     if analysis.near_limit and analysis.capacity is not None:
-        reserved = max(moment.reserved for moment in analysis.moments)
-        pressed = any(run.kind in {"retry", "failed_retry"} for run in analysis.runs)
-        share = reserved / analysis.capacity
+        reserved = analysis.most_reserved
+        share, severity = reserved / analysis.capacity, "warn" if len(analysis.retries) else "info"
         advice = Message("advice_near_limit", (("capacity", Kind.MEMORY, analysis.capacity),))
-        yield MemoryFinding("warn" if pressed else "info", "near_limit", reserved, share, None, "", advice)
+        yield MemoryFinding(severity, "near_limit", reserved, share, None, "", advice)
     if analysis.rounding_waste >= _WASTE:
         advice = Message("advice_rounding", (("share", Kind.SHARE, analysis.rounding_waste),))
         yield MemoryFinding("info", "rounding", None, analysis.rounding_waste, None, "", advice)

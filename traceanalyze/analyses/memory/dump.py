@@ -1,0 +1,213 @@
+"""What the dump itself says: its segments, the counts of the process, and whether history and dump agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, HOLE, LARGE, POOL, STREAM
+from traceanalyze.analyses.memory.holes import past_segments
+from traceanalyze.analyses.memory.lifetimes import BEFORE
+from traceanalyze.model.snapshot import State
+from traceanalyze.model.table import Column, Kind, Layout, Table
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.memory.layout import Layout as Followed
+    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
+    from traceanalyze.model.snapshot import ProcessStatistics, SnapshotDevice
+
+_CHECK = Table(
+    "memory_check",
+    (
+        Column("reconciled", Kind.FLAG, meaning="whether history and dump agree to the byte"),
+        Column(
+            "blocks_tile",
+            Kind.FLAG,
+            heading="blocks fill segments",
+            meaning="whether blocks fill their segments without gap or overlap",
+        ),
+        Column("sums_agree", Kind.FLAG, meaning="whether the sizes that segments state are those of their blocks"),
+        Column(
+            "segments_follow",
+            Kind.FLAG,
+            meaning="whether growth and release in the history lead to the segments of the dump",
+        ),
+        Column(
+            "layout_exact", Kind.FLAG, meaning="whether following the history puts every block where the dump has it"
+        ),
+        Column(
+            "baseline_agrees",
+            Kind.FLAG,
+            heading="begin agrees",
+            meaning="whether what lived before the history adds up",
+        ),
+        Column("events", Kind.COUNT, meaning="events of the history"),
+        Column("live_blocks", Kind.COUNT, meaning="blocks in use at the dump"),
+        Column("segments", Kind.COUNT, meaning="segments at the dump"),
+        Column(
+            "disorder",
+            Kind.COUNT,
+            heading="contradicting events",
+            meaning="events that contradict each other, such as a block freed twice",
+            minor=True,
+        ),
+        Column(
+            "mismatched",
+            Kind.COUNT,
+            heading="blocks the dump lacks",
+            meaning="blocks that the history leaves alive and the dump does not know",
+            minor=True,
+        ),
+        Column(
+            "unplaced",
+            Kind.COUNT,
+            heading="blocks without a place",
+            meaning="blocks that the history puts where nothing was free",
+            minor=True,
+        ),
+        Column("unknown_events", Kind.COUNT, meaning="events of kinds this version does not know", minor=True),
+    ),
+    title="Self-check of the snapshot",
+    layout=Layout.RECORD,
+    detail=True,
+)
+_SEGMENTS = Table(
+    "memory_segments",
+    (
+        Column("address", Kind.TEXT, meaning="where it begins"),
+        Column("segment_bytes", Kind.MEMORY, heading="size", meaning="bytes taken from the device"),
+        BLOCK_BYTES,
+        Column("used_share", Kind.SHARE, heading="used", meaning="share of it in live blocks"),
+        BLOCKS,
+        HOLE,
+        replace(POOL, kind=Kind.TEXT),
+        STREAM,
+        LARGE,
+        Column("expandable", Kind.FLAG, meaning="whether it grows and shrinks by mapping memory"),
+    ),
+    title="Segments at the dump, the least used first",
+    ranked=True,
+    detail=True,
+    bar="used_share",
+)
+_STATISTICS = Table(
+    "process_statistics",
+    (
+        Column("retries", Kind.COUNT, meaning="allocations that found the device full, since the process began"),
+        Column("failed_requests", Kind.COUNT, meaning="allocations that failed, since the process began"),
+        Column(
+            "peak_block_bytes",
+            Kind.MEMORY,
+            heading="peak in blocks",
+            meaning="most bytes in blocks, since the process began",
+        ),
+        Column(
+            "peak_reserved_memory",
+            Kind.MEMORY,
+            heading="peak reserved",
+            meaning="most bytes taken from the device, since the process began",
+        ),
+        Column("peak_requested_bytes", Kind.MEMORY, meaning="most bytes asked for, since the process began"),
+        Column(
+            "peak_inactive_bytes",
+            Kind.MEMORY,
+            heading="peak free in pieces",
+            meaning="most bytes in free pieces of split blocks, since the process began",
+        ),
+    ),
+    title="What the process counted (memory_stats)",
+    layout=Layout.RECORD,
+    detail=True,
+)
+
+
+def self_check(device: SnapshotDevice, lives: Lifetimes, layout: Followed, active: Curve) -> Table:
+    """Whether history and dump of the file agree; nothing is concluded from a file that contradicts itself."""
+    agree = {
+        "blocks_tile": _tiles(device),
+        "sums_agree": _sums_agree(device),
+        "segments_follow": past_segments(device).inconsistent == 0,
+        "layout_exact": layout.exact,
+        "baseline_agrees": active.base >= 0 and int(lives.requested[lives.begin == BEFORE].sum()) == active.base,
+    }
+    reconciled = all(agree.values()) and not (lives.disorder or lives.mismatched)
+    values = {
+        "reconciled": reconciled,
+        **agree,
+        "events": len(device.history),
+        "live_blocks": int((device.blocks.state != State.INACTIVE).sum()),
+        "segments": len(device.segments),
+        "disorder": lives.disorder,
+        "mismatched": lives.mismatched,
+        "unplaced": layout.unplaced,
+        "unknown_events": sum(device.history.unknown.values()),
+    }
+    return _CHECK.fill(**{key: (value,) for key, value in values.items()})
+
+
+def _tiles(device: SnapshotDevice) -> bool:
+    """Do the blocks of each segment follow each other from its begin to its end?"""
+    blocks, segments = device.blocks, device.segments
+    if len(segments) == 0:
+        return len(blocks) == 0
+    end = blocks.address + blocks.size
+    first = (
+        np.concatenate(([True], blocks.segment[1:] != blocks.segment[:-1])) if len(blocks) else np.zeros(0, np.bool_)
+    )
+    last = np.concatenate((first[1:], [True])) if len(blocks) else first
+    if len(np.unique(blocks.segment)) != len(segments):
+        return False
+    begins = (blocks.address[first] == segments.address[blocks.segment[first]]).all()
+    ends = (end[last] == (segments.address + segments.size)[blocks.segment[last]]).all()
+    inner = (blocks.address[1:] == end[:-1]) | first[1:]
+    return bool(begins and ends and inner.all())
+
+
+def _sums_agree(device: SnapshotDevice) -> bool:
+    """Are the sizes that the segments state those of their blocks? Sizes that are not stated agree with anything."""
+    blocks, segments = device.blocks, device.segments
+    for stated, member, size in (
+        (segments.allocated, blocks.state == State.ACTIVE, blocks.size),
+        (segments.active, blocks.state != State.INACTIVE, blocks.size),
+        (segments.requested, blocks.state != State.INACTIVE, blocks.requested),
+    ):
+        sums = np.bincount(blocks.segment[member], size[member], len(segments)).astype(np.int64)
+        if not ((stated == -1) | (stated == sums)).all():
+            return False
+    return True
+
+
+def segments(device: SnapshotDevice) -> Table:
+    """What each segment holds, and how much of it nothing uses; the least used first: they could be given back."""
+    segments, blocks = device.segments, device.blocks
+    count = len(segments)
+    live = blocks.state != State.INACTIVE
+    used = np.bincount(blocks.segment[live], blocks.size[live], count).astype(np.int64)
+    hole = np.zeros(count, np.int64)
+    np.maximum.at(hole, blocks.segment[~live], blocks.size[~live])
+    return _SEGMENTS.fill(
+        address=[f"{address:#x}" for address in segments.address.tolist()],
+        segment_bytes=segments.size,
+        block_bytes=used,
+        used_share=used / np.maximum(segments.size, 1),
+        blocks=np.bincount(blocks.segment[live], minlength=count),
+        hole_bytes=hole,
+        pool=[",".join(map(str, device.pools[pool])) for pool in segments.pool.tolist()],
+        stream=segments.stream,
+        large_blocks=segments.large,
+        expandable=segments.expandable,
+    ).take(np.lexsort((segments.address, used - segments.size)))
+
+
+def statistics(counted: ProcessStatistics) -> Table:
+    """What the process itself counted."""
+    return _STATISTICS.fill(
+        retries=(counted.retries,),
+        failed_requests=(counted.ooms,),
+        peak_block_bytes=(counted.peak_allocated,),
+        peak_reserved_memory=(counted.peak_reserved,),
+        peak_requested_bytes=(counted.peak_requested,),
+        peak_inactive_bytes=(counted.peak_inactive,),
+    )

@@ -1,0 +1,198 @@
+"""Who held the memory over the history: live blocks by category and source line at the points that draw the curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.memory.columns import (
+    BLOCK_BYTES,
+    BLOCKS,
+    CATEGORY,
+    EVENT,
+    LINE,
+    REQUESTED,
+    RESERVED,
+    SINCE_START,
+)
+from traceanalyze.analyses.memory.composition import CATEGORIES, first_of_line
+from traceanalyze.analyses.memory.sites import call_stack
+from traceanalyze.model.table import Column, Kind, Table, Word
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.memory.layout import Layout
+    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
+    from traceanalyze.analyses.memory.sites import Site
+    from traceanalyze.model.snapshot import Stacks
+
+POINTS = 1000
+"""Points of a curve, among them the lowest and highest value of each part of the history."""
+MOST = 20
+"""Groups told apart; more cannot be told apart by colour."""
+_NAMES = (*map(str, range(1, MOST + 1)), "rest")
+_CURVE = Table(
+    "allocator_curve",
+    (EVENT, SINCE_START, REQUESTED, BLOCK_BYTES, RESERVED),
+    title="Memory over the history",
+    plot=("reserved_bytes", "block_bytes"),
+    detail=True,
+)
+_GROUP_CURVE = Table(
+    "allocator_group_curve",
+    (
+        EVENT,
+        SINCE_START,
+        *(
+            Column(f"group_{name}_bytes", Kind.MEMORY, meaning="bytes of its live blocks; see the table of the groups")
+            for name in _NAMES
+        ),
+        *(
+            Column(
+                f"group_{name}_blocks",
+                Kind.COUNT,
+                heading=f"blocks of group {name}",
+                meaning="number of its live blocks",
+                machine=True,
+            )
+            for name in _NAMES
+        ),
+    ),
+    title="Who holds the memory over the history",
+    detail=True,
+)
+_GROUPS = Table(
+    "allocator_groups",
+    (
+        Column("group", Kind.COUNT, meaning="number of its columns in the table of the curve; empty: all others"),
+        CATEGORY,
+        LINE,
+        Column("highest_bytes", Kind.MEMORY, meaning="most bytes of its live blocks at any point of the curve"),
+        replace(EVENT, meaning="event after which it is first so many"),
+        replace(BLOCKS, meaning="live blocks then"),
+        Column(
+            "call_stack",
+            Kind.TEXT,
+            meaning="user's frames of its largest block, innermost first",
+            machine=True,
+        ),
+    ),
+    title="Those who hold most",
+    detail=True,
+)
+
+
+def memory_over_time(
+    lives: Lifetimes,
+    layout: Layout,
+    category: NDArray[np.uint8],
+    sites: Sequence[Site],
+    stacks: Stacks,
+    curves: tuple[Curve, Curve, Curve],
+    time: NDArray[np.int64] | None,
+) -> tuple[Table, Table, Table]:
+    """The curves of the allocator, their parts by who holds them, and who these are.
+
+    Parts are the largest groups and all other blocks together, whose bytes sum to the block bytes at every point.
+
+    Args:
+        lives: Every block of the history.
+        layout: Their sizes.
+        category: Of each block, index into `composition.CATEGORIES`.
+        sites: What the call stacks say.
+        stacks: The call stacks themselves.
+        curves: Requested, block and reserved bytes.
+        time: Of the events, where the file tells.
+    """
+    if len(curves[0].after) <= 1:
+        parts = replace(_GROUP_CURVE, columns=_GROUP_CURVE.columns[:2])
+        none = "no_memory_history"
+        return replace(_CURVE.missing(none), detail=False), parts.missing(none), _GROUPS.missing(none)
+    event = _points(*(curve.after for curve in curves))
+    count = len(event)
+    first, last = np.searchsorted(event, lives.begin), np.searchsorted(event, lives.end)
+    lasting = np.flatnonzero(first < last)
+    key = (first_of_line(sites)[lives.stack] * len(CATEGORIES) + category)[lasting]
+    distinct, of = np.unique(key, return_inverse=True)
+    of, first, last, size = of.reshape(-1), first[lasting], last[lasting], layout.size[lasting]
+    largest = _largest(of, first, last, size, count)
+    area = np.zeros(len(distinct), np.int64)
+    np.add.at(area, of, size * (last - first))
+    largest = largest[np.argsort(-area[largest], kind="stable")]
+
+    row_of = np.full(len(distinct), len(largest))
+    row_of[largest] = np.arange(len(largest))
+    row = row_of[of]
+
+    def at_points(amount: NDArray[np.int64]) -> NDArray[np.int64]:
+        change = np.zeros((len(largest) + 1, count + 1), np.int64)
+        np.add.at(change, (row, first), amount)
+        np.subtract.at(change, (row, last), amount)
+        return change.cumsum(axis=1)[:, :count]
+
+    amount, blocks = at_points(size), at_points(np.ones_like(size))
+    since = [None] * count if time is None else time[event] - time[0]
+    requested, allocated, reserved = (curve.after[event] for curve in curves)
+    curve = _CURVE.fill(
+        event=event, since_start_ns=since, requested_bytes=requested, block_bytes=allocated, reserved_bytes=reserved
+    )
+    names = [*_NAMES[: len(largest)], "rest"]
+    held = {f"group_{name}_bytes": amount[at] for at, name in enumerate(names)}
+    counts = {f"group_{name}_blocks": blocks[at] for at, name in enumerate(names)}
+    columns = {"event": event, "since_start_ns": since, **held, **counts}
+    known = replace(_GROUP_CURVE, columns=tuple(each for each in _GROUP_CURVE.columns if each.key in columns))
+    top = lasting[_top_blocks(row, size, len(largest))]
+    highest, whole = amount.argmax(axis=1), np.arange(len(names))
+    groups = _GROUPS.fill(
+        group=[*range(1, len(names)), None],
+        memory_category=[*(f"category_{CATEGORIES[code % len(CATEGORIES)]}" for code in distinct[largest]), None],
+        source_line=[*(sites[code // len(CATEGORIES)].line for code in distinct[largest]), Word("other_groups")],
+        highest_bytes=amount[whole, highest],
+        event=event[highest],
+        blocks=blocks[whole, highest],
+        call_stack=[*("\n".join(call_stack(stacks, stack)) for stack in lives.stack[top].tolist()), None],
+    )
+    return curve, replace(known.fill(**columns), stack=tuple(held)), groups
+
+
+def _points(
+    requested: NDArray[np.int64], allocated: NDArray[np.int64], reserved: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """First event, last event, and of each part of the history the lowest and highest value of the curves."""
+    count = len(allocated)
+    if count <= POINTS:
+        return np.arange(count)
+    edges = np.linspace(0, count, POINTS // 4 + 1).astype(np.int64)
+    kept = {0, count - 1, int(requested.argmax())}
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        for values in (allocated[first:last], reserved[first:last]):
+            kept.update((first + int(values.argmin()), first + int(values.argmax())))
+    return np.array(sorted(kept), np.int64)
+
+
+def _largest(
+    of: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], size: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    """The groups with most bytes at any point.
+
+    Every block enters at its first point and leaves at its last: with the changes in order of group and point, leaving
+    ones first, the running sum of a group starts at zero and is highest after a point, never between.
+    """
+    if len(of) == 0:
+        return np.zeros(0, np.int64)
+    span = 2 * (count + 1)
+    order = np.argsort(np.concatenate((of * span + 2 * first + 1, of * span + 2 * last)), kind="stable")
+    running = np.concatenate((size, -size))[order].cumsum()
+    group = np.concatenate((of, of))[order]
+    highest = np.maximum.reduceat(running, np.flatnonzero(np.diff(group, prepend=-1)))
+    return np.argsort(-highest, kind="stable")[:MOST]
+
+
+def _top_blocks(row: NDArray[np.int64], size: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The first of the largest blocks of each row."""
+    order = np.lexsort((-size, row))
+    return order[np.searchsorted(row[order], np.arange(count))]

@@ -1,0 +1,93 @@
+"""An exported memory timeline: tensors by category at the peak and over time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from traceanalyze.analyses.memory.columns import SINCE_START
+from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
+from traceanalyze.model.table import Column, Kind, Table, Value
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+POINTS = 1000
+_PEAK = Table(
+    "timeline_at_peak",
+    (
+        Column("tensor_category", Kind.TERM, heading="category", meaning="the profiler's own category of tensors"),
+        Column(
+            "tensor_bytes",
+            Kind.MEMORY,
+            heading="at the peak",
+            meaning="bytes of tensors when all of them together were most",
+        ),
+        Column("share", Kind.SHARE),
+        Column("highest_bytes", Kind.MEMORY, meaning="most bytes of this category at any time"),
+    ),
+    title="Tensors at the peak",
+    bar="share",
+)
+_CURVE = Table(
+    "timeline_curve",
+    (
+        SINCE_START,
+        Column(
+            "total_bytes", Kind.MEMORY, heading="all", meaning="bytes of all tensors; the allocator's blocks are larger"
+        ),
+        Column("parameter_bytes", Kind.MEMORY, heading="parameters", meaning="bytes of parameters"),
+        Column("optimizer_state_bytes", Kind.MEMORY, meaning="bytes of the optimizer's state"),
+        Column("input_bytes", Kind.MEMORY, meaning="bytes of inputs"),
+        Column("temporary_bytes", Kind.MEMORY, meaning="bytes of tensors that live within one operator"),
+        Column(
+            "activation_bytes",
+            Kind.MEMORY,
+            heading="activations",
+            meaning="bytes of tensors kept for the backward pass",
+        ),
+        Column("gradient_bytes", Kind.MEMORY, heading="gradients", meaning="bytes of gradients"),
+        Column("autograd_detail_bytes", Kind.MEMORY, heading="autograd", meaning="bytes of autograd's own tensors"),
+        Column("unknown_bytes", Kind.MEMORY, meaning="bytes the profiler could not tell"),
+    ),
+    title="Tensors over time",
+    plot=("total_bytes", "total_bytes"),
+    stack=tuple(f"{name}_bytes" for name in CATEGORIES),
+    detail=True,
+)
+
+
+def timeline_tables(timeline: MemoryTimeline) -> tuple[Table, Table]:
+    """What the tensors of each category take, at the peak and over time."""
+    total = timeline.bytes.sum(axis=1)
+    at = int(total.argmax())
+    peak = timeline.bytes[at]
+    order = np.argsort(-peak, kind="stable")
+    at_peak = _PEAK.fill(
+        tensor_category=[f"tensor_{CATEGORIES[i]}" for i in order.tolist()],
+        tensor_bytes=peak[order],
+        share=peak[order] / max(int(total[at]), 1),
+        highest_bytes=timeline.bytes.max(axis=0)[order],
+    )
+    whole: dict[str, Value] = {"tensor_category": "moment_peak", "tensor_bytes": int(total[at]), "share": 1.0}
+    rows = _points(total)
+    curve = _CURVE.fill(
+        since_start_ns=timeline.time[rows] - timeline.time[0],
+        total_bytes=total[rows],
+        **{f"{name}_bytes": timeline.bytes[rows, column] for column, name in enumerate(CATEGORIES)},
+    )
+    return replace(at_peak, totals=whole), curve
+
+
+def _points(total: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows that draw the curve: of each part of the time the lowest and the highest."""
+    count = len(total)
+    kept = {0, count - 1, int(total.argmax())}
+    edges = np.linspace(0, count, min(POINTS // 2, count) + 1).astype(np.int64).tolist()
+    for first, last in pairwise(edges):
+        part = total[first:last]
+        kept.update((first + int(part.argmin()), first + int(part.argmax())))
+    return np.array(sorted(kept), np.int64)

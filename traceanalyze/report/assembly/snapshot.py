@@ -1,0 +1,297 @@
+"""Reports about memory: of a snapshot, of two against each other, of a timeline, and what a trace says of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from traceanalyze.analyses.memory import dump
+from traceanalyze.analyses.memory.findings import findings_table, memory_findings
+from traceanalyze.analyses.memory.in_trace import PLACES
+from traceanalyze.analyses.memory.timeline import timeline_tables
+from traceanalyze.analyses.results import Check
+from traceanalyze.errors import InputError
+from traceanalyze.model.table import Kind, Message, NotMeasured, Table
+from traceanalyze.model.vocabulary import Level, Mode
+from traceanalyze.report.assembly.quality import findings
+from traceanalyze.report.model import RankReport, Report
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+    from traceanalyze.analyses.memory.findings import MemoryFinding
+    from traceanalyze.analyses.memory.in_trace import InTrace
+    from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
+
+_NAMED_FINDINGS = 3
+"""Findings that the verdict names."""
+
+
+def build_memory_report(snapshot: Snapshot, analyses: Sequence[AllocatorAnalysis], *, version: str) -> Report:
+    """The report of one snapshot; its devices stand where the ranks of a run do."""
+    devices = tuple(_device_report(snapshot, analysis) for analysis in analyses)
+    largest = max(range(len(analyses)), key=lambda at: int(analyses[at].moments.array("reserved_bytes")[0]))
+    return Report(
+        name=snapshot.path,
+        version=version,
+        verdict=devices[largest].verdict,
+        notes=tuple(Message("run_note", (("text", Kind.TEXT, note),)) for note in snapshot.notes),
+        summary=(),
+        ranks=devices,
+        focus=tuple(range(len(devices))),
+    )
+
+
+def build_difference_report(base: Snapshot, candidate: Snapshot, found: Table | None, *, version: str) -> Report:
+    """The report of two snapshots against each other."""
+    if found is None:
+        raise InputError(f"{base.path} and {candidate.path}: one of the snapshots is empty, nothing to compare")
+    notes = (Message("compared_with", (("path", Kind.NAME, base.path),)),)
+    return _single(candidate.path, "about_difference", 0, _difference_verdict(found), (found,), version, notes)
+
+
+def build_timeline_report(timeline: MemoryTimeline, *, version: str) -> Report:
+    """What the tensors of each category take, at the peak and over time."""
+    tables = timeline_tables(timeline)
+    top = next(tables[0].records())
+    total = (tables[0].totals or {})["tensor_bytes"]
+    verdict = (
+        Message("timeline_peak", (("peak", Kind.MEMORY, total), ("changes", Kind.COUNT, timeline.rows))),
+        Message("timeline_largest", (("share", Kind.SHARE, top.share), ("category", Kind.TERM, top.tensor_category))),
+    )
+    return _single(timeline.path, "about_timeline", timeline.rows, verdict, tables, version)
+
+
+def _single(
+    path: str,
+    about: str,
+    steps: int,
+    verdict: Iterable[Message],
+    tables: tuple[Table, ...],
+    version: str,
+    notes: tuple[Message, ...] = (),
+) -> Report:
+    """A report of one part."""
+    verdict = tuple(verdict)
+    side = RankReport(None, path, Mode.MEMORY, 1000, _headline(about, path, steps), verdict, tables, (), ())
+    return Report(path, version, verdict, notes, (), (side,), (0,))
+
+
+def _headline(about: str, path: str, steps: int, device: int | None = None) -> Message:
+    return Message(
+        about,
+        (
+            ("path", Kind.NAME, path),
+            ("rank", Kind.COUNT, None),
+            ("device", Kind.COUNT, device),
+            ("device_name", Kind.TEXT, ""),
+            ("steps", Kind.COUNT, steps),
+            ("left_out", Kind.COUNT, 0),
+        ),
+    )
+
+
+def _difference_verdict(found: Table) -> Iterator[Message]:
+    totals: Any = found.totals
+    change, base = totals["change_bytes"], ("base", Kind.MEMORY, totals["base_block_bytes"])
+    if change == 0:
+        yield Message("memory_diff_equal", (base,))
+    else:
+        direction = ("direction", Kind.TERM, "higher" if change > 0 else "lower")
+        yield Message("memory_diff_verdict", (("change", Kind.MEMORY, abs(change)), direction, base))
+    top = next(found.records(), None)
+    if top and top.change_bytes:
+        values = (("change", Kind.MEMORY_CHANGE, top.change_bytes), ("line", Kind.NAME, top.source_line))
+        yield Message("memory_diff_line", values)
+
+
+def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis) -> RankReport:
+    found, checks = memory_findings(analysis), tuple(_checks(snapshot, analysis))
+    tables = (
+        analysis.moments,
+        analysis.curve,
+        analysis.group_curve,
+        analysis.groups,
+        analysis.categories,
+        *(one for one in (analysis.at_peak, analysis.at_oom, analysis.at_dump) if one is not None),
+        findings_table(found),
+        analysis.steps,
+        analysis.runs,
+        analysis.pinners,
+        analysis.free,
+        *(dump.segments(device) for device in snapshot.devices if device.id == analysis.device),
+        *([dump.statistics(snapshot.statistics)] if snapshot.statistics else []),
+        analysis.check,
+    )
+    return RankReport(
+        rank=None,
+        path=snapshot.path,
+        mode=Mode.MEMORY,
+        resolution_ns=1000,
+        headline=_headline(_about(analysis), snapshot.path, analysis.events, analysis.device),
+        verdict=tuple(_verdict(analysis, found)),
+        tables=tables,
+        checks=findings(checks),
+        hints=tuple(check.message for check in checks),
+    )
+
+
+def _about(analysis: AllocatorAnalysis) -> str:
+    """Sentence on the file: with or without a history, and whether it agrees with itself."""
+    extent = "about_snapshot" if analysis.events > 1 else "about_snapshot_state"
+    return extent if analysis.reconciled else f"{extent}_off"
+
+
+def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Iterator[Message]:
+    """The peak and what holds it, then the worst findings."""
+    peak = next(analysis.moments.records())
+    values = (
+        ("requested", Kind.MEMORY, peak.requested_bytes),
+        ("reserved", Kind.MEMORY, analysis.most_reserved),
+        ("step", Kind.TEXT, peak.step or ""),
+    )
+    if analysis.events <= 1:
+        yield Message("memory_state", values)
+    elif peak.event is None:
+        yield Message("memory_peak_before", values)
+    else:
+        yield Message("memory_peak_step" if peak.step is not None else "memory_peak", values)
+    for top in itertools.islice(analysis.at_peak.records(), 1):
+        share, category = ("share", Kind.SHARE, top.share), ("category", Kind.TERM, top.memory_category)
+        yield Message("memory_largest", (share, category, ("line", Kind.NAME, top.source_line)))
+    loud = [one for one in found if one.severity != "info"][:_NAMED_FINDINGS]
+    for one in loud:
+        yield one.advice
+    if not analysis.reconciled:
+        yield Message("memory_contradicts")
+
+
+def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:
+    """Self-check, always said."""
+    if analysis.reconciled:
+        yield Check("M01", Level.INFO, "memory_reconciled", (("events", analysis.events),))
+    else:
+        yield Check("M01", Level.WARN, "memory_not_reconciled", (("what", _disagreement(analysis)),))
+    for name, number in _unknown(snapshot, analysis.device).items():
+        yield Check("M02", Level.WARN, "memory_unknown_action", (("name", name), ("count", number)))
+    counted = snapshot.statistics
+    retries = len(analysis.retries)
+    if counted is not None and counted.retries is not None and counted.retries > retries:
+        yield Check("M08", Level.WARN, "memory_retries_forgotten", (("all", counted.retries), ("seen", retries)))
+    if analysis.capacity is None:
+        yield Check("M03", Level.INFO, "memory_capacity_unknown")
+    if analysis.truncation.kind:
+        yield Check("M04", Level.INFO, f"memory_history_{analysis.truncation.kind}", (("events", analysis.events),))
+    peak = next(analysis.moments.records())
+    if peak.block_most_bytes > peak.block_bytes:
+        slack = peak.block_most_bytes - peak.block_bytes
+        yield Check("M05", Level.INFO, "memory_interval", (("slack_bytes", slack),))
+    if isinstance(analysis.leaks, NotMeasured) and analysis.events > 1:
+        yield Check("M06", Level.INFO, "memory_no_leak_check")
+    if "no_memory_stacks" in analysis.settings:
+        yield Check("M07", Level.INFO, "no_memory_stacks")
+
+
+def _disagreement(analysis: AllocatorAnalysis) -> str:
+    """What does not agree, by the names of the columns of the self-check."""
+    check = next(analysis.check.records())
+    parts = {"baseline_agrees": "baseline"}
+    agree = ("blocks_tile", "sums_agree", "segments_follow", "layout_exact", "baseline_agrees")
+    wrong = [parts.get(part, part) for part in agree if not getattr(check, part)]
+    return ", ".join(wrong) or f"{check.disorder + check.mismatched} events"
+
+
+def _unknown(snapshot: Snapshot, device: int) -> dict[str, int]:
+    """Actions of a device's history that this version does not know, and how many."""
+    return next((dict(one.history.unknown) for one in snapshot.devices if one.id == device), {})
+
+
+_UNSPECIFIC = (None, "phase_other", "phase_unknown")
+_PART_OF = {"phase_recompute": "phase_backward", "phase_zero_grad": "phase_optimizer"}
+
+
+def places_of(found: InTrace | NotMeasured) -> Table:
+    """Peaks, failed requests, and the calls of the device's allocator by place in the program."""
+    return PLACES.missing(found.reason) if isinstance(found, NotMeasured) else found.places
+
+
+def with_places(rank: RankReport, found: InTrace | NotMeasured) -> RankReport:
+    """The report of a snapshot's device with the table, after that of the moments, and the peak's place."""
+    at = next(index for index, each in enumerate(rank.tables) if each.key == "memory_moments") + 1
+    tables = (*rank.tables[:at], places_of(found), *rank.tables[at:])
+    verdict = rank.verdict if isinstance(found, NotMeasured) else (_peak(rank.verdict[0], found), *rank.verdict[1:])
+    return replace(rank, tables=tables, verdict=verdict)
+
+
+def _peak(sentence: Message, found: InTrace) -> Message:
+    """The sentence on the peak, with step, phase and operator of the trace as far as it tells them."""
+    peak = next(found.places.records(), None)
+    if (
+        peak is None
+        or peak.moment != "moment_peak"
+        or not found.inside[0]
+        or not sentence.key.startswith("memory_peak")
+    ):
+        return sentence
+    places = {
+        "step": ("step", Kind.TEXT, peak.step),
+        "phase": ("phase", Kind.TERM, None if peak.phase in _UNSPECIFIC else _PART_OF.get(peak.phase, peak.phase)),
+        "op": ("op", Kind.NAME, peak.op),
+    }
+    parts = [name for name, value in places.items() if value[2] is not None]
+    kept = tuple(value for value in sentence.values if value[0] in {"requested", "reserved"})
+    key = "_".join(("memory_peak_at", *parts))
+    return Message(key, (*kept, *(places[name] for name in parts))) if parts else sentence
+
+
+_TABLES = (
+    "memory",
+    "memory_peak_place",
+    "step_memory",
+    "memory_curve",
+    "allocator_calls",
+    "allocator_sites",
+    "module_memory",
+)
+
+
+def memory_view(report: Report, *, beside_snapshot: bool = False) -> Report:
+    """The report restricted to memory, with a verdict of its own, which may ask for a snapshot."""
+    ranks = tuple(_memory_of_rank(rank, beside_snapshot) for rank in report.ranks)
+    return replace(report, ranks=ranks, summary=(), verdict=ranks[report.focus[0]].verdict)
+
+
+def _memory_of_rank(rank: RankReport, beside_snapshot: bool) -> RankReport:
+    tables = tuple(_shown(table) for table in rank.tables if table.key in _TABLES)
+    return replace(rank, tables=tables, checks=(), hints=(), verdict=tuple(_trace_verdict(tables, beside_snapshot)))
+
+
+def _shown(table: Table) -> Table:
+    """The curve of the device that uses most is drawn; the rest is read."""
+    if table.key != "memory_curve" or isinstance(table.rows, NotMeasured):
+        return replace(table, detail=False)
+    top = max((row for row in table.rows if isinstance(row[3], int)), key=lambda row: row[3], default=None)  # type: ignore[arg-type, return-value]
+    kept = table.take([at for at, row in enumerate(table.rows) if top is not None and row[:2] == top[:2]])
+    columns = kept.columns[2:]
+    return replace(kept, columns=columns, plot=(columns[1].key, columns[1].key), ranked=False)
+
+
+def _trace_verdict(tables: tuple[Table, ...], beside_snapshot: bool) -> Iterator[Message]:
+    by_key = {table.key: table for table in tables}
+    peaks = by_key.get("memory")
+    if peaks is None or isinstance(peaks.rows, NotMeasured) or not peaks.rows:
+        yield Message("trace_without_records" if beside_snapshot else "trace_without_memory")
+        return
+    device = [row for row in peaks.rows if row[0] == "memory_of_device"] or list(peaks.rows)
+    allocated, reserved, relative = device[0][3:6]
+    if isinstance(allocated, NotMeasured):
+        yield Message("trace_memory_relative", (("peak", Kind.MEMORY, relative),))
+    else:
+        values = (("peak", Kind.MEMORY, allocated), ("reserved", Kind.MEMORY, reserved))
+        yield Message("trace_memory_beside" if beside_snapshot else "trace_memory", values)
+    calls = by_key.get("allocator_calls")
+    if calls is not None and not isinstance(calls.rows, NotMeasured) and calls.rows:
+        count = sum(row[1] for row in calls.rows if isinstance(row[1], int))
+        time = sum(row[2] for row in calls.rows if isinstance(row[2], int))
+        yield Message("trace_allocator_calls", (("count", Kind.COUNT, count), ("time", Kind.DURATION, time)))
