@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyze.errors import UsageError
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.report.console.style import Style
     from traceanalyze.rules.rule import Rule
 
-_SOURCE = re.compile(r"\s*[(（](?:definitions\s+§\d+|memory-snapshot\s+(?:specification|规格)(?:[,，]\s*D\d+)?)[)）]")
+_SOURCE = regex(r"\s*[(（](?:definitions\s+§\d+|memory-snapshot\s+(?:specification|规格)(?:[,，]\s*D\d+)?)[)）]")
 """Where a quantity is defined, for those who change a rule."""
 
 

@@ -15,6 +15,7 @@ from traceanalyze.comparison.collectives import event_groups
 from traceanalyze.comparison.results import Part
 from traceanalyze.model.classifier import kind_of_op
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import (
     DISPATCH,
@@ -157,9 +158,9 @@ Sums = dict[tuple[Cell, ...], tuple[int, int]]
 
 _DIRECTED = {KernelGroup.ATTENTION: "attention", KernelGroup.CONVOLUTION: "convolution"}
 _OF_THEIR_OWN = {KernelGroup.MATMUL: "matmul", KernelGroup.COMPILED: "compiled", KernelGroup.OTHER: "other"}
-_PAGED = re.compile(r"paged?_?att", re.IGNORECASE)
-_BACKWARD = re.compile(r"bwd|backward|[dw]grad|bprop|_wrw|grad_(in|weight|out)put", re.IGNORECASE)
-_FORWARD = re.compile(r"fwd|forward|fprop", re.IGNORECASE)
+_PAGED = regex(r"paged?_?att", re.IGNORECASE)
+_BACKWARD = regex(r"bwd|backward|[dw]grad|bprop|_wrw|grad_(in|weight|out)put", re.IGNORECASE)
+_FORWARD = regex(r"fwd|forward|fprop", re.IGNORECASE)
 _UNITS = {TensorCore.YES: "cube", TensorCore.NO: "vector", TensorCore.UNKNOWN: "units_unknown"}
 _CORES = {
     "AI_CORE": TensorCore.YES,

@@ -18,6 +18,7 @@ from traceanalyze.comparison.side import change, measured
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
 
@@ -242,11 +243,11 @@ def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> 
     }
 
 
-_COUNTER = re.compile(r"_?(?<![Vv\d])\d+$")
-_ACLNN = re.compile(r"^(?:aclnn\w+?|te_\w+?)_(?=[A-Z])(?:\w+_)?(?=[A-Z])")
-_HCCL = re.compile(r"^(hcom_[A-Za-z]+)__.*")
-_API = re.compile(r"^(?:AscendCL@)?(?:cuda|hip|aclrt|cu(?=[A-Z]))(?:Module|ExtModule|Ext)?(?=[A-Z])")
-_SUFFIX = re.compile(r"(ExC|Ex)?(_v\d+|_ptsz)*$")
+_COUNTER = regex(r"_?(?<![Vv\d])\d+$")
+_ACLNN = regex(r"^(?:aclnn\w+?|te_\w+?)_(?=[A-Z])(?:\w+_)?(?=[A-Z])")
+_HCCL = regex(r"^(hcom_[A-Za-z]+)__.*")
+_API = regex(r"^(?:AscendCL@)?(?:cuda|hip|aclrt|cu(?=[A-Z]))(?:Module|ExtModule|Ext)?(?=[A-Z])")
+_SUFFIX = regex(r"(ExC|Ex)?(_v\d+|_ptsz)*$")
 _SYNC = {
     "SynchronizeStream": "StreamSynchronize",
     "SynchronizeDevice": "DeviceSynchronize",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from traceanalyze.comparison.canonical_ops import accountable, canonical_ops, fu
 from traceanalyze.comparison.results import MemoryCall, MemoryCallPair, MemoryPair, MemorySide
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from traceanalyze.comparison.canonical_ops import Fused
     from traceanalyze.comparison.side import CompareOptions
 
-_MAKES = re.compile(
+_MAKES = regex(
     r"empty_tensor|aten::((new_)?(empty|zeros|ones|full)(_like|_strided)?|empty_\w+|resize_\w*|_resize_output_?)"
 )
 _HOST = 0

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.patterns import regex
+
 if TYPE_CHECKING:
     from traceanalyze.comparison.side import CompareOptions
 
@@ -144,20 +146,20 @@ WORDS: dict[str, tuple[str, ...]] = {
 BACKWARD_SUFFIX = " (backward)"
 """Appended to the name of an operator that runs in the backward pass."""
 
-_WRAPPER = re.compile(r"autograd::engine::evaluate_function: ")
-_NODE = re.compile(r"(?P<op>\w+?)Backward(s|\d*)$")
-_CPP_NODE = re.compile(r"torch::autograd::CppNode<(.*)>$")
-_ACLNN = re.compile(r"(?:AscendCL@)?aclnn(?:Inplace)?(?P<op>\w+?)(?:V\d+)?(?:GetWorkspaceSize)?$")
-_COMPILED = re.compile(r"## Call CompiledFxGraph \w+ ##|CompiledFxGraph\b.*")
-_COUNTED = re.compile(r"(triton_\w*?)_\d+$")
-_BACKWARD = re.compile(
+_WRAPPER = regex(r"autograd::engine::evaluate_function: ")
+_NODE = regex(r"(?P<op>\w+?)Backward(s|\d*)$")
+_CPP_NODE = regex(r"torch::autograd::CppNode<(.*)>$")
+_ACLNN = regex(r"(?:AscendCL@)?aclnn(?:Inplace)?(?P<op>\w+?)(?:V\d+)?(?:GetWorkspaceSize)?$")
+_COMPILED = regex(r"## Call CompiledFxGraph \w+ ##|CompiledFxGraph\b.*")
+_COUNTED = regex(r"(triton_\w*?)_\d+$")
+_BACKWARD = regex(
     r"autograd::engine::evaluate_function: |torch::autograd::(AccumulateGrad|CppNode<|CopySlices)"
     r"|\w*Backward(s|\d*)$|.*::\w+_backward\w*(\.\w+)?$|.*::(\w+_bwd|npu_\w+_grad)(\.\w+)?$"
     r"|(AscendCL@)?aclnn\w*(Backward|Grad|Backprop)"
 )
-_PASS = re.compile(r"_(backward(_\w+)?|bwd|grad)$")
-_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_KEEP_UNDERSCORE = re.compile(r"_(foreach|fused)_|__")
+_PASS = regex(r"_(backward(_\w+)?|bwd|grad)$")
+_WORDS = regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_KEEP_UNDERSCORE = regex(r"_(foreach|fused)_|__")
 
 
 def canonical(name: str, options: CompareOptions) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from traceanalyze.analyses.steps.window import median
 from traceanalyze.comparison.results import Measured, SideInfo
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Mode
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 _CALLS = (
-    ("rocm", re.compile(r"hip[A-Z]")),
-    ("cuda", re.compile(r"cu(da)?[A-Z]")),
-    ("ascend", re.compile(r"acl|AscendCL@|Node@|Runtime@|Hccl@")),
+    ("rocm", regex(r"hip[A-Z]")),
+    ("cuda", regex(r"cu(da)?[A-Z]")),
+    ("ascend", regex(r"acl|AscendCL@|Node@|Runtime@|Hccl@")),
 )
 _NAMES = (
-    ("rocm", re.compile(r"\bAMD\b|Radeon|Instinct|\bMI\d{3}")),
-    ("cuda", re.compile(r"NVIDIA|Tesla|GeForce|Quadro|\b[AHBLTVP]\d{1,3}\b")),
-    ("ascend", re.compile(r"Ascend|\b910|\b310")),
+    ("rocm", regex(r"\bAMD\b|Radeon|Instinct|\bMI\d{3}")),
+    ("cuda", regex(r"NVIDIA|Tesla|GeForce|Quadro|\b[AHBLTVP]\d{1,3}\b")),
+    ("ascend", regex(r"Ascend|\b910|\b310")),
 )
 _VERSIONS = (("rocm", ("hip_runtime", "roctracer")), ("cuda", ("cuda_runtime", "cupti")))
 

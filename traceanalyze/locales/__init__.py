@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
@@ -17,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from traceanalyze.model.table import Column, Table
 
 _Said = Mapping[str, str]
 _FINDING = "{rule}: {text}"
-_UNIT = re.compile("_(ns|bytes)$")
+_UNIT = regex("_(ns|bytes)$")
 _FOLDER = Path(__file__).parent
 LANGUAGES = ("en", *sorted(path.parent.name for path in _FOLDER.glob("*/texts.json")))
 """The first has every text."""

@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from traceanalyze.locales.en.notes import NOTES
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER = regex(r"\{(\w+)\}")
 
 
 def noted(text: str, words: Mapping[str, str]) -> str:

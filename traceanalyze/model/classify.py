@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classifier import told_of_kernel, told_of_range
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, SyncKind
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ KIND_NAMES = {
 }
 """What `--category NAME=class` accepts."""
 
-_ANNOTATION_OPS = re.compile(
+_ANNOTATION_OPS = regex(
     r"ProfilerStep|Optimizer\.step#|Optimizer\.zero_grad#|enumerate\(DataLoader\)#|enumerate\(DataPipe\)#"
 )
 
@@ -108,9 +109,9 @@ def rocm_copy_kind(name: str) -> EventKind | None:
     return None
 
 
-_STEP = re.compile(r"ProfilerStep#\d+")
-_DATA = re.compile(r"enumerate\(DataLoader\)#.*__next__|enumerate\(DataPipe\)#")
-_PEER = re.compile(
+_STEP = regex(r"ProfilerStep#\d+")
+_DATA = regex(r"enumerate\(DataLoader\)#.*__next__|enumerate\(DataPipe\)#")
+_PEER = regex(
     r"gloo[:_]|mpi[:_]|c10d::(barrier|monitored_barrier)|.*monitored_barrier|TCPStore|.*store[_:]*wait|c10d::.*Store",
     re.IGNORECASE,
 )
@@ -135,18 +136,18 @@ def is_peer_wait(name: str) -> bool:
     return _PEER.match(name) is not None
 
 
-_FUSED_COMM = re.compile(
+_FUSED_COMM = regex(
     r"AllGatherMatmul|MatmulReduceScatter|MatmulAllReduce|userbuffers?.*gemm|gemm.*userbuffers?", re.IGNORECASE
 )
-_COMM = re.compile(
+_COMM = regex(
     r"nccl|rccl|hccl|hcom_|msccl|nvshmem"
     r"|::ep::internode::|::ep::intranode::|::ep::internode_ll::"
     r"|cross_device_reduce|one_?shot_?all_?reduce|two_?shot_?all_?reduce|multimem_|quick_?reduce|symm_mem"
     r"|custom_?all_?reduce|userbuffers|allreduce_fusion_kernel",
     re.IGNORECASE,
 )
-_DEEP_EP = re.compile(r"deep_?ep", re.IGNORECASE)
-_DEEP_EP_COMM = re.compile(r"dispatch|combine|notify", re.IGNORECASE)
+_DEEP_EP = regex(r"deep_?ep", re.IGNORECASE)
+_DEEP_EP_COMM = regex(r"dispatch|combine|notify", re.IGNORECASE)
 
 
 def kernel_class(name: str, *, has_collective_args: bool, options: ClassifyOptions) -> tuple[DeviceClass, str]:
@@ -187,30 +188,30 @@ def _is_comm_name(name: str) -> bool:
     return "lamport" in lower and "reduce" in lower
 
 
-_EXPLICIT_SYNC = re.compile(
+_EXPLICIT_SYNC = regex(
     r"(cuda|hip)(Device|Stream|Event|Ctx)Synchronize|cu(Ctx|Stream|Event)Synchronize"
     r"|hip(Ctx|Stream|Event)Synchronize|aclrtSynchronize(Device|Stream|Event)(WithTimeout)?|SynchronizeStream"
     r"|(Device|Stream|Event)Synchronize(WithTimeout)?"
 )
-_BLOCKING_COPY = re.compile(
+_BLOCKING_COPY = regex(
     r"(cuda|hip)Memcpy([23]D)?(_v\d+)?|(cuda|hip)Memcpy(To|From)Symbol|hipMemcpyWithStream|cuMemcpy(DtoH|HtoD)(_v\d+)?|aclrtMemcpy"
 )
-_ALLOC = re.compile(
+_ALLOC = regex(
     r"cuda(Malloc|Free|HostAlloc|FreeHost)|cuMem(Create|Map|Unmap|Release|AddressReserve|AddressFree|SetAccess|Alloc|Free)"
     r"|hip(Malloc|Free|HostMalloc|HostFree|MemCreate|MemMap|MemUnmap|MemRelease|MemAddressReserve|MemSetAccess)"
     r"|aclrt(Malloc|Free|MapMem|UnmapMem|ReserveMemAddress)|aclMallocMemInner"
 )
-_IMPLICIT_SYNC = re.compile(r"(cuda|hip)Free(Host)?|cudaHostAlloc|hipHostMalloc|hipHostFree|aclrtFree.*")
-_LAUNCH = re.compile(
+_IMPLICIT_SYNC = regex(r"(cuda|hip)Free(Host)?|cudaHostAlloc|hipHostMalloc|hipHostFree|aclrtFree.*")
+_LAUNCH = regex(
     r".*LaunchKernel|.*LaunchCooperativeKernel|hipModuleLaunchKernel|hipExt.*Launch|.*GraphLaunch"
     r"|Node@launch|Runtime@KernelLaunch|AscendCL@(acl(nn|opExecute|opCompileAndExecute)|hcom_|Hccl)"
     r"|(Hccl|Communication)@|Enqueue|Dequeue@"
 )
-_PREPARES = re.compile(r"AscendCL@aclnn\w+GetWorkspaceSize")
-_CANN_LAYER = re.compile(r"(AscendCL|Runtime|Node|Model|Hccl|Communication)@")
+_PREPARES = regex(r"AscendCL@aclnn\w+GetWorkspaceSize")
+_CANN_LAYER = regex(r"(AscendCL|Runtime|Node|Model|Hccl|Communication)@")
 """What CANN puts before the name of a call."""
-_COPY = re.compile(r".*Memcpy|.*Memset")
-_ASYNC_COPY = re.compile(r".*Memcpy.*Async")
+_COPY = regex(r".*Memcpy|.*Memset")
+_ASYNC_COPY = regex(r".*Memcpy.*Async")
 
 
 def api_class(name: str) -> tuple[ApiClass, SyncKind]:
@@ -233,7 +234,7 @@ def is_async_copy(name: str) -> bool:
     return _ASYNC_COPY.match(name) is not None
 
 
-_DATA_DEPENDENT = re.compile(
+_DATA_DEPENDENT = regex(
     r"aten::(item|_local_scalar_dense|nonzero|nonzero_numpy|masked_select|unique\w*|_unique\w*|is_nonzero|equal|repeat_interleave)"
 )
 

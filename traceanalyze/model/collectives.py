@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import re
-
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
 _PATTERNS = (
-    ("all_to_all", re.compile(r"alltoall|a2a|::dispatch|::combine|::ep::")),
-    ("reduce_scatter", re.compile(r"reducescatter")),
+    ("all_to_all", regex(r"alltoall|a2a|::dispatch|::combine|::ep::")),
+    ("reduce_scatter", regex(r"reducescatter")),
     (
         "all_reduce",
-        re.compile(r"allreduce|crossdevicereduce|quickreduce|oneshot|twoshot|lamport.*reduce"),
+        regex(r"allreduce|crossdevicereduce|quickreduce|oneshot|twoshot|lamport.*reduce"),
     ),
-    ("all_gather", re.compile(r"allgather|gatherinto")),
-    ("broadcast", re.compile(r"broadcast|bcast")),
-    ("send_recv", re.compile(r"sendrecv|pointtopoint|batchisend")),
-    ("barrier", re.compile(r"barrier")),
-    ("gather", re.compile(r"gather")),
-    ("scatter", re.compile(r"scatter")),
-    ("reduce", re.compile(r"reduce")),
-    ("recv", re.compile(r"recv")),
-    ("send", re.compile(r"send")),
+    ("all_gather", regex(r"allgather|gatherinto")),
+    ("broadcast", regex(r"broadcast|bcast")),
+    ("send_recv", regex(r"sendrecv|pointtopoint|batchisend")),
+    ("barrier", regex(r"barrier")),
+    ("gather", regex(r"gather")),
+    ("scatter", regex(r"scatter")),
+    ("reduce", regex(r"reduce")),
+    ("recv", regex(r"recv")),
+    ("send", regex(r"send")),
 )
 TYPES = (*(kind for kind, _ in _PATTERNS), "other")
 """The canonical types."""

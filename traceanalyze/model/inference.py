@@ -23,6 +23,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,16 +51,16 @@ class Iteration:
     """Tokens that go into the model."""
 
 
-_CONTEXT = re.compile(
+_CONTEXT = regex(
     r"execute_(?:\d+_)?context_(?P<new>\d+)(?:\((?P<new_of>[^()]*)\))?"
     r"_generation_(?P<old>\d+)(?:\((?P<old_of>[^()]*)\))?"
 )
-_NEW = re.compile(r"execute_new_(?P<new>\d+)_cached_(?P<old>\d+)")
-_STEP = re.compile(r"step\[(?P<mode>\w+)(?: bs=(?P<requests>\d+))?(?: toks=(?P<tokens>\d+))?[^\]]*\]")
-_MODEL = re.compile(r"(.*[.:/ ])?execute_model(_?\d+)?")
-_WORD = re.compile(r"(?<![a-z])(prefill|decode)(?![a-z])", re.IGNORECASE)
-_NO_ITERATION = re.compile(r"captur|warm_?up|image|jpe?g|png|video|audio|base64|json|utf|batch_decode", re.IGNORECASE)
-_TOKENS = re.compile(r"(?:sq)?(\d+)")
+_NEW = regex(r"execute_new_(?P<new>\d+)_cached_(?P<old>\d+)")
+_STEP = regex(r"step\[(?P<mode>\w+)(?: bs=(?P<requests>\d+))?(?: toks=(?P<tokens>\d+))?[^\]]*\]")
+_MODEL = regex(r"(.*[.:/ ])?execute_model(_?\d+)?")
+_WORD = regex(r"(?<![a-z])(prefill|decode)(?![a-z])", re.IGNORECASE)
+_NO_ITERATION = regex(r"captur|warm_?up|image|jpe?g|png|video|audio|base64|json|utf|batch_decode", re.IGNORECASE)
+_TOKENS = regex(r"(?:sq)?(\d+)")
 _MODES = {
     "DECODE": InferencePhase.DECODE,
     "EXTEND": InferencePhase.PREFILL,

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
+from traceanalyze.model.patterns import regex
+
 
 class KernelGroup(IntEnum):
     """What device work is for; the order is that of reports when times are equal."""
@@ -35,11 +37,11 @@ class KernelGroup(IntEnum):
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(patterns), re.IGNORECASE)
+    return regex("|".join(patterns), re.IGNORECASE)
 
 
 _BY_NAME = (
-    (KernelGroup.COMPILED, re.compile(r"triton_(poi|red|per|for)_|triton__\d")),
+    (KernelGroup.COMPILED, regex(r"triton_(poi|red|per|for)_|triton__\d")),
     (
         KernelGroup.ATTENTION,
         _any(
@@ -147,7 +149,7 @@ _BY_NAME = (
             r"\bscan_|kernel_scan|triu_tril",
         ),
     ),
-    (KernelGroup.COMPILED, re.compile(r"^triton_|^Triton")),
+    (KernelGroup.COMPILED, regex(r"^triton_|^Triton")),
     (KernelGroup.REDUCTION, _any(r"reduce", r"reduction", r"nll_loss", r"cunn_.*Criterion", r"\bnorm_kernel")),
     (
         KernelGroup.ELEMENTWISE,
@@ -177,28 +179,28 @@ def group_of_kernel(name: str) -> KernelGroup | None:
 
 
 _BY_OP = (
-    (KernelGroup.ATTENTION, re.compile(r"attention|attn")),
-    (KernelGroup.OPTIMIZER, re.compile(r"_fused_(adam|adamw|sgd|adagrad)|_foreach_|[Oo]ptimizer")),
-    (KernelGroup.EMBEDDING, re.compile(r"embedding")),
-    (KernelGroup.NORMALIZATION, re.compile(r"norm(?!al)")),
-    (KernelGroup.CONVOLUTION, re.compile(r"[Cc]onv(?!ert)")),
+    (KernelGroup.ATTENTION, regex(r"attention|attn")),
+    (KernelGroup.OPTIMIZER, regex(r"_fused_(adam|adamw|sgd|adagrad)|_foreach_|[Oo]ptimizer")),
+    (KernelGroup.EMBEDDING, regex(r"embedding")),
+    (KernelGroup.NORMALIZATION, regex(r"norm(?!al)")),
+    (KernelGroup.CONVOLUTION, regex(r"[Cc]onv(?!ert)")),
     (
         KernelGroup.MATMUL,
-        re.compile(
+        regex(
             r"::(_?\w*mm_?|mv|dot|linear|matmul|einsum|bilinear|_scaled_mm\w*|\w*addmm\w*)$|(^|aclnn)(Batch)?Mat[Mm]ul"
         ),
     ),
-    (KernelGroup.SOFTMAX, re.compile(r"softmax")),
-    (KernelGroup.POOLING, re.compile(r"pool")),
-    (KernelGroup.LAYOUT, re.compile(r"::(copy_|_to_copy|cat|_cat|stack|contiguous|clone|transpose\w*|permute|to)$")),
+    (KernelGroup.SOFTMAX, regex(r"softmax")),
+    (KernelGroup.POOLING, regex(r"pool")),
+    (KernelGroup.LAYOUT, regex(r"::(copy_|_to_copy|cat|_cat|stack|contiguous|clone|transpose\w*|permute|to)$")),
     (
         KernelGroup.INDEXING,
-        re.compile(r"::_?(index\w*|gather\w*|scatter\w*|sort|topk|unique\w*|nonzero|masked_\w+|cumsum|roll|flip)$"),
+        regex(r"::_?(index\w*|gather\w*|scatter\w*|sort|topk|unique\w*|nonzero|masked_\w+|cumsum|roll|flip)$"),
     ),
-    (KernelGroup.REDUCTION, re.compile(r"::_?(sum|mean|max|min|amax|amin|any|all|prod|var\w*|std\w*|nll_loss\w*)$")),
+    (KernelGroup.REDUCTION, regex(r"::_?(sum|mean|max|min|amax|amin|any|all|prod|var\w*|std\w*|nll_loss\w*)$")),
     (
         KernelGroup.ELEMENTWISE,
-        re.compile(
+        regex(
             r"::_?(add|sub|mul|div|rsub|neg|exp|log|sqrt|rsqrt|pow|abs|relu|gelu|silu|sigmoid|tanh|where|clamp\w*|fill|"
             r"zero|eq|ne|lt|le|gt|ge|sin|cos|threshold_backward|gelu_backward|silu_backward|dropout|native_dropout|"
             r"bernoulli|uniform|normal|lerp|addcmul|addcdiv|masked_fill|bitwise_\w+|logical_\w+)_?$"
@@ -223,12 +225,12 @@ class TensorCore(IntEnum):
     UNKNOWN = 2
 
 
-_SCALAR_UNITS = re.compile(
+_SCALAR_UNITS = regex(
     r"ffma|simt|(?<![a-z0-9])[sdcz]gemm|gcgemm|gemmk1|gemmSN|gemv|splitK_?reduce|scudnn|convolve_sgemm|at::native::"
     r"|[dw]grad_\w*engine<float|winograd_nonfused|winogradForward|cudnn::(bn|ops)|nchwTo|nhwcTo|cask_cudnn::compute|\bcub::"
     r"|multi_tensor_apply|^triton_(poi|red|per|for)_|fmha_\w*_f32_\w*_sm[567]"
 )
-_MATRIX_UNITS = re.compile(
+_MATRIX_UNITS = regex(
     # HMMA and IMMA instruction shapes that cuBLAS, cuDNN and CUTLASS put into kernel names.
     r"(?<!\d)(884|1688|16816|16832|16864|161616|8816|8832|161632|168256)(?!\d)"
     r"|hmma|imma(?!g)|xmma|tensorop(?!with)|wgmma|gmma|wmma|nvjet|tcgen05|umma"
@@ -237,7 +239,7 @@ _MATRIX_UNITS = re.compile(
     r"|mfma|xdl|Cijk_|_MI\d+x\d+",
     re.IGNORECASE,
 )
-_SCALAR_VARIANT = re.compile(r"ffma|simt")
+_SCALAR_VARIANT = regex(r"ffma|simt")
 _NEVER_MATRIX = frozenset(
     {
         KernelGroup.NORMALIZATION,

@@ -10,13 +10,13 @@ perfect; an operator that reads something twice therefore achieves less, never m
 
 from __future__ import annotations
 
-import re
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.kernel_classes import KernelGroup, group_of_op
 from traceanalyze.model.op_calls import Call, Shape, outer
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -270,12 +270,12 @@ _MATMULS: dict[str, Callable[[Call], _Product]] = {
 }
 
 _WRITES_ONLY = frozenset({"fill", "zero", "uniform", "normal", "bernoulli", "random"})
-_COMPARES = re.compile(r"(eq|ne|lt|le|gt|ge|logical_\w+)$")
-_BINARY = re.compile(
+_COMPARES = regex(r"(eq|ne|lt|le|gt|ge|logical_\w+)$")
+_BINARY = regex(
     r"_?(add|sub|rsub|mul|div|pow|masked_fill|\w+_backward|(bitwise|logical)_(and|or|xor)|eq|ne|lt|le|gt|ge)$"
 )
 _TERNARY = frozenset({"where", "addcmul", "addcdiv", "lerp", "clamp"})
-_REDUCING_NORMS = re.compile(r"vector_norm|matrix_norm|^norm$|_foreach")
+_REDUCING_NORMS = regex(r"vector_norm|matrix_norm|^norm$|_foreach")
 _MOVING = frozenset({KernelGroup.ELEMENTWISE, KernelGroup.NORMALIZATION, KernelGroup.SOFTMAX})
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from enum import IntFlag
 
-_BACKWARD = re.compile(r"autograd::engine::evaluate_function: |torch::autograd::AccumulateGrad|.*Backward\d*$")
-_CHECKPOINT = re.compile(r".*CheckpointFunctionBackward$")
-_NODE = re.compile(r"autograd::engine::evaluate_function: (?!.*CheckpointFunctionBackward)")
-_FUSED = re.compile(r"aten::_(fused|foreach)_")
-_OPTIMIZER = re.compile(r"Optimizer\.step#")
-_ZERO_GRAD = re.compile(r"Optimizer\.zero_grad#")
-_FORWARD = re.compile(r".*\.forward$")
-_RECOMPUTE_FRAME = re.compile(r".*\brecompute_fn$")
-_OPTIMIZER_FRAME = re.compile(r"(.*/)?torch/optim/")
+from traceanalyze.model.patterns import regex
+
+_BACKWARD = regex(r"autograd::engine::evaluate_function: |torch::autograd::AccumulateGrad|.*Backward\d*$")
+_CHECKPOINT = regex(r".*CheckpointFunctionBackward$")
+_NODE = regex(r"autograd::engine::evaluate_function: (?!.*CheckpointFunctionBackward)")
+_FUSED = regex(r"aten::_(fused|foreach)_")
+_OPTIMIZER = regex(r"Optimizer\.step#")
+_ZERO_GRAD = regex(r"Optimizer\.zero_grad#")
+_FORWARD = regex(r".*\.forward$")
+_RECOMPUTE_FRAME = regex(r".*\brecompute_fn$")
+_OPTIMIZER_FRAME = regex(r"(.*/)?torch/optim/")
 _MODULE_FRAME = "nn.Module: "
 
 

@@ -15,6 +15,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.classifier import known_names
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.model.device_peaks import DTYPES, Peaks
+from traceanalyze.model.patterns import regex
 from traceanalyze.report.assembly.selection import step_chooser, stream_chooser
 from traceanalyze.rules.config import RuleConfig, rule_config
 from traceanalyze.rules.evaluate import plan
@@ -205,9 +206,7 @@ class Choices:
         )
 
 
-_SPAN = re.compile(
-    r"(?:(?P<from>\d+(?:\.\d+)?)(?P<unit>s|ms|us|µs|ns))?-(?:(?P<to>\d+(?:\.\d+)?)(?P<end>s|ms|us|µs|ns))?"
-)
+_SPAN = regex(r"(?:(?P<from>\d+(?:\.\d+)?)(?P<unit>s|ms|us|µs|ns))?-(?:(?P<to>\d+(?:\.\d+)?)(?P<end>s|ms|us|µs|ns))?")
 _NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "µs": 10**3, "ns": 1}
 _EVER = 2**62
 

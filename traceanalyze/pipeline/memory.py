@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
 from traceanalyze.errors import InputError, UsageError
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.pipeline import reports
 from traceanalyze.pipeline.choices import Choices
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["are_snapshots", "hold_memory_files", "memory", "memory_difference", "memory_reports"]
 
-_CAPACITY = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]i?B?|B)?", re.IGNORECASE)
+_CAPACITY = regex(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]i?B?|B)?", re.IGNORECASE)
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import InputError
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value
 from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
@@ -36,7 +37,7 @@ different programs share up to half of it."""
 _EPOCH = 10**18
 """Ns; times before it (2001) count from somewhere else."""
 _LIBRARIES = ("torch", "torch_npu", "cann", "mindspore", "cuda_runtime", "hip_runtime")
-_INSTANCE = re.compile(r"(?:_\d+)+$")
+_INSTANCE = regex(r"(?:_\d+)+$")
 """What numbers the instances of a kernel (`trans_TransData_12`)."""
 
 

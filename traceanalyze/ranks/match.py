@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.patterns import regex
 from traceanalyze.ranks.results import Group, MatchedGroup, RankSummary, Stop
 
 _ROLES = {
@@ -21,7 +21,7 @@ _ROLES = {
     "expert": r"ep|expert|moe",
     "context": r"cp|sp|context|sequence",
 }
-_WORDS = {role: re.compile(rf"(?:^|[^a-z])(?:{words})(?:[^a-z]|$)") for role, words in _ROLES.items()}
+_WORDS = {role: regex(rf"(?:^|[^a-z])(?:{words})(?:[^a-z]|$)") for role, words in _ROLES.items()}
 
 
 def role_of(label: str, ranks: Sequence[RankSummary], listed: tuple[int, ...]) -> str | None:

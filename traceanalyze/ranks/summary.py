@@ -21,6 +21,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
 from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.results import RankAnalysis
 
-_OWN = re.compile(r"RANK|DEVICE|VISIBLE|PORT|PATH|HOME|_IP|IFNAME|SOCKET|LOG_DIR|WORK_DIR|CACHE_DIR|WHITELIST")
+_OWN = regex(r"RANK|DEVICE|VISIBLE|PORT|PATH|HOME|_IP|IFNAME|SOCKET|LOG_DIR|WORK_DIR|CACHE_DIR|WHITELIST")
 """Variables that differ between ranks by their nature."""
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum
 
 from traceanalyze.errors import InputError
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import stray
 
 HEAD_BYTES = 1 << 16
@@ -68,18 +68,18 @@ _MAGIC = (
 _SQLITE = b"SQLite format 3\0"
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\n\r"
-_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+_PICKLE = regex(rb"\x80[\x02-\x05]")
 _SNAPSHOT_KEYS = (b"segments", b"device_traces", b"total_size")
-_SNAPSHOT_JSON = re.compile(rb'"(?:segments|device_traces|total_size)"')
+_SNAPSHOT_JSON = regex(rb'"(?:segments|device_traces|total_size)"')
 _TAR = (257, b"ustar")
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_MARKUP = re.compile(rb"<[!?A-Za-z]")
-_TABLE = re.compile(rb"[^\n,;\t]*[,;\t][^\n]*\n")
-_TRACE_KEYS = re.compile(
+_CONTROL = regex(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_MARKUP = regex(rb"<[!?A-Za-z]")
+_TABLE = regex(rb"[^\n,;\t]*[,;\t][^\n]*\n")
+_TRACE_KEYS = regex(
     rb'"(?:traceEvents|deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit|traceName|schemaVersion)"'
 )
-_EVENTS = re.compile(rb"\[[\s,]*(?:\{|\]|$)")
-_NUMBER_LISTS = re.compile(rb"\[\s*\[\s*-?[0-9.eE+]+\s*[,\]]")
+_EVENTS = regex(rb"\[[\s,]*(?:\{|\]|$)")
+_NUMBER_LISTS = regex(rb"\[\s*\[\s*-?[0-9.eE+]+\s*[,\]]")
 
 
 def sniff(head: bytes, name: str = "") -> Kind:

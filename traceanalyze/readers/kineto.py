@@ -6,7 +6,6 @@ Both kinds of Chrome trace go through the same scanner; what it found tells whic
 from __future__ import annotations
 
 import io
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ import numpy as np
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers.ascend.folder import Profile, is_ascend, looks_ascend, profile_at, profile_of, stray
 from traceanalyze.readers.detect import HEAD_BYTES, Kind, explain, sniff
@@ -85,7 +85,7 @@ def _members(found: Scan) -> str:
     return (", ".join(names[:_MEMBERS_SHOWN]) + (", …" if len(names) > _MEMBERS_SHOWN else "")) or "none"
 
 
-_NUMBER = re.compile(r"[0-9]{1,18}")
+_NUMBER = regex(r"[0-9]{1,18}")
 _FIELDS = (EVENT_FIELDS, ASCEND_FIELDS)
 """Arguments of events to read, of Kineto and of Ascend traces; one list has no room for all."""
 

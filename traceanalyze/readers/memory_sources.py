@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import rank_of_name
 from traceanalyze.readers.detect import Kind, sniff
 from traceanalyze.readers.runs import explicit_rank, numbered_ranks, read_run_list
@@ -115,12 +116,12 @@ def _kind(source: Source) -> Kind | None:
         return None
 
 
-_DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d{1,6})\b')
-_MEMORY = re.compile(rb'"totalGlobalMem"\s*:\s*(\d{9,15})\b')
+_DISTRIBUTED = regex(rb'"distributedInfo"\s*:\s*\{[^{}\[\]]*?"rank"\s*:\s*(\d{1,6})\b')
+_MEMORY = regex(rb'"totalGlobalMem"\s*:\s*(\d{9,15})\b')
 _PROFILE_INFO = "profiler_info_*.json"
 _RUN_FILES = ("run.json", "run_rank*.json")
-_SHORT = re.compile(r"(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)", re.IGNORECASE)
-_NUMBERED = re.compile(r"[_.-](\d{1,6})\.(?:pickle|pkl|json)(?:\.gz|\.zst)?$", re.IGNORECASE)
+_SHORT = regex(r"(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)", re.IGNORECASE)
+_NUMBERED = regex(r"[_.-](\d{1,6})\.(?:pickle|pkl|json)(?:\.gz|\.zst)?$", re.IGNORECASE)
 
 Told = tuple[int | None, str]
 """Rank, and what tells it: "run.json", "file name", "folder", "only one", or nothing."""

@@ -16,6 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import InputError
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Run
 from traceanalyze.readers.source import ARCHIVE_MARK
 
@@ -25,15 +26,15 @@ if TYPE_CHECKING:
 
     from traceanalyze.model.trace import Trace
 
-_HANDLER = re.compile(r"(?P<worker>.+)\.\d{10,}\.pt\.trace\.json(?:\.gz)?")
-_HOST_AND_PID = re.compile(r"(?P<host>.+)_(?P<pid>\d{1,18})")
+_HANDLER = regex(r"(?P<worker>.+)\.\d{10,}\.pt\.trace\.json(?:\.gz)?")
+_HOST_AND_PID = regex(r"(?P<host>.+)_(?P<pid>\d{1,18})")
 _EXPLICIT = (
-    re.compile(r"(?:^|[^a-z])rank[_-]?(\d{1,6})(?!\d)", re.IGNORECASE),
-    re.compile(r"(?:^|[^a-z])worker[_-]?(\d{1,6})(?!\d)", re.IGNORECASE),
+    regex(r"(?:^|[^a-z])rank[_-]?(\d{1,6})(?!\d)", re.IGNORECASE),
+    regex(r"(?:^|[^a-z])worker[_-]?(\d{1,6})(?!\d)", re.IGNORECASE),
 )
 _ASCEND_OUTPUT = "ASCEND_PROFILER_OUTPUT"
-_ENDINGS = re.compile(r"(?:\.pt\.trace)?\.json(?:\.gz)?$|\.gz$", re.IGNORECASE)
-_NUMBERED = re.compile(r"[_.-](\d{1,6})\.(?:pt\.trace\.)?json(?:\.gz)?$", re.IGNORECASE)
+_ENDINGS = regex(r"(?:\.pt\.trace)?\.json(?:\.gz)?$|\.gz$", re.IGNORECASE)
+_NUMBERED = regex(r"[_.-](\d{1,6})\.(?:pt\.trace\.)?json(?:\.gz)?$", re.IGNORECASE)
 
 
 def host_and_pid(path: str) -> tuple[str | None, int | None]:
@@ -277,7 +278,7 @@ def _ranges(numbers: Sequence[int]) -> str:
     return ", ".join(f"{part[0]}–{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
-NAME = re.compile(r"run(_rank\d+)?\.json")
+NAME = regex(r"run(_rank\d+)?\.json")
 _SCHEMA = "traceanalyze.run/"
 _MOST = 1 << 20
 """Bytes: such a list is a few kB."""

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
 from traceanalyze.errors import UsageError
+from traceanalyze.model.patterns import regex
 from traceanalyze.recording.options import require_this_package, require_torch
 from traceanalyze.recording.run_file import refuse_recorded
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from traceanalyze.recording.options import RecordOptions
 
 BOOTSTRAP = "traceanalyze.recording.bootstrap"
-_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*t?(?:\.exe)?")
-_CLUSTER = re.compile(r"-([^cmWX]*)([cmWX]?)(.*)", re.DOTALL)
+_PYTHON = regex(r"(?:python|pypy)[0-9.]*t?(?:\.exe)?")
+_CLUSTER = regex(r"-([^cmWX]*)([cmWX]?)(.*)", re.DOTALL)
 _LONG_WITH_VALUE = "--check-hash-based-pycs"
 _TORCHRUN_MODULES = {"torch.distributed.run", "torch.distributed.launch"}
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import socket
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import UsageError
+from traceanalyze.model.patterns import regex
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def write_run(
 
 TRACES = "*.pt.trace.json.gz"
 _ASCEND = "*_ascend_pt"
-_UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
+_UNSAFE = regex(r"[^A-Za-z0-9.-]")
 
 
 def rank_and_world(environment: Mapping[str, str] = os.environ) -> tuple[int, int | None]:

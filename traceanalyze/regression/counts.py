@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +20,7 @@ from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind
 
@@ -118,11 +118,11 @@ def _phases(rank: RankSteps) -> Values:
     return {name: times if len(times) else nothing for name, times in found.items()}
 
 
-_MALLOC = re.compile(
+_MALLOC = regex(
     r"(cuda|hip)Malloc(Async|Managed|Pitch|3D)?$|cuMemCreate$|hipMemCreate$|aclrtMalloc(?!Host)|aclMallocMem"
 )
-_FREE = re.compile(r"(cuda|hip)Free(Async)?$|cuMemRelease$|hipMemRelease$|aclrtFree(?!Host)")
-_COMPILED = re.compile(r"Torch-Compiled Region:?\s*\[?(\d+)/(\d+)")
+_FREE = regex(r"(cuda|hip)Free(Async)?$|cuMemRelease$|hipMemRelease$|aclrtFree(?!Host)")
+_COMPILED = regex(r"Torch-Compiled Region:?\s*\[?(\d+)/(\d+)")
 
 
 def counts(rank: RankSteps) -> Values:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 from typing import Literal
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.regression.quantities import Amount
 
 
@@ -112,7 +112,7 @@ _ALL = (
 )
 METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
-_SELECTOR = re.compile(r'(op|kernel|module|collective)\["([^"]+)"\]\.([a-z_]+)')
+_SELECTOR = regex(r'(op|kernel|module|collective)\["([^"]+)"\]\.([a-z_]+)')
 _SUFFIXES = {
     "op": ("device_time", "host_time", "count"),
     "kernel": ("device_time", "count"),

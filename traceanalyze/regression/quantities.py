@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
-_NUMBER = re.compile(r"\s*([-+]?\d+(?:_\d+)*(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%/]*)\s*")
+_NUMBER = regex(r"\s*([-+]?\d+(?:_\d+)*(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%/]*)\s*")
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 _BYTES = {
     "b": 1.0,

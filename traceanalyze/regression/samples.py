@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.summary import summarize
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 HIGH = "findings.high"
 TOTAL = "findings.total"
-_LINE = re.compile(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
+_LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
 
 
 @frozen

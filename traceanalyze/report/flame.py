@@ -6,13 +6,13 @@ A click zooms in, and the search marks names; both need the picture's own script
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.report.format import Formatter, formatter_of
 
@@ -29,7 +29,7 @@ _LETTER = 6.7
 """Width of a letter of the picture's font, rounded up."""
 _NARROWEST = 0.1
 """Boxes narrower than this, in pixels, are left out, and said to be."""
-_ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ILLEGAL = regex("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML cannot hold, however it is written, and control characters."""
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, cast
 
 from traceanalyze.frozen import frozen
 from traceanalyze.locales.noted import noted
 from traceanalyze.model import units
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import TIMES, Kind, NotMeasured, Word
 from traceanalyze.model.vocabulary import Mode
 
@@ -29,11 +29,11 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.BYTES_CHANGE: lambda value: signed(units.size(abs(value)), value),
 }
 # "3 event(s)", "1 device event(s)": the last number before decides.
-_PLURAL = re.compile(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
+_PLURAL = regex(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
 
 _NOTES = frozenset({"run_note", "note", "recording_note", "side_note"})
 """Messages that hold what a reader noted, in its words."""
-_WIDE_STOP = re.compile("(?<=[。！？；：，]) ")
+_WIDE_STOP = regex("(?<=[。！？；：，]) ")
 
 
 def formatter_of(rank: RankReport, texts: Texts, parts: int = 2) -> Formatter:

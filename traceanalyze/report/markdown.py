@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured
 from traceanalyze.report.format import Formatter, column_units, formatter_of
 
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 MAX_ROWS = 20
 """Rows of a table: a page is read, not searched; the other formats have all of them."""
 _NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER})
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+_SPECIAL = regex(r"([\\`*_{}\[\]<>#|~$])")
 # GitHub makes links of bare addresses, mentions and numbers of issues; an empty comment is not shown and parts them.
-_LINKED = re.compile(r"(?P<before>@|\\#(?=\d)|:(?=//)|\bwww(?=\.))", re.IGNORECASE)
+_LINKED = regex(r"(?P<before>@|\\#(?=\d)|:(?=//)|\bwww(?=\.))", re.IGNORECASE)
 # What opens a list, a rule or a heading where a line begins; a number with its sign or its decimals does not.
-_BLOCK = re.compile(r"^(?P<number>\d+(?=[.)](?:\s|$))|(?=[-+=](?!\d)))(?P<mark>[-+=.)])")
+_BLOCK = regex(r"^(?P<number>\d+(?=[.)](?:\s|$))|(?=[-+=](?!\d)))(?P<mark>[-+=.)])")
 
 
 def render(reports: Sequence[Report], texts: Texts) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from inspect import getdoc
 from typing import Any
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity, intervals_of
 
@@ -119,7 +119,7 @@ class Rule:
         return Options({name: option.default for name, option in self.options.items()})
 
 
-_ID = re.compile(r"[A-Z]{3}\d{3}")
+_ID = regex(r"[A-Z]{3}\d{3}")
 
 
 def rule(

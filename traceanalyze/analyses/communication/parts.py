@@ -9,14 +9,15 @@ import numpy as np
 
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
 
-MOVES = re.compile(r"Memcpy|Reduce|RDMA|SDMA|Write(?!.?Value)|Read", re.IGNORECASE)
-_WAITS = re.compile(r"Notify.?Wait", re.IGNORECASE)
+MOVES = regex(r"Memcpy|Reduce|RDMA|SDMA|Write(?!.?Value)|Read", re.IGNORECASE)
+_WAITS = regex(r"Notify.?Wait", re.IGNORECASE)
 
 
 @frozen
@@ -102,8 +103,8 @@ def _longest_wait(
     return longest, peer
 
 
-NETWORK = re.compile(r"RDMA|ROCE", re.IGNORECASE)
-ON_DEVICE = re.compile(r"ON_CHIP|LOCAL", re.IGNORECASE)
+NETWORK = regex(r"RDMA|ROCE", re.IGNORECASE)
+ON_DEVICE = regex(r"ON_CHIP|LOCAL", re.IGNORECASE)
 
 
 def went_over(context: Context, row: NDArray[np.int64], link: re.Pattern[str]) -> NDArray[np.bool_]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +10,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost, nest_rows
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.collectives import TYPES, collective_type
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.host.nesting import Nest
 
-_RANGE = re.compile(r"(nccl|rccl|hccl|c10d|_c10d_functional|symm_mem|deep_?ep)::?")
+_RANGE = regex(r"(nccl|rccl|hccl|c10d|_c10d_functional|symm_mem|deep_?ep)::?")
 
 
 def description_rows(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:

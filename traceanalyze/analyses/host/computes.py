@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Mode
 
 if TYPE_CHECKING:
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 HOST_COMPUTES = "computes_on_host"
 """Key of the check that says so."""
-_DEVICE_BACKEND = re.compile(r"[nrh]ccl|xccl|mccl|cncl", re.IGNORECASE)
-_DEVICE_NAME = re.compile(
+_DEVICE_BACKEND = regex(r"[nrh]ccl|xccl|mccl|cncl", re.IGNORECASE)
+_DEVICE_NAME = regex(
     r"cuda|(?<!_use_)(cudnn(?!_is_acceptable)|miopen)|cublas|rocm|(?<![a-z])hip[A-Z]|acl(rt|nn)|triton"
     r"|(?<![a-z])(npu|xpu|mps|musa|[nrh]ccl)(?![a-z])"
     r"|[DH]to[DH]|pin_memory|record_stream|aten::(native_dropout|_thnn_fused|_(flash|efficient)_attention"
@@ -33,7 +34,7 @@ _DEVICE_NAME = re.compile(
 Not those that only ask for a library (`aten::cudnn_is_acceptable`, `aten::_use_cudnn_ctc_loss`): recurrent layers and
 losses call them on the host, too.
 """
-_DEVICE_ARGUMENT = re.compile(r"\b(cuda|npu|xpu|mps|hpu|musa)(:\d+)?\b")
+_DEVICE_ARGUMENT = regex(r"\b(cuda|npu|xpu|mps|hpu|musa)(:\d+)?\b")
 _BACKWARD = "autograd::engine::evaluate_function"
 _CPU = 0
 """Device type of torch (`c10::DeviceType`)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
     from traceanalyze.model.trace import Trace
 
-_SOURCE_LINE = re.compile(r"(?P<file>[^;]*?\.py)\((?P<line>\d+)\): (?P<function>[^;]*)")
-_FRAMEWORK = re.compile(
+_SOURCE_LINE = regex(r"(?P<file>[^;]*?\.py)\((?P<line>\d+)\): (?P<function>[^;]*)")
+_FRAMEWORK = regex(
     r"(^|/)(site-packages|dist-packages|torch|torch_npu|torchvision|lib/python3[^/]*)/|^<|(^|/)(threading|contextlib|runpy|selectors|socket)\.py$"
 )
 

@@ -22,6 +22,7 @@ from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, EventKind
 
@@ -58,8 +59,8 @@ _PAUSES = Table(
 )
 
 GC_CATEGORY = "gc"
-_FRAME = re.compile(r"(.*/)?gc\.py\(\d+\): |<built-in (function|method) collect\b|gc\.collect\b")
-_ANNOTATION = re.compile(r"(python[ _.:-]*)?(gc|garbage[ _-]?collect(ion|or)?)([ _.:(\[#-].*)?", re.IGNORECASE)
+_FRAME = regex(r"(.*/)?gc\.py\(\d+\): |<built-in (function|method) collect\b|gc\.collect\b")
+_ANNOTATION = regex(r"(python[ _.:-]*)?(gc|garbage[ _-]?collect(ion|or)?)([ _.:(\[#-].*)?", re.IGNORECASE)
 
 
 def is_gc_category(category: str) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,7 @@ _TYPES = (
         ),
     ),
 )
-_COMPILED = tuple((group, re.compile(pattern)) for group, pattern in _TYPES)
+_COMPILED = tuple((group, regex(pattern)) for group, pattern in _TYPES)
 _ON_CUBE = frozenset({KernelGroup.MATMUL, KernelGroup.CONVOLUTION, KernelGroup.ATTENTION})
 _CUBE_CORES = frozenset({"AI_CORE", "MIX_AIC"})
 

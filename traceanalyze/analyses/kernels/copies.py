@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.results_device import Copies, Count, Measure
 from traceanalyze.model.columns import MISSING
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown", "fill")
 _MEMORY = (None, "pageable", "pinned", "device")
-_SHORT = re.compile(r"\b([HDP])to([HDP])\b")
-_LONG = re.compile(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
-_KINDS = re.compile(r"\((\w+) -> (\w+)\)")
+_SHORT = regex(r"\b([HDP])to([HDP])\b")
+_LONG = regex(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
+_KINDS = regex(r"\((\w+) -> (\w+)\)")
 
 
 def copies(context: Context) -> tuple[Copies, ...] | NotMeasured:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +17,7 @@ from traceanalyze.analyses.memory.columns import MOMENT, STEP
 from traceanalyze.analyses.memory.steps import step_label
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, Mode
 
@@ -31,7 +31,7 @@ MICROSECOND = 1000
 """ns; snapshots cut their times down to whole µs."""
 AGREE = 1_000_000
 """ns within which the steps' marks must tell the same difference of the clocks; own."""
-_ALLOCATES = re.compile(r"aten::(?:new_)?(?:empty|zeros|ones|full)(?:_like|_strided|_permuted)?|aten::resize_")
+_ALLOCATES = regex(r"aten::(?:new_)?(?:empty|zeros|ones|full)(?:_like|_strided|_permuted)?|aten::resize_")
 """Operators that only allocate and fill: whoever called them is who needs the memory."""
 MOST_NAMED = 3
 """Steps without numbers that a row names."""

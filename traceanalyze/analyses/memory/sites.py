@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 NO_FRAMES = "<no frames>"
 """In place of a line: the block's stack was not recorded."""
 
-_PYTHON = re.compile(r"\.py$|^<(frozen|eval_with_key|ipython|string)|/ipykernel_")
-_FRAMEWORK = re.compile(
+_PYTHON = regex(r"\.py$|^<(frozen|eval_with_key|ipython|string)|/ipykernel_")
+_FRAMEWORK = regex(
     r"(^|/)(torch|torch_npu|functorch)/|/lib(64)?/python3[^/]*/(?!(site|dist)-packages/)|^<frozen|^<string"
     r"|(^|/)(runpy|threading|contextlib|selectors|queue)\.py$"
 )
-_PACKAGES = re.compile(r"(^|/)(site-packages|dist-packages)/")
-_OPERATOR = re.compile(r"at::_ops::(?P<op>\w+)::(call|redispatch)")
-_NATIVE = re.compile(r"at::_ops::\w+::\w+|torch::autograd::[\w:]*\w")
+_PACKAGES = regex(r"(^|/)(site-packages|dist-packages)/")
+_OPERATOR = regex(r"at::_ops::(?P<op>\w+)::(call|redispatch)")
+_NATIVE = regex(r"at::_ops::\w+::\w+|torch::autograd::[\w:]*\w")
 _MODULE_CALL = frozenset({"_call_impl", "_wrapped_call_impl"})
 
 

@@ -5,7 +5,6 @@ Steps begin where annotations say, else where something repeats outside the mode
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import numpy as np
 from traceanalyze.analyses.memory.columns import EVENT, STEP
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.sites import Site
     from traceanalyze.model.snapshot import History, Snapshot
 
-_NUMBERED = re.compile(r"ProfilerStep#(\d+)")
-_MARKERS = (re.compile(r"ProfilerStep#"), re.compile(r"Optimizer\.step#"))
+_NUMBERED = regex(r"ProfilerStep#(\d+)")
+_MARKERS = (regex(r"ProfilerStep#"), regex(r"Optimizer\.step#"))
 LEAST_STEPS = 3
 """Fewer repetitions are no loop (memory-snapshot specification, D6; so are the other limits here)."""
 REGULAR = 0.25

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
 
 
-_NUMBER = re.compile(r"(\d+)$")
+_NUMBER = regex(r"(\d+)$")
 
 
 def step_labels(names: Sequence[str]) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ only the sums by type (`allreduce-total`) are taken; its other entries are singl
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from traceanalyze.model.collectives import VendorCollective, VendorCollectives, VendorLink, collective_type
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import step_number
 from traceanalyze.readers.header import lenient_json
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from traceanalyze.readers.ascend.info import About
     from traceanalyze.readers.ascend.shared import Texts
 
-_HCOM = re.compile(r"(?P<name>\w+?)_*__(?P<digits>\d{1,3})_\d+(_\d+)*$")
+_HCOM = regex(r"(?P<name>\w+?)_*__(?P<digits>\d{1,3})_\d+(_\d+)*$")
 _COUNTS_INPUT = frozenset({"all_gather"})
 _COUNTS_OUTPUT = frozenset({"reduce_scatter"})
 _DTYPES = {
@@ -107,7 +107,7 @@ def group_label(name: str, group: str, about: About) -> str:
 TIMES, MATRIX = "communication.json", "communication_matrix.json"
 MOST_BYTES = 1 << 25
 """Larger files are not read: they only serve to check numbers, and would take longer than the timeline."""
-TOTAL = re.compile(r"(.+)-total$")
+TOTAL = regex(r"(.+)-total$")
 SUMS = frozenset({"SDMA"})
 """Of links: what is the sum of the others."""
 _MOST = 1 << 62

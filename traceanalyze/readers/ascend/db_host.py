@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.db_rows import block, chosen, index_of, known, taken, timed
 from traceanalyze.readers.ascend.shared import (
@@ -81,8 +81,8 @@ _OP, _QUEUE, _TRACE, _MARK = 50001, 50002, 50003, 50004
 _TYPES = {_OP: OP, _QUEUE: QUEUE, _TRACE: PYTHON, _MARK: _ANNOTATION}
 _LAYERS = {20000: "AscendCL", 15000: "Model", 10000: "Node", 5500: "Hccl", 5000: "Runtime"}
 """CANN's layers by the number in `CANN_API.type`, as the text export calls them."""
-_LETTER = re.compile(r"[A-Za-z]")
-_STEP = re.compile(rb"ProfilerStep#\d+")
+_LETTER = regex(r"[A-Za-z]")
+_STEP = regex(rb"ProfilerStep#\d+")
 
 
 def framework_events(reading: Reading, connections: Columns) -> tuple[list[Block], NDArray[np.int64]]:

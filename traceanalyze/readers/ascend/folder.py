@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"
-_DATABASE = re.compile(
+_DATABASE = regex(
     r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d+))?\.db|msmonitor_\d+_\d+_(?:-1|(?P<monitored>\d+))\.db"
     r"|msprof_\d+\.db"
 )
 """Databases of torch_npu, MindSpore, msMonitor and msprof; the rank where the name tells it."""
-_INFO = re.compile(r"profiler_info(?:_(\d+))?\.json")
+_INFO = regex(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
-_RAW = re.compile(r"FRAMEWORK|PROF_\w+")
+_RAW = regex(r"FRAMEWORK|PROF_\w+")
 
 
 @frozen
@@ -204,7 +204,7 @@ def rank_of_name(names: Iterable[str]) -> int | None:
 
 _PROCESSES = frozenset({"Ascend Hardware", "CANN", "Overlap Analysis"})
 _CATEGORIES = frozenset({"async_npu", "async_task_queue", "enqueue", "dequeue"})
-_IN_HEAD = re.compile(
+_IN_HEAD = regex(
     rb'"(?:async_npu|async_task_queue|enqueue|dequeue|torch_to_npu|HostToDevice|Task Type|connection_id'
     rb'|Ascend Hardware|CANN|Overlap Analysis)"|"ts"\s*:\s*"'
 )
@@ -236,20 +236,20 @@ _CLUSTER = (
 )
 _STRAYS = (
     (
-        re.compile(
+        regex(
             r"hccl_raw_\d+\.csv|step_trace_raw_\d+_detail_time\.csv|flops_summary_\d+\.json"
             r"|ascend_cluster_analyse_[\w-]+\.csv|ascend_marey_timeline_\d+\.json|ascend_timeline_display_\d+\.json"
         ),
         _INSIGHT,
     ),
     (
-        re.compile(
+        regex(
             r"cluster_(?:step_trace_time\.csv|communication(?:_matrix)?\.json|analysis\.db)|communication_group\.json"
         ),
         _CLUSTER,
     ),
     (
-        re.compile(
+        regex(
             r"(?:kernel_details|operator_details|step_trace_time|operator_memory|memory_record|npu_module_mem|l2_cache"
             r"|data_preprocess|task_time|static_op_mem)\.csv|communication(?:_matrix)?\.json|profiler_(?:info|metadata)\w*\.json"
             r"|(?:op_summary|op_statistic|api_statistic|task_time|step_trace)(?:_slice_\d+)?(?:_\d+)?\.csv"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT
 
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from traceanalyze.readers.ascend.tables import Table
 
 CORES = frozenset({"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "DSA_SQE"})
-_KERNEL = re.compile(r"AI_?CORE|AI_VECTOR_CORE|MIX_AI[CV]|AI_?CPU|DSA\w*|KERNEL_\w+|AIC|AIV", re.IGNORECASE)
-_COPY = re.compile(r"(PCIE_DMA|SDMA)_SQE|MEMCPY_ASYNC|ASYNC_MEMCPY", re.IGNORECASE)
-_CONTROL = re.compile(
+_KERNEL = regex(r"AI_?CORE|AI_VECTOR_CORE|MIX_AI[CV]|AI_?CPU|DSA\w*|KERNEL_\w+|AIC|AIV", re.IGNORECASE)
+_COPY = regex(r"(PCIE_DMA|SDMA)_SQE|MEMCPY_ASYNC|ASYNC_MEMCPY", re.IGNORECASE)
+_CONTROL = regex(
     r"EVENT|PLACE_?HOLDER|PROFILING|NOTIFY|WRITE.?VALUE|WAIT.?VALUE|STARS_COMMON|SDMA$|RDMA|FLIP|CAPTURE|CMO|HCCL",
     re.IGNORECASE,
 )
-_PART_OF_COLLECTIVE = re.compile(r"\w*(Aicpu|Aiv)Kernel")
+_PART_OF_COLLECTIVE = regex(r"\w*(Aicpu|Aiv)Kernel")
 
 
 def task_category(task_type: str, name: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import rank_of_name
 from traceanalyze.readers.header import lenient_json
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_RANKS = 1 << 20
 _OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
-_ENVIRONMENT = re.compile(
+_ENVIRONMENT = regex(
     r"(ASCEND|HCCL|ACL|ACLNN|TORCH_HCCL|PYTORCH_NPU|TORCH_NPU)_\w+|TASK_QUEUE_ENABLE|CPU_AFFINITY_CONF"
     r"|HOST_CACHE_CAPACITY|MULTI_STREAM_MEMORY_REUSE|COMBINED_ENABLE|INF_NAN_MODE_ENABLE|OMP_NUM_THREADS"
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names, thread_names
 
 if TYPE_CHECKING:
@@ -41,14 +42,14 @@ _BY_NAME = {
     "Scope Layer": Process.COUNTERS,  # MindSpore: names of modules above their kernels, on no thread
     "traceanalyze": Process.COUNTERS,  # what this tool added: no thread of the program
 }
-_COUNTERS = re.compile(
+_COUNTERS = regex(
     r"AI Core Freq|HBM|LLC|DDR|NPU[ _]MEM|Stars Soc Info|Acc PMU|QoS|PCIe|HCCS|NIC|RoCE|SIO|Biu", re.IGNORECASE
 )
-_DEVICE_LABEL = re.compile(r"NPU (\d+)")
-_GROUP = re.compile(r"(?:Group )?(?P<group>.*?)\s*Communication")
+_DEVICE_LABEL = regex(r"NPU (\d+)")
+_GROUP = regex(r"(?:Group )?(?P<group>.*?)\s*Communication")
 _PROGRAMS = ("Python", "MindSpore")
 """Names of the program's own process; others of the host are parts of it that have numbers of their own."""
-_PLANE = re.compile(r"Plane (\d+)")
+_PLANE = regex(r"Plane (\d+)")
 _MOST_DEVICE = 30
 """Last device number of the low five bits of a process id; 31 stands for the host."""
 

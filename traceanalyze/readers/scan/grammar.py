@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.scan.result import MAX_DEPTH
 
 BLANK = b" \t\n\r"
@@ -24,10 +25,10 @@ _CHARS = rb'[^"\\]*+(?:\\.[^"\\]*+)*+'
 _STRING = rb'"' + _CHARS + rb'"'
 _BARE = rb"[A-Za-z0-9+\-._]+"
 
-_BLANKS = re.compile(_WS)
-_SCALAR = re.compile(_STRING + rb"|" + _BARE, re.DOTALL)
-_KEY = re.compile(rb'"(' + _CHARS + rb')"' + _WS + rb":" + _WS, re.DOTALL)
-_COMMA = re.compile(_WS + rb"(,?)" + _WS)
+_BLANKS = regex(_WS)
+_SCALAR = regex(_STRING + rb"|" + _BARE, re.DOTALL)
+_KEY = regex(rb'"(' + _CHARS + rb')"' + _WS + rb":" + _WS, re.DOTALL)
+_COMMA = regex(_WS + rb"(,?)" + _WS)
 
 Member = tuple[bytes, bytes]
 """Key without its quotes, undecoded, and the text of the value as written."""
@@ -103,7 +104,7 @@ def _unrolled(depth: int) -> bytes:
 
 _WINDOW = 1 << 16
 _SHALLOW = 4
-_OBJECT = re.compile(
+_OBJECT = regex(
     rb"\{"
     + _WS
     + rb"(?:"
@@ -118,7 +119,7 @@ _OBJECT = re.compile(
     + rb"|(?=\})))*+\}",
     re.DOTALL,
 )
-_MEMBER = re.compile(rb'"(' + _CHARS + rb')"' + _WS + rb":" + _WS + rb"(" + _unrolled(_SHALLOW) + rb")", re.DOTALL)
+_MEMBER = regex(rb'"(' + _CHARS + rb')"' + _WS + rb":" + _WS + rb"(" + _unrolled(_SHALLOW) + rb")", re.DOTALL)
 
 
 def object_members(text: bytes, pos: int, stop: int) -> tuple[list[Member], int]:
@@ -131,7 +132,7 @@ def object_members(text: bytes, pos: int, stop: int) -> tuple[list[Member], int]
 
 _HEX = rb"[0-9A-Fa-f]"
 _PAIR = rb"u([dD][89ABab]" + _HEX + rb"{2})\\u([dD][C-Fc-f]" + _HEX + rb"{2})"
-_ESCAPE = re.compile(rb"\\(?:" + _PAIR + rb"|u(" + _HEX + rb"{4})|([\"\\/bfnrt]))|\\.", re.DOTALL)
+_ESCAPE = regex(rb"\\(?:" + _PAIR + rb"|u(" + _HEX + rb"{4})|([\"\\/bfnrt]))|\\.", re.DOTALL)
 _SHORT = {b'"': b'"', b"\\": b"\\", b"/": b"/", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
@@ -156,7 +157,7 @@ def decoded(value: bytes) -> bytes:
     return _ESCAPE.sub(_unescape, inner) if b"\\" in inner else inner
 
 
-_TRAILING = re.compile(rb"(?:\\t)+\Z")
+_TRAILING = regex(rb"(?:\\t)+\Z")
 
 
 def number_text(value: bytes) -> bytes:
@@ -166,9 +167,9 @@ def number_text(value: bytes) -> bytes:
 
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
-_DECIMAL = re.compile(rb"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?)([0-9]+))?")
-_INTEGER = re.compile(rb"([+-]?)0*([0-9]+)")
-_CANONICAL = re.compile(rb"0|-?[1-9][0-9]{0,18}")
+_DECIMAL = regex(rb"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:[eE]([+-]?)([0-9]+))?")
+_INTEGER = regex(rb"([+-]?)0*([0-9]+)")
+_CANONICAL = regex(rb"0|-?[1-9][0-9]{0,18}")
 _LONGEST_EXPONENT = 10  # digits; beyond that the exponent outweighs any mantissa that fits into a value
 _INT64_DIGITS = 19
 

@@ -33,10 +33,10 @@ Event
 from __future__ import annotations
 
 import io
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.readers.scan.collect import Collector
 from traceanalyze.readers.scan.grammar import BLANK, key_end, object_members, skip_blanks, value_end
 from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Scan
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _LOOK_BACK = 256
-_SEPARATORS = re.compile(rb"[ \t\n\r,]*")
-_EVENT_LIST = re.compile(rb'"traceEvents"[ \t\n\r]{0,256}:[ \t\n\r]{0,256}\[')
-_EVENT = re.compile(rb'\{[ \t\n\r]{0,256}"(?:ph|name|cat|ts|pid|tid)"[ \t\n\r]{0,256}:')
+_SEPARATORS = regex(rb"[ \t\n\r,]*")
+_EVENT_LIST = regex(rb'"traceEvents"[ \t\n\r]{0,256}:[ \t\n\r]{0,256}\[')
+_EVENT = regex(rb'\{[ \t\n\r]{0,256}"(?:ph|name|cat|ts|pid|tid)"[ \t\n\r]{0,256}:')
 
 
 def scan(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.kernels.use import SHORT_KERNEL_NS
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.report.assembly.kernels import part
 from traceanalyze.report.model import table_of_rows
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
     from traceanalyze.analyses.results_use import KernelSequence
 
-_BASE = re.compile(r"(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(\w+)")
+_BASE = regex(r"(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(\w+)")
 _WIDTH = 24
 """Letters of each name that are shown."""
 _SEQUENCES = (

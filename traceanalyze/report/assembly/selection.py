@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.results import Steps
 
-_ITEM = re.compile(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<stop>\d*)")
+_ITEM = regex(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<stop>\d*)")
 _LONGEST_LIST = 12
 
 

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,7 +94,7 @@ def _pieces(text: str, most: int) -> list[str]:
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
-_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns|[kKMGT]?i?B)\b|%)")
+_NUMBER_AND_UNIT = regex(r"(?<=\d) (?=(?:%|s|ms|µs|ns|[kKMGT]?i?B)\b|%)")
 MIN_WIDTH, MAX_WIDTH = 60, 200
 
 

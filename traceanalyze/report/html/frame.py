@@ -6,16 +6,17 @@ import base64
 import hashlib
 import html
 import json
-import re
 from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from traceanalyze.locales import Texts
 
-_NUMBER_AND_UNIT = re.compile(r"(?<=\d) (?=(?:%|s|ms|µs|ns|B|[kMG]B|[KMG]iB)(?!\w))")
+_NUMBER_AND_UNIT = regex(r"(?<=\d) (?=(?:%|s|ms|µs|ns|B|[kMG]B|[KMG]iB)(?!\w))")
 
 
 def safe(text: str) -> str:

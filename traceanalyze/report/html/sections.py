@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.html.tables import rows_of, table_html
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.table import Table
     from traceanalyze.report.format import Formatter
 
-_ASIDE = re.compile(r" \(|（")
+_ASIDE = regex(r" \(|（")
 
 
 def short_title(table: Table, formatter: Formatter) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.excerpt.boxes import LaneKind
 from traceanalyze.frozen import frozen
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe, sentence
@@ -39,7 +39,7 @@ _BUDGET = 33_000
 _SOLID = 0.9
 """Share of its time from which on several events are as good as one."""
 _EVALUATES = "autograd::engine::evaluate_function: "
-_PLAIN = re.compile(r"^(?:void\s+)?(?P<path>(?:\(anonymous namespace\)::|[\w~]+::)*)(?P<name>\w+)\s*[<(]")
+_PLAIN = regex(r"^(?:void\s+)?(?P<path>(?:\(anonymous namespace\)::|[\w~]+::)*)(?P<name>\w+)\s*[<(]")
 
 
 @frozen

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.report.perfetto.events import FIRST_PID, blocks, metadata
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ _CLASS = np.zeros(256, np.uint8)
 _CLASS[ord('"')] = _QUOTE
 _CLASS[[ord("["), ord("{")]] = _OPEN
 _CLASS[[ord("]"), ord("}")]] = _CLOSE
-_ESCAPED = re.compile(rb"\\.", re.DOTALL)
-_LIST_KEY = re.compile(rb'"traceEvents"[ \t\n\r]*:[ \t\n\r]*\Z')
+_ESCAPED = regex(rb"\\.", re.DOTALL)
+_LIST_KEY = regex(rb'"traceEvents"[ \t\n\r]*:[ \t\n\r]*\Z')
 _LOOK_BACK = 1024
 _BLOCK = 1 << 20
 
@@ -175,9 +176,9 @@ def appended(blocks: Iterable[bytes], events: Iterable[bytes]) -> Iterator[bytes
         yield text
 
 
-_MEMBER = re.compile(rb'"(pid|id|ts)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*(?:\\.[^"\\]*)*"|[^\s,}\]"]+)', re.DOTALL)
-_NUMBER = re.compile(rb"[0-9]{1,20}|0x[0-9a-fA-F]{1,16}")
-_HEXADECIMAL = re.compile(rb"0x.*")
+_MEMBER = regex(rb'"(pid|id|ts)"[ \t\n\r]*:[ \t\n\r]*("[^"\\]*(?:\\.[^"\\]*)*"|[^\s,}\]"]+)', re.DOTALL)
+_NUMBER = regex(rb"[0-9]{1,20}|0x[0-9a-fA-F]{1,16}")
+_HEXADECIMAL = regex(rb"0x.*")
 _RANK_BITS = 48
 """Arrows of a rank are told apart by the bits of their id above these, which counters never reach."""
 _DIGEST = 1 << 62

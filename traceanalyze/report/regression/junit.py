@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.regression.definitions import Level
 from traceanalyze.regression.results import Verdict
 from traceanalyze.report.console.style import Style
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.locales import Texts
     from traceanalyze.regression.results import GateResult, MetricResult
 
-_INVALID = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_INVALID = regex("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(result: GateResult, texts: Texts) -> str:

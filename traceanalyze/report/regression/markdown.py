@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.regression.results import Overall, Verdict
 from traceanalyze.report.regression import words
 from traceanalyze.report.regression.console import sections
@@ -20,7 +20,7 @@ SUMMARY_BYTES = 900_000
 COMMENT_BYTES = 60_000
 """And comments at 65,536 characters."""
 _SIGNS = {Overall.FAIL: "❌", Overall.INCONCLUSIVE: "⚠️", Overall.PASS: "✅"}
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_SPECIAL = regex(r"([\\`*_{}\[\]<>#|~])")
 
 
 def render(result: GateResult, texts: Texts, *, limit: int = SUMMARY_BYTES) -> str:

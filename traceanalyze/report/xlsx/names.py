@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from traceanalyze.model.patterns import regex
 
 LONGEST = 31
-_FORBIDDEN = re.compile(r"[\[\]:*?/\\]|[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = regex(r"[\[\]:*?/\\]|[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _RESERVED = "history"
 
 

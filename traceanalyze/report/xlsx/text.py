@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from traceanalyze.model.patterns import regex
 
 LONGEST = 32_767
 """Characters of a cell; Excel repairs, that is cuts, a file with longer ones."""
 
 # All that XML 1.0 forbids, lone surrogates among it, which cannot be encoded either.
-_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ILLEGAL = regex("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FIRST_WIDE = "\u1100"
 """No character before it is wide."""
-_BREAKS = re.compile("[\t\n\r]+")
-_WORDS = re.compile(f"[{_FIRST_WIDE}-\U0010ffff]|[^\\s{_FIRST_WIDE}-\U0010ffff]+")
+_BREAKS = regex("[\t\n\r]+")
+_WORDS = regex(f"[{_FIRST_WIDE}-\U0010ffff]|[^\\s{_FIRST_WIDE}-\U0010ffff]+")
 
 
 def clean(text: str) -> str:

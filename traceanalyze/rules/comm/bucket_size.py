@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
-_FORWARD = re.compile(r"^DistributedDataParallel\.forward$")
+_FORWARD = regex(r"^DistributedDataParallel\.forward$")
 
 
 @rule(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
 
-_MODULE = re.compile(r"^DataParallel\.forward$|^nn\.Module: DataParallel(_\d+)?$|nn/parallel/data_parallel\.py")
-_PARTS = re.compile(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcast_coalesced")
+_MODULE = regex(r"^DataParallel\.forward$|^nn\.Module: DataParallel(_\d+)?$|nn/parallel/data_parallel\.py")
+_PARTS = regex(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcast_coalesced")
 
 
 @rule(

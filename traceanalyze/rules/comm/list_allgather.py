@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
-_LIST = re.compile(r"^c10d::(allgather_|reduce_scatter_)$")
-_CAT = re.compile(r"^aten::cat$")
+_LIST = regex(r"^c10d::(allgather_|reduce_scatter_)$")
+_CAT = regex(r"^aten::cat$")
 _NEAR_NS = 1_000_000
 """A `cat` that begins so soon after the call joins what was gathered."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import device_memory
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
-_SHARDED = re.compile(r"FSDP::|FullyShardedDataParallel|fully_shard|partition_parameters|zero/stage3|DeepSpeedZero")
-_REPLICATED = re.compile(r"^DistributedDataParallel\.forward|c10d::.*Reducer")
-_OPTIMIZER = re.compile(r"^Optimizer\.step#")
+_SHARDED = regex(r"FSDP::|FullyShardedDataParallel|fully_shard|partition_parameters|zero/stage3|DeepSpeedZero")
+_REPLICATED = regex(r"^DistributedDataParallel\.forward|c10d::.*Reducer")
+_OPTIMIZER = regex(r"^Optimizer\.step#")
 
 
 @rule(

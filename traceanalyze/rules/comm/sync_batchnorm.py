@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
-_LAYER = re.compile(r"^SyncBatchNorm(Backward)?$|^autograd::engine::evaluate_function: SyncBatchNormBackward$")
+_LAYER = regex(r"^SyncBatchNorm(Backward)?$|^autograd::engine::evaluate_function: SyncBatchNormBackward$")
 
 
 @rule(

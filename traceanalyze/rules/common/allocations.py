@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.frozen import frozen
 from traceanalyze.model.intervals import merge
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.rules.common.without import without
@@ -19,8 +20,8 @@ from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, i
 if TYPE_CHECKING:
     from traceanalyze.analyses.results_device import DeviceMemory
 
-_PINNED = re.compile(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
-_FREES = re.compile(r"Free|Unmap|Release", re.IGNORECASE)
+_PINNED = regex(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
+_FREES = regex(r"Free|Unmap|Release", re.IGNORECASE)
 
 
 @frozen

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.op_chains import OTHER, letter_of
 from traceanalyze.rules.rule import Facts, intervals_of
@@ -89,7 +90,7 @@ def calls_and_work(facts: Facts, ops: HostOps, inside: Intervals) -> tuple[int, 
     return facts.mean(time - work), facts.mean(work)
 
 
-_NO_WORK = re.compile(
+_NO_WORK = regex(
     r"^autograd::|^\w+Backward\d*$|^(aten::)?(_unsafe_view|_reshape_alias|alias|as_strided_?|chunk|detach_?|diagonal|empty\w*|expand\w*|flatten"
     r"|lift_fresh|narrow|permute|reshape|resize_|resolve_(conj|neg)|result_type|select|slice|split\w*|squeeze_?|t|to"
     r"|transpose_?|unbind|unflatten|unsafe_split|unsqueeze_?|view\w*)$"

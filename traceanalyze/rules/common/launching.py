@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +9,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH, Cause, EventKind
 from traceanalyze.rules.rule import Facts, intervals_of
@@ -21,7 +20,7 @@ LONG_NS, LONG_TIMES, MOST, PATTERN = 10_000_000, 100, 20, 3
 """A gap of so much, and of so many times the median gap, is no slow launching: libraries are loaded or kernels compiled
 when they are first used, unless there are more than so many, or they come back in half of so many steps or more. So is
 one in which a graph is captured."""
-_BEGIN, _END = re.compile(r"StreamBeginCapture"), re.compile(r"StreamEndCapture")
+_BEGIN, _END = regex(r"StreamBeginCapture"), regex(r"StreamEndCapture")
 
 
 @frozen

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:
     from traceanalyze.rules.rule import Facts
 
-LOADER = re.compile(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
+LOADER = regex(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
 """Ranges in which torch's loader makes or waits for a batch."""
-WORKERS = re.compile(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
+WORKERS = regex(r"^enumerate\(DataLoader\)#(?!_SingleProcess).*__next__")
 """Those in which it waits for its worker processes."""
 
 

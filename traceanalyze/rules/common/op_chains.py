@@ -12,6 +12,7 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, contains, merge
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.rule import Facts, intervals_of
@@ -42,7 +43,7 @@ _LETTERS = (
     ("x", r"^aten::(index|index_select|gather)$|^(GatherV\d|GatherElements\w*|IndexSelect|Index(V\d)?)$"),
     ("t", r"^aten::(copy_|_to_copy|clone|contiguous)$|^(Cast|TensorMove|ViewCopy|Transpose)$"),
 )
-_KNOWN = tuple((ord(letter), re.compile(pattern)) for letter, pattern in _LETTERS)
+_KNOWN = tuple((ord(letter), regex(pattern)) for letter, pattern in _LETTERS)
 OTHER, BREAK = ".", ";"
 """Another operator; the end of what a thread launched in a step."""
 

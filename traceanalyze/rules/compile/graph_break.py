@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges
@@ -16,7 +16,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 
 _OPTIMIZER = r"^Optimizer\.step#"
 """Optimizers compile their parts one by one, which is no break."""
-REGION = re.compile(r"^Torch-Compiled Region: (\d+)/\d+")
+REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
 
 
 @rule(

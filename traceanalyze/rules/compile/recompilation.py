@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
-_COMPILING = re.compile(
+_COMPILING = regex(
     r"\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): (_compile|compile_inner)"
     r"|CachingAutotuner\.benchmark_all_configs"
     r"|^(compile_fx|async_compile\.wait|GraphLowering)|_inductor/compile_fx\.py\(\d+\): compile_fx"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model.intervals import merge
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
 
-_PIN = re.compile(r"^aten::_?pin_memory$")
+_PIN = regex(r"^aten::_?pin_memory$")
 
 
 @rule(

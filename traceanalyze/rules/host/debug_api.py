@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
 
-_DEBUG = re.compile(
+_DEBUG = regex(
     r"anomaly_mode\.py|detect_anomaly|emit_nvtx|emit_itt|gradcheck|gradgradcheck|set_sync_debug_mode|warn_on_synchronize"
 )
 

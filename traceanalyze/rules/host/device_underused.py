@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.common.host_ops import RECORDING_NS, calls_and_work, host_ops, ranges
 from traceanalyze.rules.common.launching import underused
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
 
-_OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#")
+_OPTIMIZER = regex(r"^Optimizer\.(step|zero_grad)#")
 LONG_NS = 1_000_000
 """What takes longer without an operator is no calling of operators."""
 

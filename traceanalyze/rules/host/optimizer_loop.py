@@ -10,16 +10,17 @@ import numpy as np
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind, Phase
 from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
-_LOOP_FRAME = re.compile(r"_single_tensor_\w+")
+_LOOP_FRAME = regex(r"_single_tensor_\w+")
 _FUSED_WORK = {"Adam": 7 / 20, "AdamW": 7 / 20, "Adagrad": 5 / 11, "SGD": 5 / 8}
 """Optimizers that have a fused form on the host → its passes over tensors in memory, over those of one by one; of SGD
 with momentum: without it there is but one operator."""
-_FUSED, _FOREACH, _MOMENTUM = (re.compile(each) for each in (r"_fused_", r"_foreach_", r"aten::(_foreach_)?mul_?$"))
+_FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_", r"aten::(_foreach_)?mul_?$"))
 
 
 @rule(

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.host_ops import host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import inside_ranges
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, intervals_of, rule
 
-_FILL, _LIST = re.compile(r"^aten::zero_$"), re.compile(r"^aten::_foreach_zero_$")
+_FILL, _LIST = regex(r"^aten::zero_$"), regex(r"^aten::_foreach_zero_$")
 """Of one tensor, and of a list, which on the host calls the other for each of them."""
 _ZERO_GRAD = r"^Optimizer\.zero_grad#|optim.*: zero_grad|module\.py.*: zero_grad"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,12 +10,13 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import MISSING
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule
 
 _CONV = r"^aten::(cudnn_|miopen_)?conv(olution|_transpose)?\w*$"
-_MALLOC = re.compile(r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$")
+_MALLOC = regex(r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$")
 
 
 @rule(

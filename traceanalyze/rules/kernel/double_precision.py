@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,11 +11,12 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.computing import computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
-_FLOATING = re.compile(r"(^|::)(double|float|half|bfloat16)$")
+_FLOATING = regex(r"(^|::)(double|float|half|bfloat16)$")
 
 
 @rule(

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.computing import computing, fits, op_text, part_of_compute, shapes_of
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
 
-_ATTENTION = re.compile(r"attention", re.IGNORECASE)
+_ATTENTION = regex(r"attention", re.IGNORECASE)
 
 
 @rule(

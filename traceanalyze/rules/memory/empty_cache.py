@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model.intervals import Intervals, contains, merge
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
 from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, Scope, rule
 
-_EMPTY = re.compile(r"empty_?cache", re.IGNORECASE)
+_EMPTY = regex(r"empty_?cache", re.IGNORECASE)
 
 
 @rule(

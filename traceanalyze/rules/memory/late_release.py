@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
 
-_QUERY = re.compile(r"EventQuery")
+_QUERY = regex(r"EventQuery")
 
 
 @rule(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
 
-_OPTIMIZER = re.compile(r"^Optimizer\.step#(SGD|Adam|AdamW|AdamP|Adadelta|Lamb|RMSprop|RMSpropTF|BertAdam)\.step$")
+_OPTIMIZER = regex(r"^Optimizer\.step#(SGD|Adam|AdamW|AdamP|Adadelta|Lamb|RMSprop|RMSpropTF|BertAdam)\.step$")
 
 
 @rule(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from traceanalyze.model import intervals
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
-_COMPILING = re.compile(r"OpCompile|aclopCompileAndExecute")
+_COMPILING = regex(r"OpCompile|aclopCompileAndExecute")
 
 
 @rule(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.launching import launching
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
 
-_DEQUEUE = re.compile(r"^Dequeue@")
+_DEQUEUE = regex(r"^Dequeue@")
 
 
 @rule(
