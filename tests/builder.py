@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.options import Options
     from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.model.table import Table
     from traceanalyze.model.trace import Trace
 
 HOST = 100
@@ -107,6 +108,16 @@ class TraceBuilder:
         from traceanalyze.readers.kineto import read_text
 
         return read_text(self.text().encode())
+
+    def table(self, key: str, options: Options | None = None) -> Table:
+        """One table of what this version makes of it."""
+        return self.analyze(options).tables[key]
+
+    def rows(self, key: str, options: Options | None = None) -> list[Any]:
+        """Rows of a table that has some."""
+        table = self.table(key, options)
+        assert table.absent is None
+        return list(table.records())
 
     def analyze(self, options: Options | None = None) -> RankAnalysis:
         return analyze_trace(self.trace(), options)

@@ -8,7 +8,6 @@ import pytest
 
 import traceanalyze
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.results_device import DeviceWork
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
 FILES = sorted(
@@ -28,17 +27,18 @@ def test_no_device_time_is_lost(name: str) -> None:
         found = analyze_trace(trace)
         if not found.partitions:
             continue
-        work, parts = found.device_work, found.partitions
-        assert isinstance(work, DeviceWork)
+        parts = found.partitions
         durations = sum(int((part.compute_dur + part.comm_dur + part.mem_dur).sum()) for part in parts)
-        assert sum(row.total for row in work.groups) == durations
-        assert sum(row.time.total for row in work.kernels) == durations
-        assert sum(row.count for row in work.groups) == sum(row.time.count for row in work.kernels)
-        assert sum(row.time for row in work.overlaps) == int(found.steps.time.sum())
-        assert sum(row.time for row in work.overlaps if row.compute) == int(parts[0].compute.sum())
-        exposed = sum(row.exposed for row in work.collectives) if isinstance(work.collectives, tuple) else 0
+        groups, kernels = found.tables["kernel_groups"], found.tables["kernels"]
+        assert groups.array("device_time_ns").sum() == durations
+        assert kernels.array("device_time_ns").sum() == durations
+        assert groups.array("count").sum() == kernels.array("count").sum()
+        overlaps = list(found.records("device_overlap"))
+        assert sum(row.wall_ns for row in overlaps) == int(found.steps.time.sum())
+        assert sum(row.wall_ns for row in overlaps if "compute" in row.running) == int(parts[0].compute.sum())
+        exposed = sum(row.exposed_ns for row in found.records("collectives"))
         assert exposed == sum(int(part.comm_exposed.sum()) for part in parts)
-        copied = sum(row.time.total for row in work.copies) if isinstance(work.copies, tuple) else 0
+        copied = sum(row.device_time_ns for row in found.records("copies"))
         assert copied == sum(int(part.mem_dur.sum()) for part in parts)
 
 
@@ -50,7 +50,6 @@ def test_work_launched_through_the_driver_is_known_by_its_operator(vendor: str, 
     if not path.exists():
         pytest.skip("not among the shared traces")
     (trace,) = traceanalyze.load(path).traces
-    work = analyze_trace(trace).device_work
-    assert isinstance(work, DeviceWork)
-    assert sum(row.no_op for row in work.groups) == 0
-    assert sum(kernel.no_op for kernel in work.kernels) == 0
+    tables = analyze_trace(trace).tables
+    assert tables["kernel_groups"].array("no_op_ns").sum() == 0
+    assert tables["kernels"].array("no_op_ns").sum() == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Phase
 
 
 def allocating() -> TraceBuilder:
@@ -25,27 +24,26 @@ def allocating() -> TraceBuilder:
 
 
 def test_calls_are_charged_to_their_operator_with_the_idle_time_inside_them() -> None:
-    (row,) = allocating().analyze().memory.sites
-    assert (row.op, row.call, row.time.count, row.time.total) == ("aten::empty", "cudaMalloc", 2, 45_000)
-    assert row.idle == 40_000
+    (row,) = allocating().rows("allocator_sites")
+    assert (row.op, row.call, row.count, row.host_time_ns) == ("aten::empty", "cudaMalloc", 2, 45_000)
+    assert row.idle_ns == 40_000
     assert row.module is None
 
 
 def test_the_peak_has_its_step_operator_and_phase() -> None:
-    (peak,) = allocating().analyze().memory.peaks
-    assert (peak.device, peak.bytes, peak.step, peak.op) == (0, 5000, "ProfilerStep#1", "aten::empty")
-    assert peak.phase == Phase.OTHER
+    (peak,) = allocating().rows("memory_peak_place")
+    assert (peak.device, peak.peak_bytes, peak.step, peak.op) == (0, 5000, "1", "aten::empty")
+    assert peak.phase == "phase_other"
 
 
 def test_without_calls_or_records_nothing_is_claimed() -> None:
     b = TraceBuilder()
     b.step(1, 0, 100)
     b.device(10, 5)
-    memory = b.analyze().memory
-    assert memory.sites == NotMeasured("no_api")
-    assert memory.peaks == NotMeasured("no_memory_records")
+    assert b.table("allocator_sites").absent == NotMeasured("no_api")
+    assert b.table("memory_peak_place").absent == NotMeasured("no_memory_records")
 
 
 def test_sums_over_sites_are_those_over_calls() -> None:
-    memory = allocating().analyze().memory
-    assert sum(site.time.total for site in memory.sites) == sum(call.time.total for call in memory.calls)
+    sites, calls = (allocating().table(key).column("host_time_ns") for key in ("allocator_sites", "allocator_calls"))
+    assert sum(sites) == sum(calls)

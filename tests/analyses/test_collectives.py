@@ -20,7 +20,7 @@ MISSING = NotMeasured("no_collective_metadata")
 
 
 def collectives(b):
-    return b.analyze().device_work.collectives
+    return b.rows("collectives")
 
 
 def one(**args):
@@ -33,7 +33,7 @@ def one(**args):
 
 def test_bytes_and_bandwidths_of_an_all_reduce():
     row = one()
-    assert (row.group, row.kind, row.dtype, row.bytes, row.ranks) == ("0-3", "all_reduce", "Float", 4000, 4)
+    assert (row.group, row.collective, row.dtype, row.size_bytes, row.ranks) == ("0-3", "all_reduce", "Float", 4000, 4)
     assert row.algbw == pytest.approx(4000 / 20_000)
     assert row.busbw == pytest.approx(4000 / 20_000 * 2 * 3 / 4)
 
@@ -41,8 +41,8 @@ def test_bytes_and_bandwidths_of_an_all_reduce():
 def test_an_all_gather_counts_its_output_and_a_reduce_scatter_its_input():
     gather = one(**{"Collective name": "_allgather_base", "Out msg nelems": 4000})
     scatter = one(**{"Collective name": "_reduce_scatter_base", "In msg nelems": 8000, "dtype": "BFloat16"})
-    assert (gather.kind, gather.bytes, gather.busbw) == ("all_gather", 16_000, pytest.approx(0.8 * 3 / 4))
-    assert (scatter.kind, scatter.bytes) == ("reduce_scatter", 16_000)
+    assert (gather.collective, gather.size_bytes, gather.busbw) == ("all_gather", 16_000, pytest.approx(0.8 * 3 / 4))
+    assert (scatter.collective, scatter.size_bytes) == ("reduce_scatter", 16_000)
 
 
 def test_a_barrier_has_no_bus_bandwidth():
@@ -55,12 +55,12 @@ def test_what_was_not_recorded_is_not_measured():
     b.step(1, 0, 100)
     b.device(10, 20, name=KERNEL)
     (row,) = collectives(b)
-    assert row.kind == "all_reduce"
-    assert row.group == row.dtype == row.bytes == row.ranks == row.algbw == row.busbw == MISSING
+    assert row.collective == "all_reduce"
+    assert row.group == row.dtype == row.size_bytes == row.ranks == row.algbw == row.busbw == MISSING
 
 
 def test_an_unknown_element_type_gives_no_size():
-    assert one(dtype="Mystery").bytes == MISSING
+    assert one(dtype="Mystery").size_bytes == MISSING
 
 
 def test_the_record_around_the_launch_describes_it():
@@ -69,7 +69,7 @@ def test_the_record_around_the_launch_describes_it():
     b.op("record_param_comms", 0, 10, **ARGS)
     b.launch(2, 1, 20, 10, name="ncclDevKernel_SendRecv")
     (row,) = collectives(b)
-    assert (row.kind, row.bytes) == ("all_reduce", 4000)
+    assert (row.collective, row.size_bytes) == ("all_reduce", 4000)
 
 
 def test_an_all_to_all_is_told_by_its_range_not_by_its_kernel():
@@ -79,7 +79,10 @@ def test_an_all_to_all_is_told_by_its_range_not_by_its_kernel():
     b.op("record_param_comms", 1, 8)
     b.launch(2, 1, 20, 10, name="ncclDevKernel_SendRecv")
     b.launch(40, 1, 50, 5, name="ncclDevKernel_SendRecv")
-    assert [(row.kind, row.time.total) for row in collectives(b)] == [("all_to_all", 10_000), ("send_recv", 5_000)]
+    assert [(row.collective, row.device_time_ns) for row in collectives(b)] == [
+        ("all_to_all", 10_000),
+        ("send_recv", 5_000),
+    ]
 
 
 def test_exposed_time_of_concurrent_collectives_is_the_first_ones():
@@ -89,7 +92,7 @@ def test_exposed_time_of_concurrent_collectives_is_the_first_ones():
     b.device(10, 40, name=KERNEL, stream=8)  # 10 to 50, of it 20 under compute
     b.device(40, 40, name="ncclDevKernel_AllGather_RING_LL", stream=9)  # 40 to 80, its own from 50 on
     a = b.analyze()
-    found = {row.kind: (row.exposed, row.overlapped) for row in a.device_work.collectives}
+    found = {row.collective: (row.exposed_ns, row.overlapped_ns) for row in a.records("collectives")}
     assert found == {"all_reduce": (20_000, 20_000), "all_gather": (30_000, 0)}
     assert sum(exposed for exposed, _ in found.values()) == int(a.partitions[0].comm_exposed.sum())
 
@@ -100,7 +103,7 @@ def test_one_inside_another_has_nothing_exposed():
     b.device(10, 50, name=KERNEL, stream=8)
     b.device(20, 10, name="ncclDevKernel_AllGather_RING_LL", stream=9)
     b.device(50, 20, name="ncclDevKernel_Broadcast", stream=10)
-    assert {row.kind: row.exposed for row in collectives(b)} == {
+    assert {row.collective: row.exposed_ns for row in collectives(b)} == {
         "all_reduce": 50_000,
         "all_gather": 0,
         "broadcast": 10_000,
@@ -113,7 +116,7 @@ def test_sizes_are_told_apart():
     for at in (0, 20):
         b.device(at, 10, name=KERNEL, **ARGS)
     b.device(40, 10, name=KERNEL, **(ARGS | {"In msg nelems": 5}))
-    assert [(row.bytes, row.time.count) for row in collectives(b)] == [(4000, 2), (20, 1)]
+    assert [(row.size_bytes, row.count) for row in collectives(b)] == [(4000, 2), (20, 1)]
 
 
 def test_the_size_of_a_group_may_come_from_its_ranks_or_the_header():
@@ -139,4 +142,4 @@ def test_without_communication_there_is_no_table():
     b = TraceBuilder()
     b.step(1, 0, 100)
     b.device(10, 5)
-    assert collectives(b) == NotMeasured("no_communication")
+    assert b.table("collectives").absent == NotMeasured("no_communication")

@@ -6,9 +6,11 @@ from tests.builder import TraceBuilder
 from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
 from traceanalyze.model.table import NotMeasured
 
+UNKNOWN = NotMeasured("no_memory_kind")
+
 
 def copies(b):
-    return {(row.direction, row.memory): row for row in b.analyze().device_work.copies}
+    return {(row.direction, row.memory_kind): row for row in b.rows("copies")}
 
 
 def test_sizes_and_bandwidth_by_direction_and_memory():
@@ -19,11 +21,11 @@ def test_sizes_and_bandwidth_by_direction_and_memory():
     b.copy(80, 5, 90, 10, name="Memcpy DtoH (Device -> Pinned)", bytes=500)
     b.device(120, 2, name="Memset (Device)", cat="gpu_memset", bytes=64)
     found = copies(b)
-    up = found["h2d", "pageable"]
-    assert (up.time.count, up.time.total, up.bytes) == (2, 40_000, 400_000)
+    up = found["copy_h2d", "memory_pageable"]
+    assert (up.count, up.device_time_ns, up.bytes) == (2, 40_000, 400_000)
     assert up.bandwidth == pytest.approx(10.0)  # 400 kB in 40 µs
-    assert found["d2h", "pinned"].bandwidth == pytest.approx(0.05)
-    assert (found["fill", None].bytes, found["fill", None].blocking) == (64, 0)
+    assert found["copy_d2h", "memory_pinned"].bandwidth == pytest.approx(0.05)
+    assert (found["copy_fill", None].bytes, found["copy_fill", None].blocking) == (64, 0)
 
 
 def test_bandwidth_counts_only_copies_with_size_and_duration():
@@ -32,7 +34,7 @@ def test_bandwidth_counts_only_copies_with_size_and_duration():
     b.copy(0, 5, 10, 20, bytes=100_000)
     b.copy(40, 5, 50, 0, bytes=300_000)
     b.copy(80, 5, 90, 20)
-    row = copies(b)["h2d", "pageable"]
+    row = copies(b)["copy_h2d", "memory_pageable"]
     assert (row.bytes, row.bandwidth) == (400_000, pytest.approx(5.0))
 
 
@@ -42,8 +44,12 @@ def test_without_sizes_there_is_no_bandwidth():
     b.copy(0, 5, 10, 20)
     b.device(50, 0, name="Memset (Device)", cat="gpu_memset", bytes=4)
     found = copies(b)
-    assert found["h2d", "pageable"].bytes == found["h2d", "pageable"].bandwidth == NotMeasured("no_bytes")
-    assert found["fill", None].bandwidth == NotMeasured("no_duration")
+    assert (
+        found["copy_h2d", "memory_pageable"].bytes
+        == found["copy_h2d", "memory_pageable"].bandwidth
+        == NotMeasured("no_bytes")
+    )
+    assert found["copy_fill", None].bandwidth == NotMeasured("no_duration")
 
 
 def test_a_copy_that_holds_the_host_up_is_blocking():
@@ -52,7 +58,7 @@ def test_a_copy_that_holds_the_host_up_is_blocking():
     b.copy(0, 100, 50, 40)  # asynchronous by name; the call is still running when its copy starts
     b.copy(200, 5, 220, 40)
     b.copy(300, 60, 310, 40, api="cudaMemcpy")
-    assert copies(b)["h2d", "pageable"].blocking == 2
+    assert copies(b)["copy_h2d", "memory_pageable"].blocking == 2
 
 
 def test_the_argument_goes_before_the_name():
@@ -60,7 +66,7 @@ def test_the_argument_goes_before_the_name():
     b.step(1, 0, 500)
     b.device(10, 5, name="CopyDeviceToDevice", cat="gpu_memcpy", kind="HtoD")
     b.device(20, 5, name="__amd_rocclr_copyBuffer")
-    assert set(copies(b)) == {("h2d", None), ("unknown", None)}
+    assert set(copies(b)) == {("copy_h2d", UNKNOWN), ("copy_unknown", UNKNOWN)}
 
 
 @pytest.mark.parametrize(
@@ -95,4 +101,4 @@ def test_without_copies_there_is_no_table():
     b = TraceBuilder()
     b.step(1, 0, 100)
     b.device(10, 5)
-    assert b.analyze().device_work.copies == NotMeasured("no_memory_ops")
+    assert b.table("copies").absent == NotMeasured("no_memory_ops")

@@ -12,11 +12,11 @@ def test_peaks_of_the_recording_and_of_each_step():
     b.memory(10, 500, allocated=1500, reserved=4000)
     b.memory(20, -200, allocated=1300, reserved=4000)
     b.memory(120, 100, allocated=1400, reserved=5000)
-    (row,) = b.analyze().memory.devices
-    assert (row.kind, row.device, row.records) == ("device", 0, 3)
-    assert (row.peak_allocated, row.peak_reserved, row.relative_peak) == (1500, 5000, 500)
-    assert (row.allocated, row.freed) == (600, 200)
-    assert row.step_peaks == (1500, 1400)
+    (row,) = b.rows("memory")
+    assert (row.memory_of, row.device, row.records) == ("memory_of_device", 0, 3)
+    assert (row.peak_allocated_bytes, row.peak_reserved_bytes, row.relative_peak_bytes) == (1500, 5000, 500)
+    assert (row.allocated_bytes, row.freed_bytes) == (600, 200)
+    assert b.table("step_memory").column("peak_bytes") == (1500, 1400)
 
 
 def test_old_records_have_changes_only():
@@ -25,9 +25,9 @@ def test_old_records_have_changes_only():
     b.device(10, 5)
     for at, size in ((10, 300), (20, 200), (30, -400), (40, 50)):
         b.memory(at, size)
-    (row,) = b.analyze().memory.devices
-    assert row.peak_allocated == row.peak_reserved == NotMeasured("no_memory_totals")
-    assert (row.relative_peak, row.step_peaks) == (500, (500,))
+    (row,) = b.rows("memory")
+    assert row.peak_allocated_bytes == row.peak_reserved_bytes == NotMeasured("no_memory_totals")
+    assert (row.relative_peak_bytes, *b.table("step_memory").column("peak_bytes")) == (500, 500)
 
 
 def test_only_frees_leave_no_peak():
@@ -35,8 +35,8 @@ def test_only_frees_leave_no_peak():
     b.step(1, 0, 100)
     b.device(10, 5)
     b.memory(10, -300)
-    (row,) = b.analyze().memory.devices
-    assert row.relative_peak == 0
+    (row,) = b.rows("memory")
+    assert row.relative_peak_bytes == 0
 
 
 def test_devices_and_the_host_are_apart():
@@ -46,11 +46,11 @@ def test_devices_and_the_host_are_apart():
     b.memory(10, 1, kind=0, device=-1)
     b.memory(20, 2, kind=1, device=1)
     b.memory(30, 4, kind=6, device=0)
-    rows = b.analyze().memory.devices
-    assert [(row.kind, row.device, row.allocated) for row in rows] == [
-        ("device", 0, 4),
-        ("device", 1, 2),
-        ("host", -1, 1),
+    rows = b.rows("memory")
+    assert [(row.memory_of, row.device, row.allocated_bytes) for row in rows] == [
+        ("memory_of_device", 0, 4),
+        ("memory_of_device", 1, 2),
+        ("memory_of_host", None, 1),
     ]
 
 
@@ -61,8 +61,7 @@ def test_a_step_before_the_first_record_has_no_peak():
     b.launch(5, 1, 10, 5)
     b.launch(105, 1, 110, 5)
     b.memory(150, 7, allocated=7)
-    (row,) = b.analyze().memory.devices
-    assert row.step_peaks == (None, 7)
+    assert b.table("step_memory").column("peak_bytes") == (NotMeasured("no_memory_records"), 7)
 
 
 def test_allocation_calls_of_the_steps():
@@ -73,22 +72,21 @@ def test_allocation_calls_of_the_steps():
     b.api("cudaMalloc", 120, 30)
     b.api("cudaMalloc", 160, 10)
     b.api("cudaFree", 180, 5)
-    first, second = b.analyze().memory.calls
-    assert (first.name, first.time.count, first.time.total, first.implicit_sync) == ("cudaMalloc", 2, 40_000, False)
-    assert (second.name, second.implicit_sync) == ("cudaFree", True)
+    first, second = b.rows("allocator_calls")
+    assert (first.call, first.count, first.host_time_ns, first.implicit_sync) == ("cudaMalloc", 2, 40_000, False)
+    assert (second.call, second.implicit_sync) == ("cudaFree", True)
 
 
 def test_host_only_traces_have_memory_too():
     b = TraceBuilder()
     b.op("aten::mm", 0, 10)
     b.memory(1, 5, kind=0, device=-1, allocated=5)
-    memory = b.analyze().memory
-    assert memory.devices[0].peak_allocated == 5
-    assert memory.calls == NotMeasured("no_api")
+    assert b.table("memory").column("peak_allocated_bytes") == (5,)
+    assert b.table("allocator_calls").absent == NotMeasured("no_api")
 
 
 def test_without_records_nothing_is_measured():
     b = TraceBuilder()
     b.step(1, 0, 100)
     b.device(10, 5)
-    assert b.analyze().memory.devices == NotMeasured("no_memory_records")
+    assert b.table("memory").absent == NotMeasured("no_memory_records")

@@ -7,7 +7,8 @@ from traceanalyze.model.table import NotMeasured
 
 
 def summary(b):
-    return b.analyze().device_work.summary
+    (row,) = b.rows("device_summary")
+    return row
 
 
 def test_utilisation_is_time_with_any_kernel():
@@ -65,7 +66,8 @@ def test_short_kernels_are_those_below_ten_microseconds():
     b.device(20, 10)
     b.device(40, 2)
     found = summary(b)
-    assert (found.short_kernels, found.kernels, found.short_time, found.kernel_time) == (2, 3, 11_999, 21_999)
+    assert (found.short_kernels, found.kernels, found.short_kernels_ns) == (2, 3, 11_999)
+    assert sum(b.table("kernel_durations").column("device_time_ns")) == 21_999
 
 
 def test_combinations_of_work_are_disjoint_and_sum_to_the_steps():
@@ -74,14 +76,14 @@ def test_combinations_of_work_are_disjoint_and_sum_to_the_steps():
     b.device(10, 40, name="void at::native::a")
     b.device(30, 40, name="ncclDevKernel_AllReduce", stream=8)
     b.device(40, 50, name="Memcpy DtoH (Device -> Pinned)", cat="gpu_memcpy", stream=9)
-    found = {(row.compute, row.comm, row.mem): row.time for row in b.analyze().device_work.overlaps}
+    found = {row.running.removeprefix("running_"): row.wall_ns for row in b.rows("device_overlap")}
     assert found == {
-        (True, False, False): 20_000,  # 10 to 30
-        (True, True, False): 10_000,  # 30 to 40
-        (True, True, True): 10_000,  # 40 to 50
-        (False, True, True): 20_000,  # 50 to 70
-        (False, False, True): 20_000,  # 70 to 90
-        (False, False, False): 20_000,
-        (False, True, False): 0,
-        (True, False, True): 0,
+        "compute": 20_000,  # 10 to 30
+        "compute_and_communication": 10_000,  # 30 to 40
+        "compute_and_communication_and_memory_ops": 10_000,  # 40 to 50
+        "communication_and_memory_ops": 20_000,  # 50 to 70
+        "memory_ops": 20_000,  # 70 to 90
+        "nothing": 20_000,
+        "communication": 0,
+        "compute_and_memory_ops": 0,
     }

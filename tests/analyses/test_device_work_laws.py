@@ -32,12 +32,14 @@ def test_every_table_agrees_with_the_partition(events, marked):
     for (cat, name), at, dur, device, stream in events:
         b.device(at, dur, cat=cat, name=name, device=device, stream=stream)
     found = b.analyze()
-    work, parts = found.device_work, found.partitions
+    parts = found.partitions
     durations = sum(int((part.compute_dur + part.comm_dur + part.mem_dur).sum()) for part in parts)
-    assert sum(row.total for row in work.groups) == sum(row.time.total for row in work.kernels) == durations
-    assert sum(row.time for row in work.overlaps) == int(found.steps.time.sum())
-    assert sum(row.time for row in work.overlaps if row.compute) == int(parts[0].compute.sum())
-    collectives = work.collectives if isinstance(work.collectives, tuple) else ()
-    assert sum(row.exposed for row in collectives) == sum(int(part.comm_exposed.sum()) for part in parts)
+    assert sum(found.tables["kernel_groups"].column("device_time_ns")) == durations
+    assert sum(found.tables["kernels"].column("device_time_ns")) == durations
+    overlaps = list(found.records("device_overlap"))
+    assert sum(row.wall_ns for row in overlaps) == int(found.steps.time.sum())
+    assert sum(row.wall_ns for row in overlaps if "compute" in row.running) == int(parts[0].compute.sum())
+    collectives = list(found.records("collectives"))
+    assert sum(row.exposed_ns for row in collectives) == sum(int(part.comm_exposed.sum()) for part in parts)
     for row in collectives:
-        assert row.exposed + row.overlapped <= row.time.total
+        assert row.exposed_ns + row.overlapped_ns <= row.device_time_ns

@@ -20,10 +20,12 @@ def test_equal_keys_are_one_group_in_order_of_the_keys(keys):
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 10**12)), max_size=40))
 def test_times_of_each_group(rows):
     found = group(np.array([key for key, _ in rows], np.int64))
-    spreads = found.spreads(np.array([time for _, time in rows], np.int64))
+    spread = found.spread(np.array([time for _, time in rows], np.int64))
     times = {key: [t for k, t in rows if k == key] for key, _ in rows}
     expected = [(len(t), sum(t), min(t), max(t)) for _, t in sorted(times.items())]
-    assert [(s.count, s.total, s.shortest, s.longest) for s in spreads] == expected
+    columns = (spread.count, spread.total, spread.shortest, spread.longest)
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+    assert spread.mean.tolist() == [(2 * total + count) // (2 * count) for count, total, *_ in expected]
 
 
 def test_a_weighted_mean_leaves_out_what_is_not_known():

@@ -6,7 +6,7 @@ from traceanalyze.model.table import NotMeasured
 
 
 def annotations(b, options=None):
-    return {row.name: row for row in b.analyze(options).tables["annotations"].records()}
+    return {row.name: row for row in b.rows("annotations", options)}
 
 
 def work(b):
@@ -117,4 +117,4 @@ def test_no_annotations_are_not_measured():
     b.step(1, 0, 100)
     b.op("aten::mm", 0, 10)
     b.launch(1, 2, 20, 5)
-    assert b.analyze().tables["annotations"].absent == NotMeasured("no_annotations")
+    assert b.table("annotations").absent == NotMeasured("no_annotations")

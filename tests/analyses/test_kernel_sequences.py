@@ -11,7 +11,7 @@ from tests.builder import TraceBuilder
 
 
 def sequences(b):
-    return {"".join(item.names): item for item in b.analyze().device_work.sequences}
+    return {item.kernel_names.replace(" → ", ""): item for item in b.rows("kernel_sequences")}
 
 
 def row_of(b, names, at, *, dur=2, every=3, **more):
@@ -29,7 +29,8 @@ def test_count_times_and_gaps():
     found = sequences(b)
     assert set(found) == {"abc"}
     item = found["abc"]
-    assert (item.count, item.time, item.gaps, item.mean, item.saved) == (2, 12_000, 4000, 2000, 4)
+    assert (item.count, item.device_time_ns, item.between_ns, item.mean_kernel_ns) == (2, 12_000, 4000, 2000)
+    assert (item.kernels_each, item.fewer_launches) == (3, 4)
 
 
 def test_a_part_that_occurs_elsewhere_too_has_its_own_row():
@@ -74,7 +75,7 @@ def test_overlapping_kernels_have_no_gap():
     row_of(b, "ab", 0, dur=5)
     row_of(b, "x", 20)
     row_of(b, "ab", 30, dur=5)
-    assert sequences(b)["ab"].gaps == 0
+    assert sequences(b)["ab"].between_ns == 0
 
 
 def test_most_launches_saved_come_first_and_fifty_are_kept():
@@ -87,9 +88,9 @@ def test_most_launches_saved_come_first_and_fifty_are_kept():
             b.device(at + 2, 1, name=f"second{index}")
             b.device(at + 4, 1, name=f"parted{index}.{times}")
             at += 6
-    found = b.analyze().device_work.sequences
+    found = b.rows("kernel_sequences")
     assert len(found) == 50
-    assert found[0].names == ("first59", "second59")
+    assert found[0].kernel_names == "first59 → second59"
 
 
 def test_nothing_recurs():
@@ -142,4 +143,4 @@ def test_of_many_sequences_the_best_are_kept(letters):
     row_of(b, row, 0)
     saved = sorted((count * (len(part) - 1) for part, count in counted_by_hand([row]).items()), reverse=True)
     assert len(saved) > 50
-    assert [item.saved for item in b.analyze().device_work.sequences] == saved[:50]
+    assert [item.fewer_launches for item in b.rows("kernel_sequences")] == saved[:50]

@@ -5,14 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
-from traceanalyze.analyses.memory.recorded import POINTS, memory_curve
+from traceanalyze.analyses.memory.recorded import POINTS, thinned
+from traceanalyze.model.table import NotMeasured
+
+UNKNOWN = NotMeasured("no_memory_totals")
 
 
 def curve_of(b):
     b.step(1, 0, 100)
     b.device(10, 5)
-    (row,) = b.analyze().memory.devices
-    return row.curve
+    return b.table("memory_curve")
 
 
 def test_few_records_are_all_there():
@@ -20,10 +22,10 @@ def test_few_records_are_all_there():
     b.memory(10, 500, allocated=1500, reserved=4000)
     b.memory(20, -200, allocated=1300, reserved=4096)
     curve = curve_of(b)
-    assert not curve.relative
-    assert curve.t.tolist() == [10_000, 20_000]
-    assert curve.allocated.tolist() == [1500, 1300]
-    assert curve.reserved.tolist() == [4000, 4096]
+    assert curve.column("relative") == (False, False)
+    assert curve.column("record_ns") == (10_000, 20_000)
+    assert curve.column("in_use_bytes") == (1500, 1300)
+    assert curve.column("reserved_bytes") == (4000, 4096)
 
 
 def test_old_records_give_the_running_sum():
@@ -31,9 +33,9 @@ def test_old_records_give_the_running_sum():
     for at, size in ((10, 300), (30, -400), (20, 50)):
         b.memory(at, size)
     curve = curve_of(b)
-    assert curve.relative
-    assert curve.allocated.tolist() == [300, 350, -50]
-    assert curve.reserved is None
+    assert set(curve.column("relative")) == {True}
+    assert curve.column("in_use_bytes") == (300, 350, -50)
+    assert set(curve.column("reserved_bytes")) == {UNKNOWN}
 
 
 def test_totals_without_reserved_and_records_without_totals():
@@ -42,8 +44,8 @@ def test_totals_without_reserved_and_records_without_totals():
     b.memory(20, 100)
     b.memory(30, 100, allocated=700)
     curve = curve_of(b)
-    assert (curve.t.tolist(), curve.allocated.tolist()) == ([10_000, 30_000], [500, 700])
-    assert curve.reserved is None
+    assert (curve.column("record_ns"), curve.column("in_use_bytes")) == ((10_000, 30_000), (500, 700))
+    assert set(curve.column("reserved_bytes")) == {UNKNOWN}
 
 
 SIZES = st.integers(POINTS - 1, 3000)
@@ -55,15 +57,14 @@ def test_peaks_and_lows_stay_exact(size, seed, relative):
     random = np.random.default_rng(seed)
     t = np.sort(random.integers(0, 10**12, size))
     allocated, reserved = random.integers(1, 10**11, (2, size))
-    curve = memory_curve(t, allocated, np.full(size, -1) if relative else reserved, relative=relative)
-    assert 0 < len(curve.t) <= POINTS
-    assert (np.diff(curve.t) >= 0).all()
-    assert (curve.allocated.max(), curve.allocated.min()) == (allocated.max(), allocated.min())
-    if not relative:
-        assert (curve.reserved.max(), curve.reserved.min()) == (reserved.max(), reserved.min())
+    curves = (allocated,) if relative else (allocated, reserved)
+    kept = thinned(t, curves)
+    assert 0 < len(kept) <= POINTS
+    assert (np.diff(t[kept]) >= 0).all()
+    for curve in curves:
+        assert (curve[kept].max(), curve[kept].min()) == (curve.max(), curve.min())
 
 
 def test_records_of_one_instant():
     same = np.zeros(POINTS + 1, np.int64)
-    curve = memory_curve(same, np.arange(POINTS + 1), same - 1, relative=False)
-    assert curve.allocated.tolist() == [0, POINTS]
+    assert thinned(same, (np.arange(POINTS + 1),)).tolist() == [0, POINTS]

@@ -3,14 +3,13 @@
 import pytest
 
 from tests.builder import TraceBuilder
-from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import NotMeasured
 
 H100 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]}
 
 
 def ops(b):
-    return b.analyze().device_work.ops
+    return b.rows("op_rates")
 
 
 def mm(b, at, *, dur=10, m=1000, kernel="kernel", dtype="c10::BFloat16"):
@@ -27,12 +26,12 @@ def test_rates_and_roofline_of_a_matrix_product():
     mm(b, 50, dur=30)
     (row,) = ops(b)
     flop, size = 2 * 2 * 1000 * 2000 * 500, 2 * 2 * (1000 * 2000 + 2000 * 500 + 1000 * 500)
-    assert (row.op, row.shapes, row.dtype, row.group) == ("aten::mm", "1000×2000, 2000×500", "bf16", KernelGroup.MATMUL)
-    assert (row.calls, row.time, row.flop, row.bytes) == (2, 40_000, flop, size)
+    assert (row.op, row.shapes, row.dtype, row.work) == ("aten::mm", "1000×2000, 2000×500", "bf16", "work_matmul")
+    assert (row.calls, row.device_time_ns, row.flop, row.bytes) == (2, 40_000, flop, size)
     assert row.tflops == pytest.approx(flop / 40e-6 / 1e12)
     assert row.bandwidth == pytest.approx(size / 40e-6 / 1e9)
     assert row.intensity == pytest.approx(flop / size)
-    assert row.bound == "memory"  # 286 FLOP per byte, the H100 needs 295
+    assert row.bound == "bound_memory"  # 286 FLOP per byte, the H100 needs 295
     assert row.roofline_share == pytest.approx(size / 3352e9 / 40e-6)
 
 
@@ -43,7 +42,7 @@ def test_float_on_matrix_units_is_compared_with_tf32():
     mm(b, 0, m=4000, dur=100, dtype="float", kernel="sm80_xmma_gemm_f32f32_tf32f32_f32_nn")
     (row,) = ops(b)
     assert row.dtype == "tf32"
-    assert row.bound == "compute"
+    assert row.bound == "bound_compute"
     assert row.roofline_share == pytest.approx(row.tflops / 494.7)
 
 
@@ -55,7 +54,7 @@ def test_shapes_are_told_apart_and_inner_operators_own_their_kernels():
     b.op("aten::linear", 100, 50, **{"Input Dims": [[10, 8], [4, 8]], "Input type": ["float", "float"]})
     b.op("aten::addmm", 110, 20, **{"Input Dims": [[4], [10, 8], [8, 4]], "Input type": ["float"] * 3})
     b.launch(115, 1, 130, 3)
-    assert [(row.op, row.shapes, row.time) for row in ops(b)] == [
+    assert [(row.op, row.shapes, row.device_time_ns) for row in ops(b)] == [
         ("aten::mm", "1000×2000, 2000×500", 10_000),
         ("aten::mm", "10×2000, 2000×500", 5_000),
         ("aten::addmm", "4, 10×8, 8×4", 3_000),
@@ -88,7 +87,7 @@ def test_elementwise_operators_have_bytes_only():
     b.launch(1, 1, 20, 10)
     (row,) = ops(b)
     assert row.bytes == 4 * (100_000 + 100 + 100_000)
-    assert (row.bound, row.flop, row.tflops) == ("memory", NotMeasured("moves_only"), NotMeasured("moves_only"))
+    assert (row.bound, row.flop, row.tflops) == ("bound_memory", NotMeasured("moves_only"), NotMeasured("moves_only"))
 
 
 def test_a_convolution_without_its_stride_is_not_measured():
@@ -107,7 +106,7 @@ def test_without_shapes_nothing_is_measured():
     b.step(1, 0, 300)
     b.op("aten::mm", 0, 10)
     b.launch(1, 1, 20, 10)
-    assert ops(b) == NotMeasured("no_shapes")
+    assert b.table("op_rates").absent == NotMeasured("no_shapes")
 
 
 def test_a_copy_from_the_host_is_no_rate_of_the_device():

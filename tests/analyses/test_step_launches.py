@@ -11,7 +11,7 @@ from traceanalyze.model.table import NotMeasured
 
 
 def launches(b):
-    return b.analyze().device_work.step_launches
+    return b.table("step_launches")
 
 
 def test_each_step_has_its_own_delays_and_depths():
@@ -22,10 +22,10 @@ def test_each_step_has_its_own_delays_and_depths():
     b.launch(5, 1, 12, 10)  # waits 6 µs
     b.launch(110, 1, 131, 10)  # late, waits 20 µs
     found = launches(b)
-    assert found.late.tolist() == [1, 1]
-    assert found.delay_p50.tolist() == [6_000, 20_000]
-    assert found.delay_p90.tolist() == [6_000, 20_000]
-    assert found.depth_p50.tolist() == [1, 1]
+    assert found.column("late_launches") == (1, 1)
+    assert found.column("wait_p50_ns") == (6_000, 20_000)
+    assert found.column("wait_p90_ns") == (6_000, 20_000)
+    assert found.column("depth_p50") == (1, 1)
 
 
 def test_depth_is_sampled_where_kernels_start():
@@ -34,7 +34,7 @@ def test_depth_is_sampled_where_kernels_start():
     for i in range(4):
         b.launch(i, 0.5, 10 + 20 * i, 20)
     found = launches(b)
-    assert (found.depth_p50[0], found.depth_p90[0]) == (2.5, 3.7)  # depths 4, 3, 2, 1
+    assert (*found.column("depth_p50"), *found.column("depth_p90")) == (2.5, 3.7)  # depths 4, 3, 2, 1
 
 
 def test_a_step_without_launches_has_no_delay():
@@ -43,25 +43,25 @@ def test_a_step_without_launches_has_no_delay():
     b.step(2, 100, 100)
     b.launch(0, 1, 2, 10)
     found = launches(b)
-    assert np.isnan(found.delay_p50[1])
-    assert np.isnan(found.depth_p90[1])
-    assert found.late.tolist() == [1, 0]
+    assert found.column("wait_p50_ns")[1] == NotMeasured("no_linked_launches")
+    assert found.column("depth_p90")[1] == NotMeasured("no_linked_launches")
+    assert found.column("late_launches") == (1, 0)
 
 
 def test_clocks_that_disagree_measure_nothing():
     b = TraceBuilder()
     b.step(1, 0, 200)
     b.launch(50, 1, 40, 10)
-    assert launches(b) == NotMeasured("clocks_disagree")
+    assert launches(b).absent == NotMeasured("clocks_disagree")
 
 
 def test_without_calls_or_links_nothing_is_measured():
     b = TraceBuilder()
     b.step(1, 0, 200)
     b.device(10, 10)
-    assert launches(b) == NotMeasured("no_api")
+    assert launches(b).absent == NotMeasured("no_api")
     b.api("cudaDeviceSynchronize", 0, 5)
-    assert launches(b) == NotMeasured("no_linked_launches")
+    assert launches(b).absent == NotMeasured("no_linked_launches")
 
 
 @pytest.mark.parametrize(("between", "method"), [(False, "higher"), (True, "linear")])

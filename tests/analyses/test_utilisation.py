@@ -7,8 +7,17 @@ from tests.builder import TraceBuilder
 from traceanalyze.analyses.kernels import use as utilisation
 
 
-def use(b):
-    return b.analyze().device_work.utilisation
+def chunks_of(b):
+    return b.rows("utilisation")
+
+
+def times(chunks, share):
+    """Time behind a share of every chunk, ns."""
+    return [round(getattr(each, share) * each.length_ns) for each in chunks]
+
+
+def lengths(chunks):
+    return [each.length_ns for each in chunks]
 
 
 def test_chunks_of_a_step_and_what_runs_in_them():
@@ -18,12 +27,12 @@ def test_chunks_of_a_step_and_what_runs_in_them():
     b.launch(1, 0.1, 2, 2, name="ncclDevKernel_AllReduce", stream=9)
     b.copy(2, 0.1, 3.5, 1.75)
     b.launch(3, 0.1, 29, 1)
-    chunks = use(b).chunks
-    assert chunks.number.tolist() == list(range(30))
-    assert (chunks.end - chunks.start).tolist() == [1000] * 30
-    assert chunks.compute.tolist() == [1000, 1000, 500] + [0] * 26 + [1000]
-    assert chunks.comm.tolist() == [0, 0, 500, 1000] + [0] * 26
-    assert chunks.busy.tolist() == [1000, 1000, 1000, 1000, 1000, 250] + [0] * 23 + [1000]
+    chunks = chunks_of(b)
+    assert [each.chunk for each in chunks] == list(range(1, 31))
+    assert lengths(chunks) == [1000] * 30
+    assert times(chunks, "compute_share") == [1000, 1000, 500] + [0] * 26 + [1000]
+    assert times(chunks, "communication_share") == [0, 0, 500, 1000] + [0] * 26
+    assert times(chunks, "busy_share") == [1000, 1000, 1000, 1000, 1000, 250] + [0] * 23 + [1000]
 
 
 def test_neighbours_with_little_use_are_one_stretch():
@@ -32,9 +41,9 @@ def test_neighbours_with_little_use_are_one_stretch():
     b.launch(0, 0.1, 0, 10.25)
     b.launch(1, 0.1, 11.5, 0.5)  # half a chunk is not little
     b.launch(2, 0.1, 29, 1)
-    long, short = use(b).low
-    assert (long.start, long.length, long.busy) == (12_000, 17_000, 0)
-    assert (short.start, short.length, short.busy) == (10_000, 1000, 250)
+    long, short = b.rows("low_utilisation")
+    assert (long.start_ns, long.length_ns, long.busy_share) == (12_000, 17_000, 0)
+    assert (short.start_ns, short.length_ns, short.busy_share) == (10_000, 1000, 0.25)
 
 
 def test_a_stretch_may_run_on_into_the_next_step():
@@ -44,17 +53,17 @@ def test_a_stretch_may_run_on_into_the_next_step():
     b.launch(0, 1, 0, 20)
     b.launch(31, 1, 45, 15)
     b.launch(60, 1, 60, 30)
-    (only,) = use(b).low
-    assert (only.step, only.start, only.length) == (0, 20_000, 25_000)
+    (only,) = b.rows("low_utilisation")
+    assert (only.step, only.start_ns, only.length_ns) == ("0", 20_000, 25_000)
 
 
 def test_a_step_of_few_nanoseconds_has_fewer_chunks():
     b = TraceBuilder()
     b.device(0, 0.004)
-    chunks = use(b).chunks
-    assert (chunks.end - chunks.start).tolist() == [1] * 4
-    assert chunks.busy.tolist() == [1] * 4
-    assert use(b).low == ()
+    chunks = chunks_of(b)
+    assert lengths(chunks) == [1] * 4
+    assert times(chunks, "busy_share") == [1] * 4
+    assert b.rows("low_utilisation") == []
 
 
 @settings(deadline=None, max_examples=30)
@@ -66,10 +75,10 @@ def test_chunks_sum_to_the_partition(events):
     for at, dur, stream in events:
         b.device(at, dur, stream=stream)
     found = b.analyze()
-    chunks, part = found.device_work.utilisation.chunks, found.partitions[0]
-    assert chunks.busy.sum() == part.busy.sum()
-    assert chunks.compute.sum() == part.compute.sum()
-    assert (chunks.end - chunks.start).sum() == found.steps.time.sum()
+    chunks, part = list(found.records("utilisation")), found.partitions[0]
+    assert sum(times(chunks, "busy_share")) == part.busy.sum()
+    assert sum(times(chunks, "compute_share")) == part.compute.sum()
+    assert sum(lengths(chunks)) == found.steps.time.sum()
 
 
 def test_many_steps_have_fewer_chunks_each(monkeypatch):
@@ -78,7 +87,7 @@ def test_many_steps_have_fewer_chunks_each(monkeypatch):
     for number in range(4):
         b.step(number, 30 * number, 30)
         b.device(30 * number, 6)
-    chunks = use(b).chunks
-    assert chunks.number.tolist() == [0, 1, 2, 3, 4] * 4
-    assert chunks.step.tolist() == [0] * 5 + [1] * 5 + [2] * 5 + [3] * 5
-    assert chunks.busy.tolist() == [6000, 0, 0, 0, 0] * 4
+    chunks = chunks_of(b)
+    assert [each.chunk for each in chunks] == [1, 2, 3, 4, 5] * 4
+    assert "".join(each.step for each in chunks) == "00000111112222233333"
+    assert times(chunks, "busy_share") == [6000, 0, 0, 0, 0] * 4

@@ -12,7 +12,6 @@ from tests.simulate.compare import expected, measured
 from tests.simulate.writers.ascend import write_ascend
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.results_device import DeviceWork
 from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
@@ -54,15 +53,15 @@ class Tables:
 
 def tables(found: RankAnalysis) -> Tables:
     """The tables of an analysis in plain values."""
-    device, memory = found.device_work, found.memory.devices
-    if not isinstance(device, DeviceWork):
-        raise TypeError(device)
+    if "kernels" not in found.tables:
+        raise TypeError(found.tables)
     kernels: dict[str, tuple[int, int]] = {}
-    for row in device.kernels:
+    for row in found.records("kernels"):
         count, time = kernels.get(row.name, (0, 0))
-        kernels[row.name] = count + row.time.count, time + row.time.total
+        kernels[row.name] = count + row.count, time + row.device_time_ns
     collectives = {
-        (row.kind, str(row.bytes)): (row.time.count, row.time.total, row.exposed) for row in _rows(device.collectives)
+        (row.collective, str(row.size_bytes)): (row.count, row.device_time_ns, row.exposed_ns)
+        for row in found.records("collectives")
     }
     operators = {
         row.op: (
@@ -93,7 +92,7 @@ def tables(found: RankAnalysis) -> Tables:
         phases,
         modules,
         collectives,
-        tuple((row.peak_allocated, row.peak_reserved, row.records) for row in _rows(memory)),
+        tuple((row.peak_allocated_bytes, row.peak_reserved_bytes, row.records) for row in found.records("memory")),
     )
 
 

@@ -21,9 +21,7 @@ from tests.simulate.truth.tables import kernels, memory_peak, transfers
 from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Device, Fault, Model, Ranks, Script, Workload
 from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
-from traceanalyze.analyses.results_device import DeviceWork
 from traceanalyze.model import intervals
-from traceanalyze.model.table import NotMeasured
 
 if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
@@ -127,30 +125,26 @@ def test_wait_and_transfer_of_collectives(workload: Workload, layout: AscendLayo
                 row[1] += each.wait
                 row[2] += each.exposed_wait
         found: dict[tuple[str, int], list[int]] = defaultdict(lambda: [0, 0, 0])
-        table = npu_analysis(schedule, layout, form).device_work
-        assert isinstance(table, DeviceWork)
-        assert isinstance(table.collectives, tuple)
-        for each in table.collectives:
-            assert isinstance(each.bytes, int) or not sized
-            row = found[each.kind, each.bytes if sized else 0]
-            for place, time in enumerate((each.transfer, each.wait, each.exposed_wait)):
+        analysis = npu_analysis(schedule, layout, form)
+        assert analysis.measured("collectives")
+        for each in analysis.records("collectives"):
+            assert isinstance(each.size_bytes, int) or not sized
+            row = found[each.collective, each.size_bytes if sized else 0]
+            for place, time in enumerate((each.transfer_ns, each.wait_ns, each.exposed_wait_ns)):
                 row[place] += time
         assert found == known
 
 
 @pytest.mark.parametrize("form", ["text", "db"])
 def test_the_first_rank_waits_for_the_slow_one(form: str) -> None:
-    found = npu_analysis(RANKS[0], AscendLayout("8.3"), form).device_work
-    assert isinstance(found, DeviceWork)
-    assert isinstance(found.collectives, tuple)
-    assert {row.waited_for for row in found.collectives} == {1}
+    found = npu_analysis(RANKS[0], AscendLayout("8.3"), form).records("collectives")
+    assert {row.waited_for for row in found} == {1}
 
 
 def test_without_planes_wait_is_not_measured() -> None:
-    found = npu_analysis(RANKS[0], AscendLayout(planes=False)).device_work
-    assert isinstance(found, DeviceWork)
-    assert isinstance(found.collectives, tuple)
-    assert all(isinstance(row.wait, NotMeasured) for row in found.collectives)
+    found = npu_analysis(RANKS[0], AscendLayout(planes=False)).tables["collectives"]
+    assert len(found)
+    assert "wait_ns" not in found.keys
 
 
 @pytest.mark.parametrize("damage", ["open", "comma", "cut"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,7 +24,6 @@ from tests.simulate.truth.tables import (
 from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Fault, Model, Ranks, Script, Workload
 from tests.simulate.writers.layouts import AMD, TODAY, YEAR_2021
-from traceanalyze.analyses.results_device import DeviceWork
 
 if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule
@@ -35,10 +34,10 @@ _NAMED = {"loss": {"reduction", "other", "elementwise", "softmax"}, "embedding":
 """Classes that the product may name otherwise: a loss kernel reduces, an embedding is an indexing."""
 
 
-def device_work(schedule: Schedule, layout: Layout) -> DeviceWork:
-    found = analysis(schedule, layout).device_work
-    assert isinstance(found, DeviceWork)
-    return found
+def rows(schedule: Schedule, layout: Layout, key: str) -> list[Any]:
+    found = analysis(schedule, layout)
+    assert key in found.tables
+    return list(found.records(key))
 
 
 @_FEW
@@ -48,9 +47,9 @@ def test_kernels_of_every_layout(workload: Workload) -> None:
     known = kernels(schedule, windows(schedule))
     for layout in (TODAY, YEAR_2021, AMD):
         found: dict[str, tuple[int, int]] = {}
-        for row in device_work(schedule, layout).kernels:
+        for row in rows(schedule, layout, "kernels"):
             count, time = found.get(row.name, (0, 0))
-            found[row.name] = (count + row.time.count, time + row.time.total)
+            found[row.name] = (count + row.count, time + row.device_time_ns)
         assert found == {layout.copy_name(name): row for name, row in known.items()}
 
 
@@ -59,7 +58,7 @@ def test_kernels_of_every_layout(workload: Workload) -> None:
 def test_classes_of_kernels(workload: Workload) -> None:
     """Some names tell nothing without the operator that launched them."""
     schedule = simulate(workload)[0]
-    found = {row.group.name.lower(): row.total for row in device_work(schedule, TODAY).groups}
+    found = {row.work.removeprefix("work_"): row.device_time_ns for row in rows(schedule, TODAY, "kernel_groups")}
     known = families(schedule, windows(schedule))
     assert sum(found.values()) == sum(known.values())
     loose = set().union(*_NAMED.values()) | set(_NAMED)
@@ -73,10 +72,9 @@ def test_classes_of_kernels(workload: Workload) -> None:
 def test_copies_and_fills(workload: Workload) -> None:
     schedule = simulate(workload)[0]
     found: dict[str, tuple[int, ...]] = {}
-    rows = device_work(schedule, TODAY).copies
-    for row in rows if isinstance(rows, tuple) else ():
-        name = {"h2d": "HtoD", "d2h": "DtoH", "fill": "memset"}[row.direction]
-        found[name] = (row.time.count, row.time.total, row.bytes, row.blocking)
+    for row in rows(schedule, TODAY, "copies"):
+        name = {"copy_h2d": "HtoD", "copy_d2h": "DtoH", "copy_fill": "memset"}[row.direction]
+        found[name] = (row.count, row.device_time_ns, row.bytes, row.blocking)
     assert found == copies(schedule, windows(schedule))
 
 
@@ -85,12 +83,11 @@ def test_copies_and_fills(workload: Workload) -> None:
 def test_matrix_products(workload: Workload) -> None:
     schedule = simulate(workload)[0]
     found: dict[str, tuple[int, int, int]] = {}
-    rows = device_work(schedule, TODAY).ops
-    for row in rows if isinstance(rows, tuple) else ():
+    for row in rows(schedule, TODAY, "op_rates"):
         if row.op in {"aten::mm", "aten::addmm"}:
             calls, time, flop = found.get(row.op, (0, 0, 0))
             assert isinstance(row.flop, int)
-            found[row.op] = (calls + row.calls, time + row.time, flop + row.flop)
+            found[row.op] = (calls + row.calls, time + row.device_time_ns, flop + row.flop)
     assert found == matrix_products(schedule, windows(schedule))
 
 
@@ -105,20 +102,20 @@ def test_collectives(workload: Workload) -> None:
             row[0] += 1
             row[1] += each.duration
             row[2] += each.exposed
-        rows = device_work(schedule, TODAY).collectives
-        assert isinstance(rows, tuple)
-        assert {(each.kind, each.bytes): [each.time.count, each.time.total, each.exposed] for each in rows} == known
-        assert {each.ranks for each in rows} == {2}
+        found = rows(schedule, TODAY, "collectives")
+        assert {
+            (each.collective, each.size_bytes): [each.count, each.device_time_ns, each.exposed_ns] for each in found
+        } == known
+        assert {each.ranks for each in found} == {2}
 
 
 @pytest.mark.parametrize("fault", [(), (Fault("empty_cache", 0.2),)], ids=["plain", "empty_cache"])
 def test_memory(fault: tuple[Fault, ...]) -> None:
     schedule = simulate(Workload(model=Model(layers=3), faults=fault))[0]
-    found = analysis(schedule, TODAY).memory
-    (device,) = found.devices
-    assert (device.peak_allocated, device.peak_reserved) == memory_peak(schedule)
+    (device,) = rows(schedule, TODAY, "memory")
+    assert (device.peak_allocated_bytes, device.peak_reserved_bytes) == memory_peak(schedule)
     assert device.records == len(schedule.memory)
-    calls = {call.name: call.time.count for call in found.calls}
+    calls = {each.call: each.count for each in rows(schedule, TODAY, "allocator_calls")}
     assert calls.get("cudaFree", 0) == (3 if fault else 0)
     asked = [call for call in schedule.calls if call.name == "cudaMalloc"]
     assert calls.get("cudaMalloc", 0) == len(asked)

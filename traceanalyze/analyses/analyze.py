@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.communication.collectives import collectives
+from traceanalyze.analyses.communication.vendor import vendor_tables
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
 from traceanalyze.analyses.host.call_paths import call_paths
@@ -26,14 +27,13 @@ from traceanalyze.analyses.idle.syncs import idle_caused, suspected_syncs, sync_
 from traceanalyze.analyses.kernels.copies import copies
 from traceanalyze.analyses.kernels.events import classification
 from traceanalyze.analyses.kernels.kernels import configurations, durations, kernel_groups, kernel_types, kernels
-from traceanalyze.analyses.kernels.op_work import op_work
+from traceanalyze.analyses.kernels.op_work import op_rates
 from traceanalyze.analyses.kernels.sequences import kernel_sequences
 from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisation
-from traceanalyze.analyses.memory.recorded import memory
+from traceanalyze.analyses.memory.recorded import memory_tables
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.quality.quality import quality
 from traceanalyze.analyses.results import Gap, HostSplit, IdleCauses, Launches, RankAnalysis, SyncSite
-from traceanalyze.analyses.results_device import DeviceWork
 from traceanalyze.analyses.steps.critical_path import critical_path_tables
 from traceanalyze.analyses.steps.inference import inference
 from traceanalyze.analyses.steps.partition import device_span, partition
@@ -49,25 +49,27 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 
-def device_tables(context: Context) -> DeviceWork:
+def device_tables(context: Context) -> list[Table]:
     """Device work inside the analysed windows from every side."""
-    combined = overlaps(context)
-    return DeviceWork(
-        kernels=kernels(context),
-        groups=kernel_groups(context),
-        types=kernel_types(context),
-        configurations=configurations(context),
-        durations=durations(context),
-        overlaps=combined,
-        summary=device_summary(context, combined),
-        copies=copies(context),
-        collectives=collectives(context),
-        step_launches=step_launches(context),
-        ops=op_work(context),
-        annotations=device_annotations(context),
-        utilisation=utilisation(context),
-        sequences=kernel_sequences(context),
-    )
+    summary, sent = device_summary(context), collectives(context)
+    return [
+        kernel_groups(context),
+        kernels(context),
+        kernel_types(context),
+        sent,
+        copies(context),
+        summary,
+        overlaps(context),
+        *utilisation(context),
+        durations(context, summary),
+        configurations(context),
+        kernel_sequences(context),
+        op_rates(context),
+        step_launches(context),
+        device_annotations(context),
+        *memory_tables(context),
+        *vendor_tables(context.trace, sent),
+    ]
 
 
 def tables_of(context: Context) -> dict[str, Table]:
@@ -89,6 +91,7 @@ def tables_of(context: Context) -> dict[str, Table]:
             host_annotations(context),
         ]
     tables += [*inference(context), gc_pauses(context), call_paths(context)]
+    tables += device_tables(context) if len(context.device) else memory_tables(context)
     return {table.key: table for table in tables}
 
 
@@ -129,8 +132,6 @@ def analyze_context(context: Context) -> RankAnalysis:
         host=_host(context),
         classification=classification(context.trace, context.device),
         checks=quality(context, launched),
-        device_work=device_tables(context),
-        memory=memory(context),
         tables=tables_of(context),
     )
 
@@ -152,7 +153,6 @@ def _without_device(context: Context) -> RankAnalysis:
         host=_host(context),
         classification=(),
         checks=quality(context, missing),
-        memory=memory(context),
         tables=tables_of(context),
     )
 

@@ -6,15 +6,54 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traceanalyze.analyses.results_device import Spread
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct_codes
+from traceanalyze.model.table import Column, Kind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DENSE = 16
 """Keys up to this many times the number of rows are grouped by a table, larger ones by sorting."""
+
+COUNT = Column("count", Kind.COUNT, meaning="how many there are")
+DEVICE_TIME = Column("device_time_ns", Kind.DURATION, meaning="sum of the durations: parallel work counts twice")
+MEAN = Column("mean_event_ns", Kind.DURATION, heading="mean", meaning="mean duration of one", scale="event")
+EXTREMES = (
+    Column("min_ns", Kind.DURATION, heading="shortest", meaning="shortest of them", scale="event", minor=True),
+    Column("max_ns", Kind.DURATION, heading="longest", meaning="longest of them", scale="event", minor=True),
+)
+
+
+@frozen
+class Spread:
+    """Times of the rows of each group, ns: how many, their sum, shortest and longest; 0 in a group without rows."""
+
+    count: NDArray[np.int64]
+    total: NDArray[np.int64]
+    shortest: NDArray[np.int64]
+    longest: NDArray[np.int64]
+
+    @property
+    def mean(self) -> NDArray[np.int64]:
+        """Mean times, rounded to the nearest nanosecond."""
+        return (2 * self.total + self.count) // np.maximum(2 * self.count, 1)
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """Of each group in the sum of all; 0 of nothing."""
+        return self.total / max(int(self.total.sum()), 1)
+
+    @property
+    def values(self) -> dict[str, NDArray[np.int64]]:
+        """Of the columns that tables of device time share, by their keys."""
+        return {
+            COUNT.key: self.count,
+            DEVICE_TIME.key: self.total,
+            MEAN.key: self.mean,
+            EXTREMES[0].key: self.shortest,
+            EXTREMES[1].key: self.longest,
+        }
 
 
 @frozen
@@ -46,14 +85,13 @@ class Groups:
         np.divide(total, weight, out=out, where=weight > 0)
         return out
 
-    def spreads(self, time: NDArray[np.int64]) -> list[Spread]:
+    def spread(self, time: NDArray[np.int64]) -> Spread:
         """Count, sum, shortest and longest time of each group."""
+        count, longest = self.count(), np.zeros(len(self.first), np.int64)
         shortest = np.full(len(self.first), np.iinfo(np.int64).max)
-        longest = np.zeros(len(self.first), np.int64)
         np.minimum.at(shortest, self.of, time)
         np.maximum.at(longest, self.of, time)
-        columns = (self.count(), self.sum(time), shortest, longest)
-        return [Spread(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        return Spread(count, self.sum(time), np.where(count > 0, shortest, 0), longest)
 
 
 def group(*keys: NDArray[Any]) -> Groups:

@@ -8,13 +8,12 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import NotMeasured, Table
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.results_device import DeviceWork, Memory
+    from traceanalyze.model.table import NotMeasured, Table
     from traceanalyze.model.trace import Trace
     from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
 
@@ -240,10 +239,12 @@ class RankAnalysis:
     host: HostSplit | NotMeasured
     classification: tuple[KernelClass, ...]
     checks: tuple[Check, ...]
-    device_work: DeviceWork | NotMeasured = NotMeasured("no_device_events")
-    memory: Memory | NotMeasured = NotMeasured("no_memory_records")
     tables: Mapping[str, Table] = field(default_factory=dict)
     """By key, in reading order."""
+
+    def measured(self, key: str) -> bool:
+        """Whether a table is there and has been measured."""
+        return key in self.tables and self.tables[key].absent is None
 
     def records(self, key: str) -> Iterator[Any]:
         """Rows of a table, with its columns as attributes; none where there is nothing to show."""

@@ -248,15 +248,14 @@ def _rates(base: Side, candidate: Side) -> Iterator[Overall]:
 def _allocator(side: Side) -> tuple[Time, Time, Time]:
     """The values of `_PEAKS`. Some profilers number devices otherwise in memory records; the only one is meant."""
     missing = NotMeasured("no_memory_records")
-    devices = memory(side.context).devices
-    if isinstance(devices, NotMeasured) or side.partition is None:
+    mine = [each for each in memory(side.context).records() if each.memory_of == "memory_of_device"]
+    if side.partition is None:
         return missing, missing, missing
-    mine = [each for each in devices if each.kind == "device"]
     if len(mine) > 1:
         mine = [each for each in mine if each.device == side.partition.device]
     if len(mine) != 1:
         return missing, missing, missing
-    return mine[0].peak_allocated, mine[0].peak_reserved, mine[0].relative_peak
+    return mine[0].peak_allocated_bytes, mine[0].peak_reserved_bytes, mine[0].relative_peak_bytes
 
 
 def _process(side: Side) -> Time:

@@ -228,9 +228,14 @@ def measured(context: Context, work: NDArray[np.int64], key: NDArray[np.int64]) 
     most = np.lexsort((name[named.first], -named.sum(time), rows.of[named.first]))
     _, at = np.unique(rows.of[named.first[most]], return_index=True)
     usual = name[named.first[most[at]]]
+    spread = rows.spread(time)
+    numbers = (spread.count, spread.total, spread.longest, spread.shortest)
+    text = context.trace.strings.text
     return {
-        int(key[first]): Measured(context.trace.strings.text(code), each.count, each.total, each.longest, each.shortest)
-        for first, code, each in zip(rows.first.tolist(), usual.tolist(), rows.spreads(time), strict=True)
+        of: Measured(text(code), *each)
+        for of, code, *each in zip(
+            key[rows.first].tolist(), usual.tolist(), *(number.tolist() for number in numbers), strict=True
+        )
     }
 
 

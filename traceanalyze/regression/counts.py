@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.results_device import Count
     from traceanalyze.regression.rank_steps import RankSteps
 
 Values = dict[str, "NDArray[np.float64] | NotMeasured"]
@@ -241,16 +240,16 @@ def _compiled(rank: RankSteps) -> Values:
 
 
 def _memory(rank: RankSteps) -> Values:
-    found = memory(rank.side.context).devices
-    if isinstance(found, NotMeasured):
-        return dict.fromkeys(("memory.allocated_peak", "memory.reserved_peak"), found)
-    devices = [device for device in found if device.kind == "device"]
+    found = memory(rank.side.context)
+    if found.absent is not None:
+        return dict.fromkeys(("memory.allocated_peak", "memory.reserved_peak"), found.absent)
+    devices = [device for device in found.records() if device.memory_of == "memory_of_device"]
     return {
-        "memory.allocated_peak": _highest(device.peak_allocated for device in devices),
-        "memory.reserved_peak": _highest(device.peak_reserved for device in devices),
+        "memory.allocated_peak": _highest(device.peak_allocated_bytes for device in devices),
+        "memory.reserved_peak": _highest(device.peak_reserved_bytes for device in devices),
     }
 
 
-def _highest(peaks: Iterable[Count]) -> NDArray[np.float64] | NotMeasured:
+def _highest(peaks: Iterable[int | NotMeasured]) -> NDArray[np.float64] | NotMeasured:
     known = [peak for peak in peaks if not isinstance(peak, NotMeasured)]
     return np.array([float(max(known))]) if known else NotMeasured("no_memory_totals")

@@ -142,11 +142,11 @@ def _collectives(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | N
 
 def _bandwidth(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:
     """Mean over the run, weighted by time."""
-    table = collectives(rank.side.context)
-    rows = [] if isinstance(table, NotMeasured) else [row for row in table if fnmatchcase(row.kind, selector.pattern)]
+    table = collectives(rank.side.context).records()
+    rows = [row for row in table if fnmatchcase(row.collective, selector.pattern)]
     if not rows:
         return NO_MATCH
-    known = [(getattr(row, selector.suffix), row.time.total) for row in rows]
+    known = [(getattr(row, selector.suffix), row.device_time_ns) for row in rows]
     values = [(float(value), time) for value, time in known if not isinstance(value, NotMeasured) and time]
     if not values:
         return NotMeasured("no_collective_metadata")

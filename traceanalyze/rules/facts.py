@@ -18,7 +18,6 @@ from traceanalyze.analyses.results import HostSplit, IdleCauses
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct_codes
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, Mode
 from traceanalyze.rules.finding import intervals_of
 
@@ -112,7 +111,7 @@ class Facts:
         return next((reason for code, reason in _REASONS.items() if code in needs and not self._has(code)), None)
 
     def _has(self, code: str) -> bool:
-        context, memory, fields = self.context, self.analysis.memory, self.context.trace.events.fields
+        context, fields = self.context, self.context.trace.events.fields
         known = {
             "D": lambda: self.analysis.mode in {Mode.STEPS, Mode.WHOLE_TRACE},
             "L": lambda: len(context.calls) > 0,
@@ -121,9 +120,9 @@ class Facts:
             "P": lambda: context.once(user_frames).recorded,
             "H": lambda: "shapes" in fields,
             "N": lambda: self.allocator is not None,
-            "M": lambda: not isinstance(memory, NotMeasured) and not isinstance(memory.devices, NotMeasured),
+            "M": lambda: self.analysis.measured("memory"),
             "C": lambda: "collective" in fields,
-            "K": lambda: "grid" in fields or self._has_kernel_table,
+            "K": lambda: "grid" in fields or self.analysis.measured("kernel_types"),
             "E": lambda: self.context.trace.environment is not None,
         }
         return code in known and known[code]()
@@ -132,11 +131,6 @@ class Facts:
     def communicates(self) -> bool:
         """Whether any device work is communication."""
         return bool((self.context.device.klass == DeviceClass.COMM).any())
-
-    @cached_property
-    def _has_kernel_table(self) -> bool:
-        work = self.analysis.device_work
-        return not isinstance(work, NotMeasured) and not isinstance(work.types, NotMeasured)
 
     @cached_property
     def pieces(self) -> Pieces:

@@ -96,10 +96,10 @@ def test_the_partition_is_that_of_a_count_over_the_raw_events(folder):
     assert int(part.comm_total.sum()) == expected["comm"]
     assert int(part.comm_exposed.sum()) == expected["exposed"]
     assert int(part.mem_total.sum()) == expected["copies"]
-    rows = analysis.device_work.collectives
-    assert sum(row.exposed_wait for row in rows) == expected["wait"]
-    assert sum(row.exposed for row in rows) == expected["exposed"]
-    assert all(row.wait + row.transfer == row.time.total for row in rows)
+    rows = list(analysis.records("collectives"))
+    assert sum(row.exposed_wait_ns for row in rows) == expected["wait"]
+    assert sum(row.exposed_ns for row in rows) == expected["exposed"]
+    assert all(row.wait_ns + row.transfer_ns == row.device_time_ns for row in rows)
 
 
 FIGURES = {
@@ -111,8 +111,8 @@ FIGURES = {
 def test_the_published_figures(folder, rank):
     (span,) = analysed(folder).spans
     expected = FIGURES[rank]
-    rows = analysed(folder).device_work.collectives
-    wait = sum(row.exposed_wait for row in rows)
+    rows = analysed(folder).records("collectives")
+    wait = sum(row.exposed_wait_ns for row in rows)
     assert span.partition.compute[0] / 1e6 == pytest.approx(expected["compute"], abs=1e-4)
     assert span.partition.comm_total[0] / 1e6 == pytest.approx(expected["comm"], abs=1e-4)
     assert span.partition.comm_exposed[0] / 1e6 == pytest.approx(expected["exposed"], abs=1e-4)
@@ -145,7 +145,8 @@ def test_every_launch_is_linked_and_has_its_operator(folder):
     assert (analysis.launches.linked, analysis.launches.unlinked) == (215, 0)
     ops = {op.op: op for op in analysis.records("operators")}
     assert ops
-    assert sum(op.device_self_ns for op in ops.values()) == sum(row.total for row in analysis.device_work.groups)
+    device_time = sum(row.device_time_ns for row in analysis.records("kernel_groups"))
+    assert sum(op.device_self_ns for op in ops.values()) == device_time
     assert ops["aten::item"].calls == 27
 
 
@@ -164,9 +165,9 @@ def test_modules_have_forward_and_backward(folder):
 
 
 def test_both_ranks_wait_for_rank_5(folder):
-    longest = max(analysed(folder).device_work.collectives, key=lambda row: row.wait)
+    longest = max(analysed(folder).records("collectives"), key=lambda row: row.wait_ns)
     assert longest.waited_for == 5
-    assert longest.wait > 70_000_000
+    assert longest.wait_ns > 70_000_000
 
 
 def test_the_ranks_are_one_run_without_leftovers(shared_traces):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, types
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
 from traceanalyze.analyses.kernels.work import argument, device_work
-from traceanalyze.analyses.results_device import Collective, Count, Measure
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.op_calls import MOST_ELEMENTS
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:
@@ -27,9 +27,75 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.communication.parts import CollectiveParts
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.grouping import Groups
-    from traceanalyze.analyses.results_device import Spread
 
 _NO_METADATA = "no_collective_metadata"
+_PARTS = (
+    Column(
+        "wait_ns",
+        Kind.DURATION,
+        heading="waiting",
+        meaning="of the device time, that in which no plane moves data: waiting for other ranks",
+    ),
+    Column(
+        "exposed_wait_ns",
+        Kind.DURATION,
+        heading="exposed waiting",
+        meaning="of the exposed time, the same",
+        minor=True,
+    ),
+    Column("transfer_ns", Kind.DURATION, meaning="of the device time, that in which any plane moves data"),
+    Column(
+        "waited_for",
+        Kind.COUNT,
+        heading="longest wait for rank",
+        meaning="rank that the longest single wait was for; inside the group unless its ranks are known",
+    ),
+)
+"""Where the profile records what collectives consist of."""
+_PART_KEYS = tuple(column.key for column in _PARTS)
+_COLLECTIVES = Table(
+    "collectives",
+    (
+        Column("collective", Kind.TEXT, meaning="type, the same for all libraries"),
+        Column("group", Kind.TEXT, meaning="ranks of the process group, or its name"),
+        Column("ranks", Kind.COUNT, meaning="number of ranks in the group", minor=True),
+        Column("dtype", Kind.TEXT, heading="type", meaning="type of the elements", minor=True),
+        Column(
+            "size_bytes",
+            Kind.BYTES,
+            heading="size of one",
+            meaning="input of one collective (all_gather: output)",
+        ),
+        COUNT,
+        Column("device_time_ns", Kind.DURATION, meaning="sum of the durations, waiting for other ranks included"),
+        replace(MEAN, minor=True),
+        *EXTREMES,
+        Column(
+            "exposed_ns",
+            Kind.DURATION,
+            meaning="outside compute; where several run the one that started first; sums to the step's",
+        ),
+        Column("overlapped_ns", Kind.DURATION, heading="hidden", meaning="under compute"),
+        *_PARTS,
+        Column(
+            "algbw",
+            Kind.NUMBER,
+            heading="algorithm GB/s",
+            meaning="size over duration; the duration includes waiting",
+            minor=True,
+        ),
+        Column(
+            "busbw",
+            Kind.NUMBER,
+            heading="bus GB/s",
+            meaning="the same per link, to compare with the hardware; the duration includes waiting",
+        ),
+    ),
+    title="Collectives of this rank (sum over the analysed steps)",
+    ranked=True,
+)
+_Amount = int | NotMeasured
+_Measure = float | NotMeasured
 
 
 class _Described(NamedTuple):
@@ -44,31 +110,53 @@ class _Described(NamedTuple):
     dtype: int
 
 
-def collectives(context: Context) -> tuple[Collective, ...] | NotMeasured:
-    """Collectives inside the analysed windows by group, type, element type and size, most time first."""
+def collectives(context: Context) -> Table:
+    """Collectives inside the analysed windows by group, type, element type and size, most time first.
+
+    Their exposed times sum to the exposed communication of the partition.
+    """
     work, device = context.once(device_work), context.device
     chosen = np.flatnonzero(device.klass[work.event] == DeviceClass.COMM)
     if len(chosen) == 0:
-        return NotMeasured("no_communication")
+        return _COLLECTIVES.drop(*_PART_KEYS).missing("no_communication", detail=True)
     event = work.event[chosen]
     keys = _described(context, event)
     groups = group(*keys)
+    spread = groups.spread(work.time[chosen])
     exposed, overlapped, own_start = _exposed(context, event)
-    sums = (groups.sum(exposed), groups.sum(overlapped), groups.sum(device.end[event] - device.start[event]))
     waits = _waits(context, chosen, groups, exposed, own_start)
-    table = []
-    for index, (first, spread) in enumerate(zip(groups.first.tolist(), groups.spreads(work.time[chosen]), strict=True)):
-        known = _Described(*(int(key[first]) for key in keys))
-        table.append(_row(context, known, spread, waits[index], *(int(column[index]) for column in sums)))
-    return tuple(sorted(table, key=lambda item: (-item.time.total, item.kind, str(item.bytes))))
+    durations = groups.sum(device.end[event] - device.start[event])
+    described = (_Described(*known) for known in zip(*(key[groups.first].tolist() for key in keys), strict=True))
+    amounts = zip(described, waits, spread.count.tolist(), durations.tolist(), strict=True)
+    rows = [_row(context, *amount) for amount in amounts]
+    times = spread.values | {"exposed_ns": groups.sum(exposed), "overlapped_ns": groups.sum(overlapped)}
+    table = _COLLECTIVES.fill(**times, **{key: [row[key] for row in rows] for key in rows[0]})
+    table = replace(table.sort("-device_time_ns", "collective"), notes=_notes(table))
+    split = any(isinstance(cell, int) for cell in table.column("transfer_ns"))
+    return table if split else table.drop(*_PART_KEYS)
+
+
+def _notes(table: Table) -> tuple[Message, ...]:
+    """How much of the exposed time is waiting, where that is known of all; else that bandwidths include waiting."""
+    waits = [wait for wait in table.column("exposed_wait_ns") if isinstance(wait, int)]
+    if len(waits) == len(table):
+        exposed = int(table.array("exposed_ns").sum())
+        values = (
+            ("exposed", Kind.DURATION, exposed),
+            ("wait", Kind.DURATION, sum(waits)),
+            ("transfer", Kind.DURATION, exposed - sum(waits)),
+        )
+        return (Message("exposed_wait", values),)
+    measured = any(isinstance(rate, float) for rate in table.column("algbw"))
+    return (Message("bandwidth_waits"),) if measured else ()
 
 
 class _Waits(NamedTuple):
     """Transfer and waiting of the collectives of one row, ns."""
 
-    transfer: Count
-    wait: Count
-    exposed_wait: Count
+    transfer: _Amount
+    wait: _Amount
+    exposed_wait: _Amount
     whole_transfer: int
     """Transfer outside the analysed windows included; 0 where unknown."""
     waited_for: int
@@ -159,34 +247,29 @@ def _exposed(
     return exposed, overlapped, counts_from
 
 
-def _row(
-    context: Context, known: _Described, time: Spread, waits: _Waits, exposed: int, overlapped: int, duration: int
-) -> Collective:
+def _row(context: Context, known: _Described, waits: _Waits, count: int, duration: int) -> dict[str, Value]:
     kind = TYPES[known.type]
     dtype = _text(context, known.dtype)
     size = _bytes(known, kind, dtype)
     ranks = _ranks(context, known)
-    algbw = _bandwidth(size, time.count, waits.whole_transfer or duration)
+    algbw = _bandwidth(size, count, waits.whole_transfer or duration)
     group_name = _text(context, known.ranks if known.ranks >= 0 else known.group)
-    return Collective(
-        group=group_name if isinstance(group_name, NotMeasured) else ranks_label(group_name),
-        kind=kind,
-        dtype=dtype,
-        bytes=size,
-        ranks=ranks,
-        time=time,
-        exposed=exposed,
-        overlapped=overlapped,
-        algbw=algbw,
-        busbw=_busbw(algbw, kind, ranks),
-        transfer=waits.transfer,
-        wait=waits.wait,
-        exposed_wait=waits.exposed_wait,
-        waited_for=_waited_for(context, group_name, waits),
-    )
+    return {
+        "collective": kind,
+        "group": group_name if isinstance(group_name, NotMeasured) else ranks_label(group_name),
+        "ranks": ranks,
+        "dtype": dtype,
+        "size_bytes": size,
+        "wait_ns": waits.wait,
+        "exposed_wait_ns": waits.exposed_wait,
+        "transfer_ns": waits.transfer,
+        "waited_for": _waited_for(context, group_name, waits),
+        "algbw": algbw,
+        "busbw": _busbw(algbw, kind, ranks),
+    }
 
 
-def _waited_for(context: Context, group_name: str | NotMeasured, waits: _Waits) -> Count:
+def _waited_for(context: Context, group_name: str | NotMeasured, waits: _Waits) -> _Amount:
     """Rank that was waited for, translated to the whole run where the ranks of the group are known."""
     if waits.waited_for < 0:
         return NotMeasured("no_collective_tasks")
@@ -198,14 +281,14 @@ def _text(context: Context, code: int) -> str | NotMeasured:
     return context.trace.strings.text(code) if code >= 0 else NotMeasured(_NO_METADATA)
 
 
-def _bytes(known: _Described, kind: str, dtype: str | NotMeasured) -> Count:
+def _bytes(known: _Described, kind: str, dtype: str | NotMeasured) -> _Amount:
     """Size S: elements of the input (all_gather: of the output) times the size of one."""
     elements = known.out_elements if counts_output(kind) else known.in_elements
     each = None if isinstance(dtype, NotMeasured) else element_bytes(dtype)
     return NotMeasured(_NO_METADATA) if not 0 <= elements <= MOST_ELEMENTS or each is None else elements * each
 
 
-def _ranks(context: Context, known: _Described) -> Count:
+def _ranks(context: Context, known: _Described) -> _Amount:
     """Ranks of the group: as stated, else as listed, else as the header says."""
     if known.group_size > 0:
         return known.group_size
@@ -216,14 +299,14 @@ def _ranks(context: Context, known: _Described) -> Count:
     return len(context.trace.groups.get(name, ())) or NotMeasured(_NO_METADATA)
 
 
-def _bandwidth(size: Count, count: int, duration: int) -> Measure:
+def _bandwidth(size: _Amount, count: int, duration: int) -> _Measure:
     """GB/s; bytes per nanosecond are 10⁹ bytes per second."""
     if isinstance(size, NotMeasured):
         return size
     return size * count / duration if duration else NotMeasured("no_duration")
 
 
-def _busbw(algbw: Measure, kind: str, ranks: Count) -> Measure:
+def _busbw(algbw: _Measure, kind: str, ranks: _Amount) -> _Measure:
     if isinstance(algbw, NotMeasured):
         return algbw
     if isinstance(ranks, NotMeasured):

@@ -5,14 +5,13 @@ Launches count on the annotation's own thread only, so a backward pass run by an
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.operators import added
+from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results_device import DeviceAnnotation
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.classify import is_step_marker
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
@@ -24,10 +23,11 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-_ANNOTATIONS = Table(
+_NAME = Column("name", Kind.NAME, meaning="name of the annotation")
+_ON_HOST = Table(
     "annotations",
     (
-        Column("name", Kind.NAME, meaning="name of the annotation"),
+        _NAME,
         Column("calls", Kind.COUNT, meaning="ranges of this name that begin in the analysed steps"),
         Column(
             "device_time_ns",
@@ -48,19 +48,33 @@ _ANNOTATIONS = Table(
     ranked=True,
     detail=True,
 )
+_ON_DEVICE = Table(
+    "device_annotations",
+    (
+        _NAME,
+        COUNT,
+        Column(
+            "device_time_ns",
+            Kind.DURATION,
+            meaning="from the first to the last kernel inside, summed; nested ones count each",
+        ),
+        MEAN,
+        *EXTREMES,
+    ),
+    title="Annotations on the device",
+    ranked=True,
+    detail=True,
+)
 
 
 def host_annotations(context: Context) -> Table:
-    """Annotations by name, most device time first, then host time; nested ones of different names count each.
-
-    One that began before the analysed steps may have work in them, but has no host time.
-    """
+    """Annotations by name, most device time first, then host time; nested ones of different names count each."""
     events, strings = context.trace.events, context.trace.strings
     rows = np.flatnonzero(context.kind == EventKind.ANNOTATION)
     marker = strings.lookup(events.name[rows], lambda text: is_step_marker(text, context.options.classify))
     rows = rows[~marker.astype(np.bool_)]
     if len(rows) == 0:
-        return _ANNOTATIONS.missing("no_annotations")
+        return _ON_HOST.missing("no_annotations")
     names = group(events.name[rows])
     start = events.ts[rows]
     # Each name on each thread is a tree of its own: its roots are the outermost runs, which do not overlap.
@@ -75,30 +89,24 @@ def host_annotations(context: Context) -> Table:
     np.add.at(device, names.of[outer], time)
     np.add.at(launched, names.of[outer], kernels)
     counted = intervals.contains(context.host_windows, begin)
-    of, host = names.of[outer[counted]], (end - begin)[counted]
-    runs, total = np.bincount(of, minlength=len(names)), added(of, host, len(names))
-    shortest, longest = np.full(len(names), np.iinfo(np.int64).max), np.zeros(len(names), np.int64)
-    np.minimum.at(shortest, of, host)
-    np.maximum.at(longest, of, host)
-
-    def of_runs(values: NDArray[np.int64]) -> list[int | None]:
-        return [value if some else None for value, some in zip(values.tolist(), runs.tolist(), strict=True)]
-
+    host = replace(names, of=names.of[outer[counted]]).spread((end - begin)[counted])
     measured = len(context.device) > 0
-    return (
-        _ANNOTATIONS.fill(
-            name=list(strings.texts(events.name[rows[names.first]])),
-            calls=calls,
-            device_time_ns=device if measured else NotMeasured("no_device_events"),
-            kernels=launched if measured else NotMeasured("no_device_events"),
-            host_time_ns=total,
-            mean_event_ns=of_runs((2 * total + runs) // np.maximum(2 * runs, 1)),
-            min_ns=of_runs(shortest),
-            max_ns=of_runs(longest),
-        )
-        .take((calls > 0) | (device > 0) | (launched > 0))
-        .sort(*(("-device_time_ns",) if measured else ()), "-host_time_ns", "name")
-    )
+    table = _ON_HOST.fill(
+        name=list(strings.texts(events.name[rows[names.first]])),
+        calls=calls,
+        device_time_ns=device if measured else NotMeasured("no_device_events"),
+        kernels=launched if measured else NotMeasured("no_device_events"),
+        host_time_ns=host.total,
+        mean_event_ns=_of_some(host.count, host.mean),
+        min_ns=_of_some(host.count, host.shortest),
+        max_ns=_of_some(host.count, host.longest),
+    ).take((calls > 0) | (device > 0) | (launched > 0))
+    return table.sort(*(("-device_time_ns",) if measured else ()), "-host_time_ns", "name")
+
+
+def _of_some(count: NDArray[np.int64], values: NDArray[np.int64]) -> list[int | None]:
+    """None for annotations that began before the analysed steps: they have work in them, but no host time."""
+    return [value if some else None for value, some in zip(values.tolist(), count.tolist(), strict=True)]
 
 
 def _launched(
@@ -127,7 +135,7 @@ def _launched(
     return time, kernels
 
 
-def device_annotations(context: Context) -> tuple[DeviceAnnotation, ...] | NotMeasured:
+def device_annotations(context: Context) -> Table:
     """Annotations on the device inside the analysed windows by name, most time first; nested ones count each."""
     events, steps = context.trace.events, context.steps
     rows = np.flatnonzero(context.kind == EventKind.DEVICE_ANNOTATION)
@@ -135,8 +143,7 @@ def device_annotations(context: Context) -> tuple[DeviceAnnotation, ...] | NotMe
     time = intervals.coverage(intervals.merge(steps.start, steps.end), start, start + events.dur[rows])
     rows, time = rows[time > 0], time[time > 0]
     if len(rows) == 0:
-        return NotMeasured("no_device_annotations")
+        return _ON_DEVICE.missing("no_device_annotations")
     groups = group(events.name[rows])
-    names = [context.trace.strings.text(int(events.name[rows[first]])) for first in groups.first.tolist()]
-    table = [DeviceAnnotation(*row) for row in zip(names, groups.spreads(time), strict=True)]
-    return tuple(sorted(table, key=lambda row: (-row.time.total, row.name)))
+    names = list(context.trace.strings.texts(events.name[rows[groups.first]]))
+    return _ON_DEVICE.fill(name=names, **groups.spread(time).values).sort("-device_time_ns", "name")

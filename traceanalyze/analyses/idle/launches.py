@@ -12,10 +12,10 @@ from traceanalyze.analyses.host.events import call_label
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.results import LaunchClass, Launches
-from traceanalyze.analyses.results_device import StepLaunches
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, known
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:
@@ -141,25 +141,70 @@ def _calls(trace: Trace, calls: ApiCalls, sync: NDArray[np.bool_]) -> tuple[Laun
     return tuple(sorted(table, key=lambda c: (-c.duration, c.name, c.kind)))
 
 
-def step_launches(context: Context) -> StepLaunches | NotMeasured:
-    """Delays and depths of the device events that start inside each window."""
+_STEP_LAUNCHES = Table(
+    "step_launches",
+    (
+        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+        Column(
+            "late_launches",
+            Kind.COUNT,
+            heading="launched late",
+            meaning="device events launched after the device had run dry",
+        ),
+        Column(
+            "wait_p50_ns",
+            Kind.DURATION,
+            heading="wait, median",
+            meaning="from the launch call's return to the start on the device; "
+            "half of the step's events wait no longer",
+            scale="wait",
+        ),
+        Column(
+            "wait_p90_ns",
+            Kind.DURATION,
+            heading="wait, 90 %",
+            meaning="the same; nine of ten wait no longer",
+            scale="wait",
+        ),
+        Column(
+            "depth_p50",
+            Kind.NUMBER,
+            heading="queued, median",
+            meaning="work launched and not yet started when an event starts, median",
+        ),
+        Column("depth_p90", Kind.NUMBER, heading="queued, 90 %", meaning="the same; nine of ten see no more"),
+    ),
+    title="Launches step by step",
+    detail=True,
+)
+
+
+def step_launches(context: Context) -> Table:
+    """Launch delays and queue depths of the device events that start inside each window (definitions §6)."""
     device, steps = context.device, context.steps
     linked = context.link >= 0
     if not linked.any():
-        return NotMeasured("no_linked_launches" if len(context.calls) else "no_api")
+        return _STEP_LAUNCHES.missing("no_linked_launches" if len(context.calls) else "no_api")
     queue = context.once(launch_queue)
     if not clocks_agree(linked & ~queue.good, linked):
-        return NotMeasured("clocks_disagree")
+        return _STEP_LAUNCHES.missing("clocks_disagree")
     delay = np.maximum(device.start[queue.good] - context.launch_end[queue.good], 0)
     delayed = _by_step(steps, device.start[queue.good], delay)
     queued = _by_step(steps, device.start[queue.event], queue.depth)
-    return StepLaunches(
-        late=_late(context),
-        delay_p50=_percentiles(delayed, 50, between=False),
-        delay_p90=_percentiles(delayed, 90, between=False),
-        depth_p50=_percentiles(queued, 50, between=True),
-        depth_p90=_percentiles(queued, 90, between=True),
+    return _STEP_LAUNCHES.fill(
+        step=step_labels(steps.name),
+        late_launches=_late(context),
+        wait_p50_ns=_whole(_percentiles(delayed, 50, between=False)),
+        wait_p90_ns=_whole(_percentiles(delayed, 90, between=False)),
+        depth_p50=known(_percentiles(queued, 50, between=True), "no_linked_launches"),
+        depth_p90=known(_percentiles(queued, 90, between=True), "no_linked_launches"),
     )
+
+
+def _whole(delays: NDArray[np.float64]) -> list[int | NotMeasured]:
+    """Observed delays, ns; a step without any has none."""
+    missing = NotMeasured("no_linked_launches")
+    return [missing if math.isnan(delay) else int(delay) for delay in delays.tolist()]
 
 
 def step_of(steps: Steps, t: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.grouping import Groups, group
+from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.kernels.work import argument, device_work
-from traceanalyze.analyses.results_device import Copies, Count, Measure
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
@@ -27,31 +26,58 @@ _LONG = regex(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
 _KINDS = regex(r"\((\w+) -> (\w+)\)")
 
 
-def copies(context: Context) -> tuple[Copies, ...] | NotMeasured:
+_COPIES = Table(
+    "copies",
+    (
+        Column("direction", Kind.TERM, heading="copy", meaning="from where to where"),
+        Column(
+            "memory_kind",
+            Kind.TERM,
+            heading="host memory",
+            meaning="kind of host memory: pageable copies hold the host up",
+        ),
+        COUNT,
+        DEVICE_TIME,
+        Column("share", Kind.SHARE, meaning="part of the time of all copies and fills"),
+        MEAN,
+        *EXTREMES,
+        Column("bytes", Kind.BYTES, meaning="bytes of all of them"),
+        Column("bandwidth", Kind.NUMBER, heading="GB/s", meaning="bytes over device time, 10⁹ bytes per second"),
+        Column("blocking", Kind.COUNT, meaning="copies whose call held the host up"),
+    ),
+    title="Copies and fills (sum over the analysed steps)",
+    ranked=True,
+)
+
+
+def copies(context: Context) -> Table:
     """Copies and fills inside the analysed windows, most time first."""
     work, device = context.once(device_work), context.device
     chosen = np.flatnonzero(device.klass[work.event] == DeviceClass.MEM)
     if len(chosen) == 0:
-        return NotMeasured("no_memory_ops")
+        return _COPIES.missing("no_memory_ops", detail=True)
     event = work.event[chosen]
     kind = _kind(context, event)
     groups = group(kind)
+    spread = groups.spread(work.time[chosen])
+    direction, memory = np.divmod(kind[groups.first], len(_MEMORY))
     sizes, bandwidths = _sizes(context, event, groups)
-    blocking = groups.sum(_blocking(context, event))
-    table = [
-        Copies(
-            direction=DIRECTIONS[int(kind[first]) // len(_MEMORY)],
-            memory=_MEMORY[int(kind[first]) % len(_MEMORY)],
-            time=spread,
-            bytes=sizes[index],
-            bandwidth=bandwidths[index],
-            blocking=int(blocking[index]),
-        )
-        for index, (first, spread) in enumerate(
-            zip(groups.first.tolist(), groups.spreads(work.time[chosen]), strict=True)
-        )
-    ]
-    return tuple(sorted(table, key=lambda row: (-row.time.total, row.direction, row.memory or "")))
+    return _COPIES.fill(
+        direction=[f"copy_{DIRECTIONS[code]}" for code in direction.tolist()],
+        memory_kind=[_memory_term(*codes) for codes in zip(direction.tolist(), memory.tolist(), strict=True)],
+        **spread.values,
+        share=spread.shares,
+        bytes=sizes,
+        bandwidth=bandwidths,
+        blocking=groups.sum(_blocking(context, event)),
+    ).sort("-device_time_ns", "direction")
+
+
+def _memory_term(direction: int, memory: int) -> Value:
+    """Term of a kind of memory; a fill has none."""
+    if _MEMORY[memory] is not None:
+        return f"memory_{_MEMORY[memory]}"
+    return None if DIRECTIONS[direction] == "fill" else NotMeasured("no_memory_kind")
 
 
 def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -92,7 +118,7 @@ def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     return _kind(context, event) // len(_MEMORY)
 
 
-def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[list[Count], list[Measure]]:
+def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[list[Value], list[Value]]:
     """Bytes of each group, and bytes per nanosecond (GB/s) of the events that have both a size and a duration."""
     device = context.device
     size = argument(context, "bytes", device.row[event])
@@ -103,8 +129,8 @@ def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[
     total = groups.sum(np.where(sized, size, 0))
     moved = groups.sum(np.where(timed, size, 0))
     time = groups.sum(np.where(timed, duration, 0))
-    sizes = [int(b) if n else NotMeasured("no_bytes") for b, n in zip(total, with_size, strict=True)]
-    bandwidths = [
+    sizes: list[Value] = [int(b) if n else NotMeasured("no_bytes") for b, n in zip(total, with_size, strict=True)]
+    bandwidths: list[Value] = [
         float(b / t) if t else NotMeasured("no_duration" if n else "no_bytes")
         for b, t, n in zip(moved, time, with_size, strict=True)
     ]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.grouping import Groups, group
-from traceanalyze.analyses.kernels.work import argument, device_work, ratio_argument
-from traceanalyze.analyses.results_device import (
-    Count,
-    DurationBucket,
-    Kernel,
-    KernelGroupTime,
-    KernelType,
-    LaunchConfiguration,
-    Measure,
+from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
+from traceanalyze.analyses.kernels.work import (
+    NO_OP,
+    WORK,
+    argument,
+    device_work,
+    ratio_argument,
+    texts_or_none,
+    work_terms,
 )
 from traceanalyze.model.columns import MISSING
-from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.kernel_classes import TensorCore
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, known
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
@@ -30,108 +30,230 @@ if TYPE_CHECKING:
 BUCKETS_NS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000)
 """Lower ends of the duration classes. Below 10 µs a kernel is shorter than its launch costs the host (definitions, τ;
 TraceLens counts the same)."""
+_NAME = Column("name", Kind.NAME, meaning="name of the kernel, copy or fill")
+_KERNELS = Table(
+    "kernels",
+    (
+        _NAME,
+        WORK,
+        COUNT,
+        DEVICE_TIME,
+        Column("share", Kind.SHARE, meaning="part of all device time"),
+        MEAN,
+        *EXTREMES,
+        Column(
+            "tensor_core",
+            Kind.TERM,
+            heading="matrix units",
+            meaning="whether it uses tensor cores or MFMA units, by its name",
+            minor=True,
+        ),
+        Column(
+            "occupancy",
+            Kind.SHARE,
+            meaning="estimated share of the warps that fit on a multiprocessor, weighted by time",
+            minor=True,
+        ),
+        Column(
+            "blocks_per_sm",
+            Kind.NUMBER,
+            heading="blocks per SM",
+            meaning="thread blocks per multiprocessor, weighted by time; below 1 some stay empty",
+            minor=True,
+        ),
+        Column("launched_by", Kind.NAME, meaning="operator that launched the first of them", minor=True),
+        Column(
+            "launching_ops",
+            Kind.COUNT,
+            heading="operators",
+            meaning="number of different operators that launched them",
+            minor=True,
+        ),
+        NO_OP,
+    ),
+    title="Kernels, copies and fills (sum over the analysed steps)",
+    ranked=True,
+)
+_GROUPS = Table(
+    "kernel_groups",
+    (
+        WORK,
+        Column("count", Kind.COUNT, meaning="device events"),
+        DEVICE_TIME,
+        Column("share", Kind.SHARE, meaning="part of all device time"),
+        Column(
+            "tensor_core_ns",
+            Kind.DURATION,
+            heading="on matrix units",
+            meaning="of the device time, kernels on tensor cores or MFMA units by their name",
+            minor=True,
+        ),
+        NO_OP,
+    ),
+    title="Device time by kind of work (sum over the analysed steps)",
+    bar="share",
+    ranked=True,
+)
+_CONFIGURATIONS = Table(
+    "kernel_configurations",
+    (
+        _NAME,
+        Column("launched_by", Kind.NAME, meaning="operator that launched them"),
+        Column("grid", Kind.TEXT, meaning="thread blocks per dimension (on ROCm threads)"),
+        Column("block", Kind.TEXT, meaning="threads per dimension"),
+        Column("registers", Kind.COUNT, meaning="registers per thread", minor=True),
+        Column("shared_memory_bytes", Kind.BYTES, meaning="shared memory per block", minor=True),
+        COUNT,
+        DEVICE_TIME,
+        Column("share", Kind.SHARE, meaning="part of the time of all kernels with a known grid"),
+        MEAN,
+        *EXTREMES,
+    ),
+    title="Kernels by operator, grid and block",
+    ranked=True,
+    detail=True,
+)
+_DURATIONS = Table(
+    "kernel_durations",
+    (
+        Column("duration", Kind.TEXT, meaning="how long the kernels of this row take"),
+        Column("from_ns", Kind.DURATION, meaning="shortest duration in this row", machine=True),
+        Column("below_ns", Kind.DURATION, meaning="durations in this row are shorter", machine=True),
+        Column("count", Kind.COUNT, meaning="kernels of this duration"),
+        Column("count_share", Kind.SHARE, heading="of kernels", meaning="part of all kernels"),
+        DEVICE_TIME,
+        Column("share", Kind.SHARE, meaning="part of all kernel time"),
+    ),
+    title="How long kernels take",
+    skip_zero="count",
+    detail=True,
+)
+_TYPES = Table(
+    "kernel_types",
+    (
+        Column("op_type", Kind.NAME, heading="type", meaning="type of the operator, as in the profile's kernel table"),
+        Column("core", Kind.TEXT, meaning="kind of core the kernels ran on"),
+        WORK,
+        COUNT,
+        DEVICE_TIME,
+        Column("share", Kind.SHARE, meaning="part of the time of all kernels with a known type"),
+        MEAN,
+        *EXTREMES,
+        Column(
+            "cube_utilisation",
+            Kind.SHARE,
+            heading="cube used",
+            meaning="how much of the matrix unit's peak was used, as the profile says, mean weighted by time",
+        ),
+        Column(
+            "cube_share",
+            Kind.SHARE,
+            heading="cube busy",
+            meaning="part of the duration in which the matrix unit worked",
+            minor=True,
+        ),
+        Column(
+            "vector_share",
+            Kind.SHARE,
+            heading="vector busy",
+            meaning="part of the duration in which the vector unit worked",
+            minor=True,
+        ),
+    ),
+    title="Kernels by type and core (sum over the analysed steps)",
+    ranked=True,
+)
 
 
-def kernels(context: Context) -> tuple[Kernel, ...]:
+def kernels(context: Context) -> Table:
     """Device events by (name, group), most time first."""
     work, device = context.once(device_work), context.device
     row = device.row[work.event]
     groups = group(device.name[work.event], work.group)
-    spreads = groups.spreads(work.time)
-    occupancy = groups.mean(ratio_argument(context, "occupancy", row) / 100, work.time)
-    blocks = groups.mean(ratio_argument(context, "blocks_per_sm", row), work.time)
-    no_op = groups.sum(np.where(work.op < 0, work.time, 0))
+    first, spread = groups.first, groups.spread(work.time)
     ops, first_op = _ops(groups, work.op_name)
-    text = context.trace.strings.text
-    table = [
-        Kernel(
-            name=text(int(device.name[work.event[first]])),
-            group=KernelGroup(int(work.group[first])),
-            time=spreads[index],
-            tensor_core=TensorCore(int(work.tensor_core[first])),
-            occupancy=_measure(occupancy[index], "no_occupancy"),
-            blocks_per_sm=_measure(blocks[index], "no_occupancy"),
-            op=text(int(first_op[index])) if first_op[index] >= 0 else None,
-            ops=int(ops[index]),
-            no_op=int(no_op[index]),
-        )
-        for index, first in enumerate(groups.first.tolist())
-    ]
-    return tuple(sorted(table, key=lambda kernel: (-kernel.time.total, kernel.name, kernel.group)))
-
-
-def _measure(value: float, reason: str) -> Measure:
-    return NotMeasured(reason) if np.isnan(value) else float(value)
+    return _KERNELS.fill(
+        name=list(context.trace.strings.texts(device.name[work.event[first]])),
+        work=work_terms(work.group[first]),
+        **spread.values,
+        share=spread.shares,
+        tensor_core=[f"tensor_core_{TensorCore(use).name.lower()}" for use in work.tensor_core[first].tolist()],
+        occupancy=known(groups.mean(ratio_argument(context, "occupancy", row) / 100, work.time), "no_occupancy"),
+        blocks_per_sm=known(groups.mean(ratio_argument(context, "blocks_per_sm", row), work.time), "no_occupancy"),
+        launched_by=texts_or_none(context, first_op),
+        launching_ops=ops,
+        no_op_ns=groups.sum(np.where(work.op < 0, work.time, 0)),
+    ).sort("-device_time_ns", "name")
 
 
 def _ops(groups: Groups, op_name: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Distinct launching operators of each group, and the name of the first (-1 where none is known)."""
-    known = np.flatnonzero(op_name >= 0)
-    pairs = group(groups.of[known], op_name[known])
-    ops = np.bincount(groups.of[known][pairs.first], minlength=len(groups))
+    launched = np.flatnonzero(op_name >= 0)
+    pairs = group(groups.of[launched], op_name[launched])
+    ops = np.bincount(groups.of[launched][pairs.first], minlength=len(groups))
     first = np.full(len(groups), -1, np.int64)
-    first[groups.of[known[::-1]]] = op_name[known[::-1]]
+    first[groups.of[launched[::-1]]] = op_name[launched[::-1]]
     return ops, first
 
 
-def kernel_groups(context: Context) -> tuple[KernelGroupTime, ...]:
-    """Device time by what it is for, most first."""
+def kernel_groups(context: Context) -> Table:
+    """Device time by what it is for, most first; the rows sum to the sum of all durations, exactly."""
     work = context.once(device_work)
     groups = group(work.group)
-    columns = (
-        groups.count(),
-        groups.sum(work.time),
-        groups.sum(np.where(work.op < 0, work.time, 0)),
-        groups.sum(np.where(work.tensor_core == TensorCore.YES, work.time, 0)),
-    )
-    names = [KernelGroup(code) for code in work.group[groups.first].tolist()]
-    table = [KernelGroupTime(name, *row) for name, *row in zip(names, *(c.tolist() for c in columns), strict=True)]
-    return tuple(sorted(table, key=lambda row: (-row.total, row.group)))
+    time = groups.sum(work.time)
+    table = _GROUPS.fill(
+        work=work_terms(work.group[groups.first]),
+        count=groups.count(),
+        device_time_ns=time,
+        share=time / max(int(time.sum()), 1),
+        tensor_core_ns=groups.sum(np.where(work.tensor_core == TensorCore.YES, work.time, 0)),
+        no_op_ns=groups.sum(np.where(work.op < 0, work.time, 0)),
+    ).sort("-device_time_ns")
+    sums = ("count", "device_time_ns", "tensor_core_ns", "no_op_ns")
+    totals: dict[str, Value] = {key: int(table.array(key).sum()) for key in sums}
+    return replace(table, totals={"work": "all_work", "share": 1.0 if time.any() else 0.0, **totals})
 
 
-def configurations(context: Context) -> tuple[LaunchConfiguration, ...] | NotMeasured:
+def configurations(context: Context) -> Table:
     """Kernels by (name, operator, grid, block, registers, shared memory), most time first."""
     work, device = context.once(device_work), context.device
     fields = context.trace.events.fields
     if "grid" not in fields or "block" not in fields:
-        return NotMeasured("no_launch_configuration")
+        return _CONFIGURATIONS.missing("no_launch_configuration")
     grid = argument(context, "grid", device.row[work.event])
     chosen = np.flatnonzero((grid >= 0) & (device.kind[work.event] == EventKind.KERNEL))
-    row = device.row[work.event[chosen]]
-    block, registers, shared = (argument(context, field, row) for field in ("block", "registers", "shared_memory"))
+    event = work.event[chosen]
+    block, registers, shared = (
+        argument(context, field, device.row[event]) for field in ("block", "registers", "shared_memory")
+    )
     grid, op_name = grid[chosen], work.op_name[chosen]
-    groups = group(device.name[work.event[chosen]], op_name, grid, block, registers, shared)
-    spreads = groups.spreads(work.time[chosen])
-
-    def text(code: int) -> str:
-        return context.trace.strings.text(code) if code >= 0 else ""
-
-    table = [
-        LaunchConfiguration(
-            name=text(int(device.name[work.event[chosen[first]]])),
-            op=text(int(op_name[first])) or None,
-            grid=_dimensions(text(int(grid[first]))),
-            block=_dimensions(text(int(block[first]))),
-            registers=_count(int(registers[first])),
-            shared_memory=_count(int(shared[first])),
-            time=spread,
-        )
-        for first, spread in zip(groups.first.tolist(), spreads, strict=True)
-    ]
-    return tuple(sorted(table, key=lambda item: (-item.time.total, item.name, item.op or "", item.grid, item.block)))
+    groups = group(device.name[event], op_name, grid, block, registers, shared)
+    first, spread = groups.first, groups.spread(work.time[chosen])
+    missing = NotMeasured("no_launch_configuration")
+    return _CONFIGURATIONS.fill(
+        name=list(context.trace.strings.texts(device.name[event[first]])),
+        launched_by=texts_or_none(context, op_name[first]),
+        grid=[_dimensions(text) for text in texts_or_none(context, grid[first])],
+        block=[_dimensions(text) for text in texts_or_none(context, block[first])],
+        registers=[missing if count == MISSING else count for count in registers[first].tolist()],
+        shared_memory_bytes=[missing if count == MISSING else count for count in shared[first].tolist()],
+        **spread.values,
+        share=spread.shares,
+    ).sort("-device_time_ns", "name", "launched_by", "grid", "block")
 
 
-def _dimensions(text: str) -> str:
+def _dimensions(text: str | None) -> str:
     """`[50, 1, 1]` as `50 × 1 × 1`."""
-    return " × ".join(part.strip() for part in text.strip("[] \n").split(",") if part.strip())
+    return " × ".join(part.strip() for part in (text or "").strip("[] \n").split(",") if part.strip())
 
 
-def _count(value: int) -> Count:
-    return NotMeasured("no_launch_configuration") if value == MISSING else value
+def durations(context: Context, summary: Table) -> Table:
+    """Kernels by how long they take as a whole; all classes, also empty ones.
 
-
-def durations(context: Context) -> tuple[DurationBucket, ...]:
-    """Kernels by how long they take as a whole; all classes, also empty ones."""
+    Args:
+        context: the trace.
+        summary: what `device_summary` returned, which knows how many are too short.
+    """
     work, device = context.once(device_work), context.device
     kernel = device.kind[work.event] == EventKind.KERNEL
     event = work.event[kernel]
@@ -139,50 +261,60 @@ def durations(context: Context) -> tuple[DurationBucket, ...]:
     count = np.bincount(bucket, minlength=len(BUCKETS_NS))
     total = np.zeros(len(BUCKETS_NS), np.int64)
     np.add.at(total, bucket, work.time[kernel])
-    high = (*BUCKETS_NS[1:], None)
-    return tuple(DurationBucket(*row) for row in zip(BUCKETS_NS, high, count.tolist(), total.tolist(), strict=True))
+    (of_all,) = summary.records()
+    share = of_all.short_kernels / max(of_all.kernels, 1)
+    note = Message("short_kernels", (("count", Kind.COUNT, of_all.short_kernels), ("share", Kind.SHARE, share)))
+    below = (*BUCKETS_NS[1:], None)
+    return replace(_DURATIONS, notes=(note,) if of_all.short_kernels else ()).fill(
+        duration=[_range(*ends) for ends in zip(BUCKETS_NS, below, strict=True)],
+        from_ns=BUCKETS_NS,
+        below_ns=below,
+        count=count,
+        count_share=count / max(int(count.sum()), 1),
+        device_time_ns=total,
+        share=total / max(int(total.sum()), 1),
+    )
 
 
-def kernel_types(context: Context) -> tuple[KernelType, ...] | NotMeasured:
+def _range(low: int, high: int | None) -> str:
+    """Bounds of a class of durations in microseconds; the last has no upper end."""
+    return f"≥ {low // 1000:,} µs" if high is None else f"{low // 1000:,} - {high // 1000:,} µs"
+
+
+def kernel_types(context: Context) -> Table:
     """Kernels inside the analysed windows by (type, core), most time first."""
     work, device = context.once(device_work), context.device
     every = device.row[work.event]
     op_type = argument(context, "op_type", every)
     chosen = np.flatnonzero(op_type != MISSING)
     if len(chosen) == 0:
-        return NotMeasured("no_kernel_types")
+        return _TYPES.missing("no_kernel_types", detail=True)
     row, time = every[chosen], work.time[chosen]
     op_type, core = op_type[chosen], argument(context, "core", row)
     duration = (device.end - device.start)[work.event[chosen]]
     groups = group(op_type, core)
-    cube = groups.mean(ratio_argument(context, "cube_utilisation", row) / 100, time)
-    mac, vec = (_share(context, groups, row, duration, field) for field in ("mac_time", "vec_time"))
-    text = context.trace.strings.text
-    table = [
-        KernelType(
-            op_type=text(int(op_type[first])),
-            core=text(int(core[first])) if core[first] != MISSING else NotMeasured("no_kernel_types"),
-            group=KernelGroup(int(work.group[chosen[first]])),
-            time=spread,
-            cube_utilisation=_kernel_types_measure(float(cube[index])),
-            cube_share=mac[index],
-            vector_share=vec[index],
-        )
-        for index, (first, spread) in enumerate(zip(groups.first.tolist(), groups.spreads(time), strict=True))
-    ]
-    return tuple(sorted(table, key=lambda item: (-item.time.total, item.op_type, str(item.core))))
+    first, spread = groups.first, groups.spread(time)
+    return _TYPES.fill(
+        op_type=texts_or_none(context, op_type[first]),
+        core=[text or NotMeasured("no_kernel_types") for text in texts_or_none(context, core[first])],
+        work=work_terms(work.group[chosen[first]]),
+        **spread.values,
+        share=spread.shares,
+        cube_utilisation=known(
+            groups.mean(ratio_argument(context, "cube_utilisation", row) / 100, time), "no_core_counters"
+        ),
+        cube_share=known(_share(context, groups, row, duration, "mac_time"), "no_core_counters"),
+        vector_share=known(_share(context, groups, row, duration, "vec_time"), "no_core_counters"),
+    ).sort("-device_time_ns", "op_type")
 
 
 def _share(
     context: Context, groups: Groups, row: NDArray[np.int64], duration: NDArray[np.int64], field: str
-) -> list[Measure]:
-    """Time in which a unit worked over the duration of the kernels that say so, by group."""
+) -> NDArray[np.float64]:
+    """Time in which a unit worked over the duration of the kernels that say so, by group; NaN where none says so."""
     worked = argument(context, field, row)
-    known = worked != MISSING
-    total = groups.sum(np.where(known, duration, 0)).tolist()
-    part = groups.sum(np.where(known, worked, 0)).tolist()
-    return [a / b if b else NotMeasured("no_core_counters") for a, b in zip(part, total, strict=True)]
-
-
-def _kernel_types_measure(value: float) -> Measure:
-    return NotMeasured("no_core_counters") if np.isnan(value) else value
+    stated = worked != MISSING
+    total, part = groups.sum(np.where(stated, duration, 0)), groups.sum(np.where(stated, worked, 0))
+    share = np.full(len(groups), np.nan)
+    np.divide(part, total, out=share, where=total > 0)
+    return share

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument, device_work
-from traceanalyze.analyses.results_device import Count, Measure, OpWork
+from traceanalyze.analyses.grouping import DEVICE_TIME, group
+from traceanalyze.analyses.kernels.work import WORK, argument, device_work
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.op_calls import Call, parse_call
 from traceanalyze.model.op_costs import Cost, cost_of
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
@@ -30,6 +30,46 @@ _DTYPES = {
     "char": "int8",
 }
 
+_OP_RATES = Table(
+    "op_rates",
+    (
+        Column("op", Kind.NAME, heading="operator", meaning="operator that launched the kernels itself"),
+        Column("shapes", Kind.NAME, meaning="shapes of its tensors"),
+        Column(
+            "dtype",
+            Kind.TEXT,
+            heading="type",
+            meaning="type of the first tensor; tf32 where float ran on matrix units",
+        ),
+        replace(WORK, minor=True),
+        Column("calls", Kind.COUNT, meaning="calls that ran something on the device"),
+        DEVICE_TIME,
+        Column(
+            "flop",
+            Kind.NUMBER,
+            heading="FLOP",
+            meaning="floating point operations its mathematics needs, all calls",
+            minor=True,
+        ),
+        Column("bytes", Kind.BYTES, meaning="inputs read once and outputs written once, all calls", minor=True),
+        Column("tflops", Kind.NUMBER, heading="TFLOP/s", meaning="FLOP over device time, 10¹² per second"),
+        Column("bandwidth", Kind.NUMBER, heading="GB/s", meaning="bytes over device time, 10⁹ bytes per second"),
+        Column("intensity", Kind.NUMBER, heading="FLOP/byte", meaning="FLOP per byte", minor=True),
+        Column("bound", Kind.TERM, heading="bound by", meaning="what limits it at best on this device", minor=True),
+        Column(
+            "roofline_share",
+            Kind.SHARE,
+            heading="of roofline",
+            meaning="least time this device needs over the time taken; above 100 % where caches help",
+        ),
+    ),
+    title="What operators achieved, and what the device could do",
+    ranked=True,
+    detail=True,
+)
+Amount = int | NotMeasured
+Measure = float | NotMeasured
+
 
 class _Taken(NamedTuple):
     """What the calls of one row took."""
@@ -40,7 +80,7 @@ class _Taken(NamedTuple):
     """Some kernel of them used matrix units: float multiplied as TF32."""
 
 
-def op_work(context: Context) -> tuple[OpWork, ...] | NotMeasured:
+def op_rates(context: Context) -> Table:
     """Operators with a formula (`model/op_costs.py`) by name, shapes and types, most device time first.
 
     The time of a call is that of the device events launched from it itself, not from operators inside it; copies by
@@ -48,10 +88,10 @@ def op_work(context: Context) -> tuple[OpWork, ...] | NotMeasured:
     """
     work = context.once(device_work)
     if "shapes" not in context.trace.events.fields:
-        return NotMeasured("no_shapes")
+        return _OP_RATES.missing("no_shapes")
     known = np.flatnonzero((work.op >= 0) & (work.group != KernelGroup.COPY))
     if len(known) == 0:
-        return NotMeasured("no_linked_launches")
+        return _OP_RATES.missing("no_linked_launches")
     calls = group(work.op[known])
     row = work.op[known[calls.first]]
     fields = [argument(context, field, row) for field in ("shapes", "dtypes", "concrete")]
@@ -59,14 +99,14 @@ def op_work(context: Context) -> tuple[OpWork, ...] | NotMeasured:
     time = rows.sum(calls.sum(work.time[known]))
     matrix = rows.sum(calls.sum(work.tensor_core[known] == TensorCore.YES)) > 0
     peaks = _peaks(context)
-    table = []
+    found = []
     for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):
         call = _call(context, int(row[first]), *(int(field[first]) for field in fields))
         cost = None if call is None else cost_of(call)
         if call is not None and cost is not None:
             taken = _Taken(count, int(time[index]), bool(matrix[index]))
-            table.append(_row(_name(context, int(row[first])), call, cost, taken, peaks))
-    return tuple(sorted(table, key=lambda item: (-item.time, item.op, item.shapes)))
+            found.append(_row(_name(context, int(row[first])), call, cost, taken, peaks))
+    return _OP_RATES.fill_records(found).sort("-device_time_ns", "op", "shapes")
 
 
 def _name(context: Context, row: int) -> str:
@@ -88,26 +128,26 @@ def _peaks(context: Context) -> Peaks | None:
     return peaks_of(names.pop(), context.options.peaks) if len(names) == 1 else None
 
 
-def _row(name: str, call: Call, cost: Cost, taken: _Taken, peaks: Peaks | None) -> OpWork:
+def _row(name: str, call: Call, cost: Cost, taken: _Taken, peaks: Peaks | None) -> dict[str, Value]:
     dtype = _dtype(call, taken)
     flop = _total(cost.flop, taken.calls, "moves_only" if cost.moves_only else _why(call))
     size = _total(cost.bytes, taken.calls, _why(call))
     bound, share = _roofline(flop, size, taken.time, peaks, dtype, moves_only=cost.moves_only)
-    return OpWork(
-        op=name,
-        shapes=", ".join("×".join(map(str, shape)) for shape in call.shapes if shape),
-        dtype=dtype,
-        group=cost.group,
-        calls=taken.calls,
-        time=taken.time,
-        flop=flop,
-        bytes=size,
-        tflops=_rate(flop, taken.time, 1e3),
-        bandwidth=_rate(size, taken.time, 1.0),
-        intensity=_ratio(flop, size),
-        bound=bound,
-        roofline_share=share,
-    )
+    return {
+        "op": name,
+        "shapes": ", ".join("×".join(map(str, shape)) for shape in call.shapes if shape),
+        "dtype": dtype,
+        "work": f"work_{cost.group.name.lower()}",
+        "calls": taken.calls,
+        "device_time_ns": taken.time,
+        "flop": flop,
+        "bytes": size,
+        "tflops": _rate(flop, taken.time, 1e3),
+        "bandwidth": _rate(size, taken.time, 1.0),
+        "intensity": _ratio(flop, size),
+        "bound": bound,
+        "roofline_share": share,
+    }
 
 
 def _dtype(call: Call, taken: _Taken) -> str:
@@ -123,17 +163,17 @@ def _why(call: Call) -> str:
     return "no_op_arguments" if call.values is None else "no_formula"
 
 
-def _total(each: int | None, calls: int, reason: str) -> Count:
+def _total(each: int | None, calls: int, reason: str) -> Amount:
     return NotMeasured(reason) if each is None else each * calls
 
 
-def _rate(amount: Count, time: int, scale: float) -> Measure:
+def _rate(amount: Amount, time: int, scale: float) -> Measure:
     if isinstance(amount, NotMeasured):
         return amount
     return amount / time / scale if time else NotMeasured("no_duration")
 
 
-def _ratio(flop: Count, size: Count) -> Measure:
+def _ratio(flop: Amount, size: Amount) -> Measure:
     if isinstance(flop, NotMeasured):
         return flop
     if isinstance(size, NotMeasured):
@@ -142,7 +182,7 @@ def _ratio(flop: Count, size: Count) -> Measure:
 
 
 def _roofline(
-    flop: Count, size: Count, time: int, peaks: Peaks | None, dtype: str, *, moves_only: bool
+    flop: Amount, size: Amount, time: int, peaks: Peaks | None, dtype: str, *, moves_only: bool
 ) -> tuple[str | NotMeasured, Measure]:
     """What limits the operator at best, and the least time it needs over the time it took."""
     if peaks is None:
@@ -158,5 +198,5 @@ def _roofline(
         if rate is None:
             return NotMeasured("unknown_peak"), NotMeasured("unknown_peak")
         computing = flop / rate
-    bound = "compute" if computing > moving else "memory"
+    bound = "bound_compute" if computing > moving else "bound_memory"
     return bound, max(computing, moving) / time if time else NotMeasured("no_duration")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.grouping import Groups, group
+from traceanalyze.analyses.kernels.use import SHORT_KERNEL_NS
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results_use import KernelSequence
+from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:
@@ -18,6 +20,55 @@ if TYPE_CHECKING:
 
 LONGEST = 5
 KEPT = 50
+_BASE = regex(r"(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(\w+)")
+_WIDTH = 24
+"""Letters of each name that are shown."""
+_SEQUENCES = Table(
+    "kernel_sequences",
+    (
+        Column(
+            "sequence",
+            Kind.NAME,
+            heading="kernels in a row",
+            meaning="compute kernels in a row on one stream, by the beginnings of their plain names",
+        ),
+        Column(
+            "kernel_names",
+            Kind.NAME,
+            heading="whole names",
+            meaning="the same kernels by their whole names",
+            minor=True,
+        ),
+        Column("kernels_each", Kind.COUNT, heading="kernels", meaning="kernels in one such row"),
+        Column("count", Kind.COUNT, meaning="how often, without overlap"),
+        Column("fewer_launches", Kind.COUNT, heading="saves", meaning="launches fewer if each row were one kernel"),
+        Column("device_time_ns", Kind.DURATION, meaning="sum of the durations of these kernels"),
+        Column("share", Kind.SHARE, meaning="device time over the time of the analysed steps"),
+        Column(
+            "between_ns",
+            Kind.DURATION,
+            heading="gaps",
+            meaning="device idle on that stream from one of these kernels to the next",
+        ),
+        Column(
+            "mean_kernel_ns",
+            Kind.DURATION,
+            heading="mean",
+            meaning="mean duration of one of the kernels",
+            scale="event",
+        ),
+        Column(
+            "all_short",
+            Kind.FLAG,
+            heading="fusing pays",
+            meaning="the kernels take less than 10 µs on average, about what launching one costs",
+            minor=True,
+        ),
+    ),
+    title="Kernels that often follow each other",
+    ranked=True,
+    detail=True,
+)
 
 
 class _Kernels(NamedTuple):
@@ -41,7 +92,7 @@ class _Repeats(NamedTuple):
     times: NDArray[np.int64]
 
 
-def kernel_sequences(context: Context) -> tuple[KernelSequence, ...]:
+def kernel_sequences(context: Context) -> Table:
     """Sequences of 2 to `LONGEST` kernels, those first that would save most launches as one kernel.
 
     A sequence that occurs only inside one longer sequence is left out. Occurrences lie within a step, and other work
@@ -49,16 +100,35 @@ def kernel_sequences(context: Context) -> tuple[KernelSequence, ...]:
     """
     kernels = _kernels(context)
     found = _repeats(kernels)
-    table: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
     for repeats, longer in zip(found, [*found, None][1:], strict=True):
-        table.extend(_rows(kernels, repeats, _whole(repeats, longer)))
-    table.sort(key=lambda row: (-row[0] * (row[2] - 1), -row[3], row[1]))
-    names = [kernels.name[at : at + length].tolist() for _, at, length, *_ in table[:KEPT]]
+        rows.extend(_rows(kernels, repeats, _whole(repeats, longer)))
+    rows.sort(key=lambda row: (-row[0] * (row[2] - 1), -row[3], row[1]))
+    count, at, length, time, gaps = np.array(rows[:KEPT], np.int64).reshape(-1, 5).T
     text = context.trace.strings.text
-    return tuple(
-        KernelSequence(tuple(map(text, codes)), count, time, gaps, time // (count * length))
-        for codes, (count, _, length, time, gaps) in zip(names, table, strict=False)
+    names = [
+        [text(code) for code in kernels.name[first : first + size].tolist()]
+        for first, size in zip(at.tolist(), length.tolist(), strict=True)
+    ]
+    mean = time // (count * length)
+    return _SEQUENCES.fill(
+        sequence=[" → ".join(map(_plain_name, each)) for each in names],
+        kernel_names=[" → ".join(each) for each in names],
+        kernels_each=length,
+        count=count,
+        fewer_launches=count * (length - 1),
+        device_time_ns=time,
+        share=time / max(int(context.steps.time.sum()), 1),
+        between_ns=gaps,
+        mean_kernel_ns=mean,
+        all_short=mean < SHORT_KERNEL_NS,
     )
+
+
+def _plain_name(name: str) -> str:
+    """Name of a kernel without its return type, namespaces, template and call arguments, cut."""
+    found = _BASE.match(name)
+    return (found.group(1) if found else name)[:_WIDTH]
 
 
 def _kernels(context: Context) -> _Kernels:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
-from traceanalyze.analyses.results_device import DeviceSummary, Measure, Overlap
-from traceanalyze.analyses.results_use import Chunks, Stretch, Utilisation
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import TensorCore
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
@@ -26,14 +25,120 @@ SHORT_KERNEL_NS = 10_000
 """A kernel shorter than this is not worth its launch (definitions τ; TraceLens's "short kernels" use the same)."""
 
 
-def device_summary(context: Context, combined: tuple[Overlap, ...]) -> DeviceSummary:
-    """How well the kernels use the headline device; a ratio without its arguments is not measured.
+CHUNKS = 30
+_MOST = 300_000
+"""Chunks of all steps together: of more than 10,000 steps each has fewer."""
+_THRESHOLD = 0.5
+_SUMMARY = Table(
+    "device_summary",
+    (
+        Column(
+            "gpu_utilisation",
+            Kind.SHARE,
+            heading="time with a kernel running",
+            meaning="part of the steps with at least one kernel running",
+        ),
+        Column(
+            "sm_efficiency",
+            Kind.SHARE,
+            heading="multiprocessors in use (estimate)",
+            meaning="kernel time times the share of multiprocessors with a block, over the steps",
+        ),
+        Column(
+            "occupancy",
+            Kind.SHARE,
+            meaning="estimated share of the warps that fit on a multiprocessor, weighted by time",
+        ),
+        Column(
+            "tensor_core_share",
+            Kind.SHARE,
+            heading="kernel time on matrix units",
+            meaning="part of compute kernel time in kernels known to use tensor cores or MFMA units",
+        ),
+        Column(
+            "tensor_core_unknown",
+            Kind.SHARE,
+            heading="kernel time that cannot be judged",
+            meaning="part of compute kernel time in kernels whose name does not tell",
+        ),
+        Column("kernels", Kind.COUNT, meaning="kernels in the steps"),
+        Column(
+            "short_kernels",
+            Kind.COUNT,
+            heading="kernels under 10 µs",
+            meaning="kernels hardly longer than a launch costs the host",
+        ),
+        Column(
+            "short_kernels_ns",
+            Kind.DURATION,
+            heading="device time in kernels under 10 µs",
+            meaning="sum of their durations",
+        ),
+    ),
+    title="How well kernels use the device",
+    layout=Layout.RECORD,
+    detail=True,
+)
+_OVERLAPS = Table(
+    "device_overlap",
+    (
+        Column("running", Kind.TERM, meaning="which kinds of work ran; the rows exclude each other"),
+        Column("wall_ns", Kind.DURATION, heading="time", meaning="time in which exactly these ran"),
+        Column("share", Kind.SHARE, meaning="part of the analysed steps"),
+    ),
+    title="What ran at the same time",
+    skip_zero="wall_ns",
+    detail=True,
+)
+_STRETCH = (
+    Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+    Column("at_ns", Kind.DURATION, meaning="start, counted from the start of the step"),
+    Column("start_ns", Kind.DURATION, meaning="start, counted from the time base of the file", machine=True),
+)
+_BUSY = Column(
+    "busy_share", Kind.SHARE, heading="busy", meaning="part of the time in which anything runs on the device"
+)
+_CHUNKS = Table(
+    "utilisation",
+    (
+        *_STRETCH,
+        Column("chunk", Kind.COUNT, meaning="piece of the step; all pieces of a step are equally long"),
+        Column("length_ns", Kind.DURATION, meaning="length of the chunk"),
+        _BUSY,
+        Column(
+            "compute_share",
+            Kind.SHARE,
+            heading="compute",
+            meaning="part of the time in which some compute kernel runs",
+        ),
+        Column(
+            "communication_share",
+            Kind.SHARE,
+            heading="comm",
+            meaning="part of the time with a collective and no compute kernel",
+        ),
+    ),
+    title="How busy the device was over time",
+    bar="busy_share",
+    ranked=True,
+    detail=True,
+)
+_LOW = Table(
+    "low_utilisation",
+    (
+        *_STRETCH,
+        Column("length_ns", Kind.DURATION, meaning="how long it lasts; it may run on into the next steps"),
+        _BUSY,
+    ),
+    title="Stretches in which the device is busy less than half the time",
+    ranked=True,
+    detail=True,
+)
 
-    Args:
-        context: the trace.
-        combined: what `overlaps` returned.
-    """
-    work, device = context.once(device_work), context.device
+
+def device_summary(context: Context) -> Table:
+    """How well the kernels use the headline device; a ratio without its arguments is not measured."""
+    work, device, sets = context.once(device_work), context.device, context.class_sets(context.devices[0])
     mine = (device.device[work.event] == context.devices[0]) & (device.kind[work.event] == EventKind.KERNEL)
     event, time = work.event[mine], work.time[mine]
     window = int(context.steps.time.sum())
@@ -42,21 +147,21 @@ def device_summary(context: Context, combined: tuple[Overlap, ...]) -> DeviceSum
     compute = device.klass[event] == DeviceClass.COMPUTE
     yes, unknown = _tensor_core_shares(time[compute], work.tensor_core[mine][compute])
     short = device.end[event] - device.start[event] < SHORT_KERNEL_NS
-    busy = sum(row.time for row in combined if row.compute or row.comm)
-    return DeviceSummary(
-        gpu_utilisation=busy / window if window else NotMeasured("empty_window"),
-        sm_efficiency=_sm_efficiency(time, blocks, window),
-        occupancy=_weighted(occupancy / 100, time, "no_occupancy"),
-        tensor_core_share=yes,
-        tensor_core_unknown=unknown,
-        short_kernels=int(short.sum()),
-        kernels=len(event),
-        short_time=int(time[short].sum()),
-        kernel_time=int(time.sum()),
+    running = intervals.union(sets[DeviceClass.COMPUTE], sets[DeviceClass.COMM])
+    busy = int(intervals.coverage(running, context.steps.start, context.steps.end).sum())
+    return _SUMMARY.fill(
+        gpu_utilisation=[busy / window if window else NotMeasured("empty_window")],
+        sm_efficiency=[_sm_efficiency(time, blocks, window)],
+        occupancy=[_weighted(occupancy / 100, time, "no_occupancy")],
+        tensor_core_share=[yes],
+        tensor_core_unknown=[unknown],
+        kernels=[len(event)],
+        short_kernels=[int(short.sum())],
+        short_kernels_ns=[int(time[short].sum())],
     )
 
 
-def _sm_efficiency(time: NDArray[np.int64], blocks: NDArray[np.float64], window: int) -> Measure:
+def _sm_efficiency(time: NDArray[np.int64], blocks: NDArray[np.float64], window: int) -> float | NotMeasured:
     """Σ dur · min(blocks per SM, 1) / window, over the kernels that say how many blocks they have."""
     known = ~np.isnan(blocks)
     if not known.any() or window == 0:
@@ -64,13 +169,15 @@ def _sm_efficiency(time: NDArray[np.int64], blocks: NDArray[np.float64], window:
     return float((time[known] * np.minimum(blocks[known], 1.0)).sum() / window)
 
 
-def _weighted(value: NDArray[np.float64], time: NDArray[np.int64], reason: str) -> Measure:
+def _weighted(value: NDArray[np.float64], time: NDArray[np.int64], reason: str) -> float | NotMeasured:
     known = ~np.isnan(value)
     weight = int(time[known].sum())
     return float((value[known] * time[known]).sum() / weight) if weight else NotMeasured(reason)
 
 
-def _tensor_core_shares(time: NDArray[np.int64], use: NDArray[np.uint8]) -> tuple[Measure, Measure]:
+def _tensor_core_shares(
+    time: NDArray[np.int64], use: NDArray[np.uint8]
+) -> tuple[float | NotMeasured, float | NotMeasured]:
     """Shares of compute time that use matrix units, and that may; no share where no name can be judged."""
     whole = int(time.sum())
     if whole == 0:
@@ -81,7 +188,7 @@ def _tensor_core_shares(time: NDArray[np.int64], use: NDArray[np.uint8]) -> tupl
     return share, unknown / whole
 
 
-def overlaps(context: Context) -> tuple[Overlap, ...]:
+def overlaps(context: Context) -> Table:
     """Time of the headline device in each combination of compute, communication and copies, and in none.
 
     The eight times are disjoint and sum to the windows.
@@ -94,10 +201,17 @@ def overlaps(context: Context) -> tuple[Overlap, ...]:
         any_of = intervals.union(*chosen) if chosen else intervals.EMPTY
         inside[member] = int(intervals.coverage(any_of, start, end).sum())
     window = int((end - start).sum())
-    rows = [
-        Overlap(compute, comm, mem, _exactly((compute, comm, mem), inside, window)) for compute, comm, mem in inside
-    ]
-    return tuple(sorted(rows, key=lambda row: (-row.time, row.compute, row.comm, row.mem)))
+    time = {member: _exactly(member, inside, window) for member in inside}
+    members = sorted(inside, key=lambda member: (-time[member], member))
+    wall = np.array([time[member] for member in members], np.int64)
+    return _OVERLAPS.fill(
+        running=[_running(member) for member in members], wall_ns=wall, share=wall / max(int(wall.sum()), 1)
+    )
+
+
+def _running(member: _Member) -> str:
+    parts = zip(("compute", "communication", "memory_ops"), member, strict=True)
+    return "running_" + ("_and_".join(key for key, runs in parts if runs) or "nothing")
 
 
 def _exactly(member: _Member, inside: dict[_Member, int], window: int) -> int:
@@ -113,52 +227,42 @@ def _exactly(member: _Member, inside: dict[_Member, int], window: int) -> int:
     return total
 
 
-CHUNKS = 30
-_MOST = 300_000
-"""Chunks of all steps together: of more than 10,000 steps each has fewer."""
-_LOW = 0.5
+def utilisation(context: Context) -> tuple[Table, Table]:
+    """Use of the headline device over all its streams: chunk by chunk, and stretches of little use, longest first.
 
-
-def utilisation(context: Context) -> Utilisation:
-    """Busy time of the headline device chunk by chunk, over all its streams."""
-    chunks = _chunks(context)
-    return Utilisation(chunks, _low(chunks))
-
-
-def _chunks(context: Context) -> Chunks:
-    """Chunks of a step differ by 1 ns at most and leave nothing out; those without length are dropped."""
-    start, length = context.steps.start, context.steps.time
-    each = max(1, min(CHUNKS, _MOST // max(1, len(start))))
-    edge = start[:, None] + length[:, None] * np.arange(each + 1) // each
-    begin, end = edge[:, :-1].ravel(), edge[:, 1:].ravel()
-    kept = np.flatnonzero(end > begin)
-    begin, end = begin[kept], end[kept]
+    Chunks of a step differ by 1 ns at most and leave nothing out; those without length are dropped.
+    """
+    labels, first, length = step_labels(context.steps.name), context.steps.start, context.steps.time
+    each = max(1, min(CHUNKS, _MOST // max(1, len(first))))
+    edge = first[:, None] + length[:, None] * np.arange(each + 1) // each
+    start, end = edge[:, :-1].ravel(), edge[:, 1:].ravel()
+    kept = np.flatnonzero(end > start)
+    start, end, step = start[kept], end[kept], kept // each
     sets = context.class_sets(context.devices[0])
     kernels = intervals.union(sets[DeviceClass.COMPUTE], sets[DeviceClass.COMM])
-    compute = intervals.coverage(sets[DeviceClass.COMPUTE], begin, end)
-    return Chunks(
-        step=kept // each,
-        number=kept % each,
-        start=begin,
-        end=end,
-        compute=compute,
-        comm=intervals.coverage(kernels, begin, end) - compute,
-        busy=intervals.coverage(intervals.union(kernels, sets[DeviceClass.MEM]), begin, end),
+    compute = intervals.coverage(sets[DeviceClass.COMPUTE], start, end)
+    busy = intervals.coverage(intervals.union(kernels, sets[DeviceClass.MEM]), start, end)
+    chunks = _CHUNKS.fill(
+        step=[labels[row] for row in step.tolist()],
+        at_ns=start - first[step],
+        start_ns=start,
+        chunk=kept % each + 1,
+        length_ns=end - start,
+        busy_share=busy / (end - start),
+        compute_share=compute / (end - start),
+        communication_share=(intervals.coverage(kernels, start, end) - compute) / (end - start),
     )
-
-
-def _low(chunks: Chunks) -> tuple[Stretch, ...]:
-    """Chunks below the threshold, joined where one ends as the next begins, also across steps; longest first."""
-    low = np.flatnonzero(chunks.busy < _LOW * (chunks.end - chunks.start))
-    if len(low) == 0:
-        return ()
-    first = np.flatnonzero(np.concatenate(([True], chunks.start[low[1:]] != chunks.end[low[:-1]])))
-    last = np.concatenate((first[1:], [len(low)])) - 1
-    columns: tuple[NDArray[np.int64], ...] = (
-        chunks.step[low[first]],
-        chunks.start[low[first]],
-        chunks.end[low[last]],
-        np.add.reduceat(chunks.busy[low], first),
-    )
-    found = [Stretch(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    return tuple(sorted(found, key=lambda item: (-item.length, item.start)))
+    # Chunks below the threshold are joined where one ends as the next begins, also across steps.
+    low = np.flatnonzero(busy < _THRESHOLD * (end - start))
+    opens = np.flatnonzero(np.concatenate(([True], start[low[1:]] != end[low[:-1]]))[: len(low)])
+    closes = np.append(opens[1:], len(low))[: len(opens)] - 1
+    begin, time = start[low[opens]], end[low[closes]] - start[low[opens]]
+    used = np.add.reduceat(busy[low], opens) if len(low) else busy[low]
+    stretches = _LOW.fill(
+        step=[labels[row] for row in step[low[opens]].tolist()],
+        at_ns=begin - first[step[low[opens]]],
+        start_ns=begin,
+        length_ns=time,
+        busy_share=used / time,
+    ).sort("-length_ns", "start_ns")
+    return chunks, stretches

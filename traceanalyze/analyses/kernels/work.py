@@ -13,12 +13,27 @@ from traceanalyze.model import intervals
 from traceanalyze.model.classifier import kind_of_op, told_of_kernel, told_of_op
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
+from traceanalyze.model.table import Column, Kind
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
+
+WORK = Column(
+    "work",
+    Kind.TERM,
+    heading="kind of work",
+    meaning="what the kernel computes, by its name, else by the operator that launched it",
+)
+NO_OP = Column(
+    "no_op_ns",
+    Kind.DURATION,
+    heading="operator unknown",
+    meaning="of the device time, what no recorded operator launched",
+    minor=True,
+)
 
 
 @frozen
@@ -136,3 +151,14 @@ def ratio_argument(context: Context, field: str, row: NDArray[np.int64]) -> NDAr
     column = context.trace.events.fields.get(field)
     value = np.full(len(row), -1.0) if column is None else column.take(row, -1).astype(np.float64)
     return np.where((value < 0) | (value > _MOST), np.nan, value)
+
+
+def work_terms(groups: NDArray[np.uint8]) -> list[str]:
+    """Terms of some `KernelGroup`, for a column `WORK`."""
+    return [f"work_{KernelGroup(code).name.lower()}" for code in groups.tolist()]
+
+
+def texts_or_none(context: Context, codes: NDArray[np.int64]) -> list[str | None]:
+    """Texts by their codes, None where a code is negative."""
+    text = context.trace.strings.text
+    return [text(code) if code >= 0 else None for code in codes.tolist()]

@@ -12,8 +12,8 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.idle.idle import idle_pieces
-from traceanalyze.analyses.memory.calls import Places
 from traceanalyze.analyses.memory.columns import MOMENT, STEP
+from traceanalyze.analyses.memory.recorded import Places
 from traceanalyze.analyses.memory.steps import step_label
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals

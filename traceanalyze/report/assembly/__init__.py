@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.communication.vendor import VENDOR_TABLES
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import cluster_tables, leading
 from traceanalyze.ranks.stragglers import straggler_sentences
-from traceanalyze.report.assembly.device_tables import device_work_tables
 from traceanalyze.report.assembly.devices import classification_table, devices_table, spans_table
 from traceanalyze.report.assembly.excerpts import finding_excerpts
 from traceanalyze.report.assembly.findings import findings_tables, run_findings_tables
@@ -27,7 +27,6 @@ from traceanalyze.report.assembly.ranks import (
 )
 from traceanalyze.report.assembly.split import device_parts, host_parts, overlap_notes, split_table, totals_table
 from traceanalyze.report.assembly.steps import statistics_table, step_causes_table, steps_table
-from traceanalyze.report.assembly.vendor import vendor_collective_tables, vendor_tables
 from traceanalyze.report.assembly.verdict import verdict
 from traceanalyze.report.model import RankReport, Report
 
@@ -156,7 +155,6 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
             steps_table(analysis.steps, parts, window),
             statistics_table(analysis.steps, window),
             *analysis.tables.values(),
-            *device_work_tables(analysis),
         ]
     headline = analysis.partitions[0]
     return [
@@ -167,15 +165,13 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
         gaps_table(analysis.gaps, analysis.gap_count, analysis.steps),
         launches_table(analysis.launches),
         calls_table(analysis.launches),
-        *analysis.tables.values(),
-        *device_work_tables(analysis),
+        *(table for key, table in analysis.tables.items() if key not in VENDOR_TABLES),
         devices_table(analysis.partitions, analysis.trace.devices, window),
         steps_table(analysis.steps, parts, window),
         statistics_table(analysis.steps, window),
         step_causes_table(analysis.steps, analysis.idle),
         spans_table(analysis.spans),
-        *vendor_tables(analysis.trace.vendor),
-        *vendor_collective_tables(analysis.trace.vendor_collectives, analysis.device_work),
+        *(analysis.tables[key] for key in VENDOR_TABLES if key in analysis.tables),
         classification_table(analysis.classification),
     ]
 

@@ -245,8 +245,9 @@ def utilisation_counter(context: Context, terms: Mapping[str, str]) -> Counter:
     device = context.device
     mine = device.device == context.devices[0]
     busy = intervals.merge(device.start[mine], device.end[mine])
-    chunks = utilisation(context).chunks
-    edges = [chunks.start, chunks.end, busy.start[:1], busy.end[-1:]]
+    chunks, _ = utilisation(context)
+    start = chunks.array("start_ns")
+    edges = [start, start + chunks.array("length_ns"), busy.start[:1], busy.end[-1:]]
     t = np.unique(np.concatenate(edges))
     share = 100 * intervals.coverage(busy, t[:-1], t[1:]) / (t[1:] - t[:-1])
     title = f"{terms['overlay_utilisation']} · {terms['overlay_device']} {context.devices[0]}"
@@ -255,17 +256,18 @@ def utilisation_counter(context: Context, terms: Mapping[str, str]) -> Counter:
 
 def memory_counters(analysis: RankAnalysis, terms: Mapping[str, str]) -> tuple[Counter, ...] | NotMeasured:
     """Memory in use of every device that has records; every peak of the records is in it."""
-    if isinstance(analysis.memory, NotMeasured):
-        return analysis.memory
-    if isinstance(analysis.memory.devices, NotMeasured):
-        return analysis.memory.devices
+    curve = analysis.tables["memory_curve"]
+    if curve.absent is not None:
+        return curve.absent
     found = []
-    for one in analysis.memory.devices:
-        values = {terms["overlay_allocated"]: one.curve.allocated / MIB}
-        if one.curve.reserved is not None:
-            values[terms["overlay_reserved"]] = one.curve.reserved / MIB
-        place = one.kind if one.kind == "host" else f"{terms['overlay_device']} {one.device}"
-        found.append(Counter(f"{terms['overlay_memory']} · {place}", one.curve.t, values))
+    places = list(zip(curve.column("memory_of"), curve.column("device"), strict=True))
+    for kind, number in dict.fromkeys(places):
+        mine = curve.take(np.array([place == (kind, number) for place in places]))
+        values = {terms["overlay_allocated"]: mine.array("in_use_bytes") / MIB}
+        if not isinstance(mine.column("reserved_bytes")[0], NotMeasured):
+            values[terms["overlay_reserved"]] = mine.array("reserved_bytes") / MIB
+        place = "host" if kind == "memory_of_host" else f"{terms['overlay_device']} {number}"
+        found.append(Counter(f"{terms['overlay_memory']} · {place}", mine.array("record_ns"), values))
     return tuple(found)
 
 

@@ -86,13 +86,12 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
         return
     memory, capacity = known
     if replicated:
-        if not isinstance(memory.peak_allocated, NotMeasured) and memory.peak_allocated > capacity * options.number(
-            "full"
-        ):
+        peak = memory.peak_allocated_bytes
+        if not isinstance(peak, NotMeasured) and peak > capacity * options.number("full"):
             yield Finding(
                 sentence="replicated",
                 evidence=(
-                    Evidence("used", memory.peak_allocated / capacity, "SHARE"),
+                    Evidence("used", peak / capacity, "SHARE"),
                     Evidence("capacity", capacity, "MEMORY"),
                 ),
                 advice=("shard_more",),
@@ -101,7 +100,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
         return
     spans = work.exposed_spans(gathers)
     exposed, whole = facts.length(spans), facts.mean(int(work.time[gathers].sum()))
-    left = None if isinstance(memory.peak_reserved, NotMeasured) else 1 - memory.peak_reserved / capacity
+    left = None if isinstance(memory.peak_reserved_bytes, NotMeasured) else 1 - memory.peak_reserved_bytes / capacity
     if left is None or left < options.number("left"):
         return
     if exposed < options.number("exposed") * whole or facts.share(exposed) < options.number("share"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,9 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.frozen import frozen
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.rules.common.without import without
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.results_device import DeviceMemory
 
 _PINNED = regex(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
 _FREES = regex(r"Free|Unmap|Release", re.IGNORECASE)
@@ -100,15 +96,12 @@ def _within(t: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int6
     return (at >= 0) & (t < end[np.maximum(at, 0)]) if len(start) else np.zeros(len(t), np.bool_)
 
 
-def device_memory(facts: Facts) -> tuple[DeviceMemory, int] | None:
-    """Records of the headline device and its capacity, where both are known."""
-    memory = facts.analysis.memory
-    if isinstance(memory, NotMeasured) or isinstance(memory.devices, NotMeasured):
-        return None
+def device_memory(facts: Facts) -> tuple[Any, int] | None:
+    """Row of the headline device in the table `memory`, and its capacity, where both are known."""
     known = {device.id: device.memory_bytes for device in facts.context.trace.devices}
-    for each in memory.devices:
+    for each in facts.analysis.records("memory"):
         capacity = known.get(each.device)
-        if each.kind == "device" and each.device == facts.analysis.device and capacity:
+        if each.memory_of == "memory_of_device" and each.device == facts.analysis.device and capacity:
             return each, capacity
     return None
 

@@ -54,21 +54,20 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     References
         NVIDIA Deep Learning Performance Guide; msprof-analyze advisor.
     """
-    device = facts.analysis.device_work
-    table = device if isinstance(device, NotMeasured) else device.ops
-    if isinstance(table, NotMeasured):
-        yield NotApplicable(table.reason)
+    table = facts.analysis.tables["op_rates"]
+    if table.absent is not None:
+        yield NotApplicable(table.absent.reason)
         return
     work = facts.once(computing)
     total = int(work.time.sum())
     least = options.number("least_us") * 1000
     found = 0
-    for one in table:
+    for one in table.records():
         share = one.roofline_share
-        if isinstance(share, NotMeasured) or one.time < options.number("share") * total:
+        if isinstance(share, NotMeasured) or one.device_time_ns < options.number("share") * total:
             continue
         limit = options.number("attention" if _ATTENTION.search(one.op) else "reached")
-        if share >= limit or one.time < least * one.calls or found >= options.number("most"):
+        if share >= limit or one.device_time_ns < least * one.calls or found >= options.number("most"):
             continue
         found += 1
         rows = _kernels(facts, one.op, one.shapes)

@@ -70,11 +70,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
 
 def _left(facts: Facts) -> float | None:
     """Part of the headline device's memory that was never reserved, None where unknown."""
-    memory = facts.analysis.memory
-    devices = memory if isinstance(memory, NotMeasured) else memory.devices
     sizes = [one.memory_bytes for one in facts.context.trace.devices if one.memory_bytes]
-    if isinstance(devices, NotMeasured) or not sizes:
-        return None
-    peaks = [one.peak_reserved for one in devices if one.kind == "device"]
-    known = [peak for peak in peaks if not isinstance(peak, NotMeasured)]
-    return 1 - max(known) / min(sizes) if known else None
+    devices = (one for one in facts.analysis.records("memory") if one.memory_of == "memory_of_device")
+    known = [one.peak_reserved_bytes for one in devices if not isinstance(one.peak_reserved_bytes, NotMeasured)]
+    return 1 - max(known) / min(sizes) if known and sizes else None

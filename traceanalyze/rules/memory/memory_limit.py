@@ -75,9 +75,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
         if facts.allocator is None or facts.allocator.events <= 1:
             yield NotApplicable(missing)
         return
-    if known is None or isinstance(known[0].peak_reserved, NotMeasured):
+    if known is None or isinstance(known[0].peak_reserved_bytes, NotMeasured):
         return
-    near = known[0].peak_reserved >= options.number("share") * known[1]
+    near = known[0].peak_reserved_bytes >= options.number("share") * known[1]
     if near and steady(facts, calls.frees & ~calls.pinned):
         yield allocator_finding(facts, ~calls.pinned)
 

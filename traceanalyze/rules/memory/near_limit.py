@@ -57,9 +57,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
         yield NotApplicable(missing)
         return
     known = device_memory(facts)
-    if known is None or isinstance(known[0].peak_allocated, NotMeasured):
+    if known is None or isinstance(known[0].peak_allocated_bytes, NotMeasured):
         return
-    peak, capacity = known[0].peak_allocated, known[1]
+    peak, capacity = known[0].peak_allocated_bytes, known[1]
     if peak > options.number("share") * capacity:
         yield Finding(
             evidence=(

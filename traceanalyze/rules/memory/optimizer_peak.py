@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Phase
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.rules.common.allocations import memory_finding
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
-_OPTIMIZER = (Phase.OPTIMIZER, Phase.ZERO_GRAD)
+_OPTIMIZER = ("phase_optimizer", "phase_zero_grad")
 
 
 @rule(
@@ -65,10 +64,9 @@ def _of_snapshot(allocator: AllocatorAnalysis) -> int:
 
 def _of_records(facts: Facts) -> int:
     """Allocated bytes of the headline device's peak in the phase of the optimizer; 0 elsewhere."""
-    memory, names = facts.analysis.memory, facts.analysis.steps.name
-    if isinstance(memory, NotMeasured) or isinstance(memory.peaks, NotMeasured):
-        return 0
-    for one in memory.peaks:
+    names = facts.analysis.steps.name
+    first = step_labels(names[:1])
+    for one in facts.analysis.records("memory_peak_place"):
         if one.device == facts.analysis.device and one.phase in _OPTIMIZER and one.step is not None:
-            return 0 if len(names) > 1 and one.step == names[0] else one.bytes
+            return 0 if len(names) > 1 and one.step in first else int(one.peak_bytes)
     return 0

@@ -44,9 +44,9 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         PyTorch Performance Tuning Guide.
     """
     known, busy = device_memory(facts), underused(facts, options.number("busy"), options.number("other"))
-    if known is None or busy is None or isinstance(known[0].peak_reserved, NotMeasured):
+    if known is None or busy is None or isinstance(known[0].peak_reserved_bytes, NotMeasured):
         return
-    share = known[0].peak_reserved / known[1]
+    share = known[0].peak_reserved_bytes / known[1]
     if share <= options.number("share"):
         yield Finding(
             evidence=(Evidence("of_capacity", share, "SHARE"), Evidence("busy", busy, "SHARE")), severity=Severity.INFO

@@ -1,0 +1,156 @@
+"""What the profile says of its own steps and collectives, beside our numbers: it goes into none of them (§4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from traceanalyze.analyses.grouping import COUNT
+from traceanalyze.model.collectives import VendorCollective, collective_type
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
+
+if TYPE_CHECKING:
+    from traceanalyze.model.trace import Trace
+
+_COLLECTIVE = Column("collective", Kind.TEXT, meaning="type, the same for all libraries")
+_GROUP = Column("group", Kind.TEXT, meaning="ranks of the process group, or its name")
+_STEPS = Table(
+    "vendor_steps",
+    (
+        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
+        Column(
+            "communication_ns",
+            Kind.DURATION,
+            heading="comm",
+            meaning="a collective is running and no compute kernel",
+        ),
+        Column(
+            "communication_total_ns",
+            Kind.DURATION,
+            heading="comm total",
+            meaning="a collective is running, hidden or not",
+        ),
+        Column("free_ns", Kind.DURATION, meaning="neither compute nor communication: copies count as free"),
+        Column("stage_ns", Kind.DURATION, meaning="first to last device work, without the bubble"),
+        Column("bubble_ns", Kind.DURATION, meaning="time in receive operations", minor=True),
+        Column("preparing_ns", Kind.DURATION, meaning="from the step's start on the host to its first device work"),
+    ),
+    title="Step times as the profile itself gives them",
+    detail=True,
+)
+_COLLECTIVES = Table(
+    "vendor_collectives",
+    (
+        _COLLECTIVE,
+        _GROUP,
+        COUNT,
+        Column("elapsed_ns", Kind.DURATION, meaning="from start to end, the table's Elapse Time"),
+        Column(
+            "plane_transit_ns",
+            Kind.DURATION,
+            heading="transit",
+            meaning="moving data on one plane of links, the table's Transit Time",
+        ),
+        Column(
+            "plane_wait_ns",
+            Kind.DURATION,
+            heading="wait",
+            meaning="waiting on one plane of links, the table's Wait Time",
+        ),
+        Column(
+            "plane_rest_ns",
+            Kind.DURATION,
+            heading="rest",
+            meaning="neither on that plane, the table's Idle Time: mostly waiting on the other planes",
+        ),
+        Column("sent_bytes", Kind.BYTES, meaning="bytes that went over links between ranks"),
+    ),
+    title="Collectives as the profile's own table gives them",
+    ranked=True,
+)
+_LINKS = Table(
+    "vendor_links",
+    (
+        Column("link", Kind.TEXT, meaning="kind of link: HCCS, RoCE, PCIe …"),
+        _COLLECTIVE,
+        _GROUP,
+        Column("source_rank", Kind.COUNT, heading="from", meaning="rank inside the group that sends"),
+        Column("target_rank", Kind.COUNT, heading="to", meaning="rank inside the group that receives"),
+        Column("bytes", Kind.BYTES, meaning="sum over the collectives of this type"),
+        Column("time_ns", Kind.DURATION, meaning="sum over transfers, which may run at the same time"),
+        Column("bandwidth", Kind.NUMBER, heading="GB/s", meaning="bytes over that time, 10⁹ bytes a second"),
+    ),
+    title="Traffic between ranks as the profile's own table gives it",
+    ranked=True,
+)
+VENDOR_TABLES = (_STEPS.key, _COLLECTIVES.key, _LINKS.key)
+
+
+def vendor_tables(trace: Trace, collectives: Table) -> list[Table]:
+    """The profile's own step times and collectives, by type and group and between ranks, as far as it has any.
+
+    Its collectives are only a detail where the timeline tells waiting from transfer, and better; else they are all
+    there is.
+
+    Args:
+        trace: the recording.
+        collectives: our own table.
+    """
+    tables = []
+    if trace.vendor is not None:
+        fields = ("computing", "not_overlapped", "communication", "free", "stage", "bubble", "preparing")
+        steps = [
+            (None if one.step is None else str(one.step), *(getattr(one, name) for name in fields))
+            for one in trace.vendor.steps
+        ]
+        rows = (dict(zip(_STEPS.keys, map(_stated, row), strict=True)) for row in steps)
+        tables.append(replace(_STEPS, notes=(_source("vendor_source", trace.vendor.source),)).fill_records(rows))
+    own = trace.vendor_collectives
+    detail = "wait_ns" in collectives.keys
+    if own is not None and own.collectives:
+        kinds: dict[tuple[str, str], list[VendorCollective]] = {}
+        for each in own.collectives:
+            kinds.setdefault((collective_type(each.name) or each.name, each.group), []).append(each)
+        sums = [_sums(*key, members) for key, members in kinds.items()]
+        sums.sort(key=lambda row: -row["elapsed_ns"] if isinstance(row["elapsed_ns"], int) else 0)
+        note = _source("vendor_planes", own.source)
+        tables.append(replace(_COLLECTIVES, detail=detail, notes=(note,)).fill_records(sums))
+    if own is not None and own.links:
+        links = sorted(own.links, key=lambda one: (one.link, one.group, one.source, one.target))
+        table = _LINKS.fill(
+            link=[one.link for one in links],
+            collective=[one.collective for one in links],
+            group=[one.group for one in links],
+            source_rank=[one.source for one in links],
+            target_rank=[one.target for one in links],
+            bytes=[one.bytes for one in links],
+            time_ns=[one.time for one in links],
+            bandwidth=[one.bytes / one.time if one.time else NotMeasured("no_duration") for one in links],
+        )
+        tables.append(replace(table, detail=detail, notes=(_source("vendor_source", own.links_source),)))
+    return tables
+
+
+def _source(key: str, source: str) -> Message:
+    return Message(key, (("source", Kind.TEXT, source),))
+
+
+def _stated(value: Value) -> Value:
+    return NotMeasured("vendor_does_not_say") if value is None else value
+
+
+def _sums(kind: str, group: str, members: list[VendorCollective]) -> dict[str, Value]:
+    """Of the collectives of one type and group; a time that one of them does not tell is not known of their sum."""
+    times = {
+        "elapsed_ns": [one.elapsed for one in members],
+        "plane_transit_ns": [one.transit for one in members],
+        "plane_wait_ns": [one.wait for one in members],
+        "plane_rest_ns": [one.idle for one in members],
+    }
+    known = {
+        key: NotMeasured("vendor_does_not_say") if None in each else sum(time or 0 for time in each)
+        for key, each in times.items()
+    }
+    sent = sum(size for one in members for _, size, _ in one.links)
+    return {"collective": kind, "group": group, "count": len(members), **known, "sent_bytes": sent}
