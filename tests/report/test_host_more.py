@@ -25,9 +25,9 @@ def test_every_word_has_a_text():
     for made in (report(model()), report(serving()), report(loop(pause=30_000))):
         for key in ("inference_phases", "steady_state", "gc_pauses", "call_paths"):
             table = made.tables[key]
-            assert table.key in words.tables
+            assert words.title(table)
             for index, column in enumerate(table.columns):
-                assert column.key in words.columns
+                assert words.heading(column)
                 assert words.meaning(table, column)
                 rows = () if isinstance(table.rows, NotMeasured) else table.rows
                 if column.kind == Kind.TERM:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import traceanalyze
+from tests.declared import declared
 from tests.report.make import analysis, host_only
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
@@ -32,8 +33,10 @@ def first_strings(call):
 def calls(name):
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
-                yield node
+            if isinstance(node, ast.Call):
+                called = node.func
+                if name == (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)):
+                    yield node
 
 
 def has_text(key, exact, known):
@@ -57,7 +60,7 @@ def test_checks_are_given_the_values_their_texts_mention():
 
 
 def test_every_reason_has_a_text():
-    found = [next(first_strings(call), None) for call in calls("NotMeasured")]
+    found = [next(first_strings(call), None) for name in ("NotMeasured", "missing") for call in calls(name)]
     keys = [key for key in found if key is not None]
     assert len(keys) > 5
     assert [key for key, exact in keys if not has_text(key, exact, texts().reasons)] == []
@@ -83,7 +86,7 @@ def test_every_table_column_and_term_has_a_text():
         for table in report.tables.values():
             assert words.title(table)
             for index, column in enumerate(table.columns):
-                assert column.key in words.columns, column.key
+                assert words.heading(column), column.key
                 values = [row[index] for row in table.rows] if column.kind == Kind.TERM else []
                 assert [value for value in values if value not in words.terms] == []
 
@@ -101,8 +104,8 @@ def test_every_column_has_a_meaning():
 
 def test_meanings_belong_to_columns():
     words = texts()
-    assert {key.rpartition(".")[2] for key in words.column_meanings} <= set(words.columns)
-    assert {key.rpartition(".")[0] for key in words.column_meanings} <= {"", *words.tables}
+    assert {key.rpartition(".")[2] for key in words.column_meanings} <= set(words.columns) | set(declared("columns"))
+    assert {key.rpartition(".")[0] for key in words.column_meanings} <= {"", *words.tables, *declared("tables")}
 
 
 def test_every_cause_kind_and_level_has_a_word():

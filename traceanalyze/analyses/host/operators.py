@@ -70,19 +70,16 @@ _TIMES = (
         minor=True,
     ),
 )
+_OP = Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call")
 _OPERATORS = Table(
     "operators",
-    (Column("op", Kind.NAME, heading="operator"), *_TIMES),
+    (_OP, *_TIMES),
     title="Operators by {by} (sum over the analysed steps)",
     ranked=True,
 )
 _SHAPES = Table(
     "operator_shapes",
-    (
-        Column("op", Kind.NAME, heading="operator"),
-        Column("shapes", Kind.NAME, meaning="shapes of its tensors"),
-        *_TIMES,
-    ),
+    (_OP, Column("shapes", Kind.NAME, meaning="shapes of its tensors"), *_TIMES),
     title="Operators by shapes (sum over the analysed steps)",
     ranked=True,
     detail=True,

@@ -45,7 +45,7 @@ def heat_map(table: Table, formatter: Formatter) -> str:
         for y, rank in enumerate(shown.ranks)
         for x, step in enumerate(shown.steps)
     ]
-    body += _labels(shown, wide, high, formatter)
+    body += _labels(table, shown, wide, high, formatter)
     height = len(shown.ranks) * high + _BOTTOM
     words = formatter.texts.messages
     picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {height}", role="img", aria_label=words["heat_map"])
@@ -123,9 +123,9 @@ def shade(ratio: float) -> str:
     return "h0" if not level else f"slow{level}" if ratio > 1 else f"fast{level}"
 
 
-def _labels(shown: _Map, wide: float, high: float, formatter: Formatter) -> Iterator[str]:
+def _labels(table: Table, shown: _Map, wide: float, high: float, formatter: Formatter) -> Iterator[str]:
     """Ranks beside and steps below the map, as many as there is room for."""
-    columns, bottom = formatter.texts.columns, len(shown.ranks) * high
+    heading, bottom = formatter.texts.heading, len(shown.ranks) * high
     for y, rank in enumerate(shown.ranks):
         yield f'<text x="0" y="{y * high + high / 2 + 3.5:.1f}">{safe(fitted(rank, _LEFT - 6))}</text>'
     every = max(-(-len(shown.steps) // _LABELS), 1)
@@ -133,9 +133,9 @@ def _labels(shown: _Map, wide: float, high: float, formatter: Formatter) -> Iter
         at = _LEFT + (x * every + 0.5) * wide
         name = fitted(step, max(every * wide, 24))
         yield f'<text x="{at:.1f}" y="{bottom + 14:.1f}" text-anchor="middle">{safe(name)}</text>'
-    yield f'<text x="0" y="{bottom + 14:.1f}">{safe(columns["rank"])}</text>'
+    yield f'<text x="0" y="{bottom + 14:.1f}">{safe(heading(table["rank"]))}</text>'
     middle = _LEFT + len(shown.steps) * wide / 2
-    yield f'<text x="{middle:.1f}" y="{bottom + 30:.1f}" text-anchor="middle">{safe(columns["step"])}</text>'
+    yield f'<text x="{middle:.1f}" y="{bottom + 30:.1f}" text-anchor="middle">{safe(heading(table["step"]))}</text>'
 
 
 def _legend(formatter: Formatter) -> str:

@@ -45,7 +45,7 @@ def rank_chart(table: Table, formatter: Formatter) -> str:
     body = list(_axis(longest, bottom))
     for index, bar in enumerate(drawn):
         body += _bar(bar, (index * high, high - 3), longest, formatter)
-    body.append(f'<text x="0" y="{bottom + 15}">{safe(formatter.texts.columns["rank"])}</text>')
+    body.append(f'<text x="0" y="{bottom + 15}">{safe(formatter.texts.heading(table["rank"]))}</text>')
     picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {bottom + _BOTTOM}", role="img", class_="steps")
     legend = "".join(
         f'<li><i style="background:{_colour(part)}"></i>{safe(_term(part, formatter))}</li>' for part in parts

@@ -35,8 +35,7 @@ def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
     if len(rows) < 2 or not highest:
         return ""
     body = [*_scale(highest), *_columns(rows, parts, highest), *_names(rows, steps, formatter)]
-    complete = keys.index("complete") if "complete" in keys else None
-    body += [_over(row, index, len(rows), parts, complete, formatter) for index, row in enumerate(rows)]
+    body += [_over(row, index, len(rows), parts, steps, formatter) for index, row in enumerate(rows)]
     words = formatter.texts.messages
     picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", class_="steps")
     legend = "".join(
@@ -113,13 +112,13 @@ def _short(label: object) -> str:
 
 
 def _over(
-    row: Row, index: int, count: int, parts: Sequence[tuple[str, int]], complete: int | None, formatter: Formatter
+    row: Row, index: int, count: int, parts: Sequence[tuple[str, int]], steps: Table, formatter: Formatter
 ) -> str:
     """What the pointer is told over a step."""
     lines = [str(row[0])]
     lines += [f"{_term(part, formatter)}: {formatter.value(Kind.DURATION, row[at])}" for part, at in parts]
-    if complete is not None and row[complete] is False:
-        lines[0] += f" ({formatter.texts.columns['complete']}: {formatter.value(Kind.FLAG, value=False)})"
+    if "complete" in steps.keys and row[steps.keys.index("complete")] is False:
+        lines[0] += f" ({formatter.texts.heading(steps['complete'])}: {formatter.value(Kind.FLAG, value=False)})"
     title = "\n".join(safe(line) for line in lines)
     x, wide = _x(index, count), (_WIDE - _LEFT - _RIGHT) / count
     return (
