@@ -6,13 +6,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import traceanalyze
 from tests.oracle.report import numbers
 from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import IdleCauses, Launches, RankAnalysis
+from traceanalyze.analyses.results import IdleCauses, RankAnalysis
+from traceanalyze.analyses.steps.partition import partition
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
@@ -93,11 +97,18 @@ def _partitions(found: RankAnalysis, expected: dict[str, Any]) -> None:
 
 
 def _spans(found: RankAnalysis, expected: dict[str, Any]) -> None:
-    for span in found.spans:
+    if "device_spans" not in found.tables:
+        return
+    context = context_of(found.trace, Options())
+    for span in found.tables["device_spans"].records():
         row = expected["spans"][str(span.device)]
-        assert span.end - span.start == row["end"] - row["start"]
-        assert list(span.counts) == row["counts"]
-        assert {name: getattr(span.partition, name).tolist() for name in PARTS} == {name: [row[name]] for name in PARTS}
+        assert span.span_ns == row["end"] - row["start"]
+        assert [span.compute_kernels, span.communication_kernels, span.copies, span.fills] == row["counts"]
+        edges = np.array([span.start_ns]), np.array([span.start_ns + span.span_ns])
+        part = partition(context.device, span.device, context.class_sets(span.device), *edges)
+        assert {name: getattr(part, name).tolist() for name in PARTS} == {name: [row[name]] for name in PARTS}
+        shown = (span.compute_ns, span.communication_ns, span.communication_total_ns, span.memory_ops_ns, span.idle_ns)
+        assert shown == tuple(row[name] for name in ("compute", "comm_exposed", "comm_total", "mem_exposed", "idle"))
 
 
 def _idle(found: RankAnalysis, expected: dict[str, Any]) -> None:
@@ -113,18 +124,22 @@ def _idle(found: RankAnalysis, expected: dict[str, Any]) -> None:
 
 
 def _syncs(found: RankAnalysis, expected: dict[str, Any]) -> None:
-    if not isinstance(found.syncs, tuple) or "syncs" not in expected:
+    if "sync_points" not in found.tables or "syncs" not in expected:
         return
     rows = expected["syncs"].values()
-    costed = [site for site in found.syncs if site.idle_caused is not None]
-    assert sum(site.idle_caused or 0 for site in costed) == sum(row["idle_caused"] for row in rows)
-    assert sum(site.blocked for site in costed) == sum(row["blocked"] for row in rows)
+    costed = [
+        site for site in found.tables["sync_points"].records() if not isinstance(site.idle_caused_ns, NotMeasured)
+    ]
+    assert sum(site.idle_caused_ns for site in costed) == sum(row["idle_caused"] for row in rows)
+    assert sum(site.blocked_ns for site in costed) == sum(row["blocked"] for row in rows)
 
 
 def _launches(found: RankAnalysis, expected: dict[str, Any]) -> None:
-    if not isinstance(found.launches, Launches):
+    if "launches" not in found.tables:
         return
-    names = ("linked", "unlinked", "unlinked_time", "late", "negative_latency", "delay_p50", "delay_p90")
-    assert {name: getattr(found.launches, name) for name in names} == {
-        name: expected["launches"][name] for name in names
-    }
+    names = ("linked", "unlinked", "unlinked_ns", "late", "negative_latency", "delay_p50_ns", "delay_p90_ns")
+    oracles = ("linked", "unlinked", "unlinked_time", "late", "negative_latency", "delay_p50", "delay_p90")
+    for launches in found.tables["launches"].records():
+        values = [getattr(launches, name) for name in names]
+        measured = [None if isinstance(value, NotMeasured) else value for value in values]
+        assert measured == [expected["launches"][name] for name in oracles]

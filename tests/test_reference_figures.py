@@ -12,8 +12,9 @@ import traceanalyze
 from tests.oracle.report import numbers
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import IdleCauses, Launches
-from traceanalyze.model.vocabulary import Cause, SyncKind
+from traceanalyze.analyses.results import IdleCauses
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis
@@ -67,11 +68,10 @@ def _near(measured: list[int], published: list[float]) -> None:
     ],
 )
 def test_device_span(name: str, times: str, counts: tuple[int, int, int, int]) -> None:
-    span = _analysis(name).spans[0]
-    part = span.partition
-    columns = (part.compute, part.comm_total, part.comm_exposed, part.mem_exposed, part.idle)
-    _near([span.end - span.start, *(int(column[0]) for column in columns)], _us(times))
-    assert span.counts == counts
+    span = next(_analysis(name).tables["device_spans"].records())
+    parts = (span.compute_ns, span.communication_total_ns, span.communication_ns, span.memory_ops_ns, span.idle_ns)
+    _near([span.span_ns, *parts], _us(times))
+    assert (span.compute_kernels, span.communication_kernels, span.copies, span.fills) == counts
 
 
 @pytest.mark.parametrize(
@@ -149,10 +149,10 @@ def test_overlap_ratio(name: str, percent: float) -> None:
 @pytest.mark.parametrize(("name", "count", "caused"), [("w4 a", 6, 40.3), ("w0 a", 6, 3.6), ("control", 29, 2.2)])
 def test_sync_points(name: str, count: int, caused: float) -> None:
     """A blocking copy and the stream synchronisation of the same operator are one point; costs are of both together."""
-    syncs = _analysis(name).syncs
-    assert isinstance(syncs, tuple)
-    assert sum(site.count for site in syncs if site.kind == SyncKind.BLOCKING_IN_EFFECT) == count
-    assert round(sum(site.idle_caused or 0 for site in syncs) / 1e6, 1) == caused
+    syncs = list(_analysis(name).tables["sync_points"].records())
+    assert sum(site.count for site in syncs if site.kind == "sync_blocking_in_effect") == count
+    costs = [site.idle_caused_ns for site in syncs if not isinstance(site.idle_caused_ns, NotMeasured)]
+    assert round(sum(costs) / 1e6, 1) == caused
 
 
 @pytest.mark.parametrize(
@@ -187,17 +187,15 @@ def test_sync_calls_of_the_oracle(name: str, call: str, count: int, blocked: flo
     ],
 )
 def test_launches(name: str, late: int | None, linked: int, unlinked: int, unlinked_ms: float) -> None:
-    launches = _analysis(name).launches
-    assert isinstance(launches, Launches)
+    (launches,) = _analysis(name).tables["launches"].records()
     assert late in {None, launches.late}
     assert (launches.linked, launches.unlinked) == (linked, unlinked)
-    assert round(launches.unlinked_time / 1e6, 1) == unlinked_ms
+    assert round(launches.unlinked_ns / 1e6, 1) == unlinked_ms
 
 
 @pytest.mark.parametrize(
     ("name", "p50", "p90"), [("w0 a", 9492, 26079), ("df_index_resolver", 3, 2361), ("test", 41824, 59705)]
 )
 def test_launch_delay(name: str, p50: int, p90: int) -> None:
-    launches = _analysis(name).launches
-    assert isinstance(launches, Launches)
-    assert (launches.delay_p50, launches.delay_p90) == (p50 * 1000, p90 * 1000)
+    (launches,) = _analysis(name).tables["launches"].records()
+    assert (launches.delay_p50_ns, launches.delay_p90_ns) == (p50 * 1000, p90 * 1000)

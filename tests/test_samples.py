@@ -16,6 +16,7 @@ from tests.simulate.truth.summary import total
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import HostSplit
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Mode
 
 if TYPE_CHECKING:
@@ -49,10 +50,14 @@ def test_generated_sample(name: str, facts: dict[str, Any]) -> None:
     assert analysis.steps.time.tolist() == facts["steps"]
     assert {key: int(getattr(part, key).sum()) for key in facts["parts"]} == facts["parts"]
     assert total(tuple(idle_by_step(analysis))) == facts["idle"]
-    assert isinstance(analysis.syncs, tuple)
-    syncs = [site for site in analysis.syncs if site.idle_caused is not None]
-    members = ("op", "frame", "call", "count", "blocked", "idle_caused")
-    found = [{key: getattr(site, key) for key in members if getattr(site, key) is not None} for site in syncs]
+    table = analysis.tables["sync_points"]
+    members = ("op", "frame", "call", "count", "blocked_ns", "idle_caused_ns")
+    rows = zip(*map(table.column, members), strict=True)
+    found = [
+        {key.removesuffix("_ns"): value for key, value in zip(members, row, strict=True) if value is not None}
+        for row in rows
+        if not isinstance(row[-1], NotMeasured)
+    ]
     known = sorted(facts.get("sync", []), key=lambda site: -site["idle_caused"])
     assert found == known
 

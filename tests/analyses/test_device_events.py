@@ -41,7 +41,7 @@ def test_old_traces_name_the_stream_in_the_thread_id():
     b.event("Kernel", "k", 10, 10, pid=3, tid="stream 7", correlation=1)
     a = b.analyze()
     assert a.device == 3
-    assert a.launches.linked == 1
+    assert a.tables["launches"].column("linked") == (1,)
 
 
 def test_rocm_copy_kernels_are_memory_operations():

@@ -4,14 +4,20 @@ from tests.builder import TraceBuilder
 from traceanalyze.model.table import NotMeasured
 
 
+def record(b):
+    """The one row of the table of launches."""
+    (row,) = b.analyze().tables["launches"].records()
+    return row
+
+
 def test_delay_is_from_the_calls_return_to_the_kernels_start():
     b = TraceBuilder()
     b.step(1, 0, 200)
     for i, delay in enumerate((1, 3, 5, 7)):
         b.launch(i * 20, 2, i * 20 + 2 + delay, 4)
-    launches = b.analyze().launches
+    launches = record(b)
     assert (launches.linked, launches.unlinked, launches.negative_latency) == (4, 0, 0)
-    assert (launches.delay_p50, launches.delay_p90) == (5_000, 7_000)
+    assert (launches.delay_p50_ns, launches.delay_p90_ns) == (5_000, 7_000)
 
 
 def test_queue_depth_counts_what_was_launched_and_has_not_started():
@@ -19,7 +25,7 @@ def test_queue_depth_counts_what_was_launched_and_has_not_started():
     b.step(1, 0, 200)
     for i in range(4):
         b.launch(i, 0.5, 10 + 20 * i, 20)  # all four queued before the first starts
-    launches = b.analyze().launches
+    launches = record(b)
     assert launches.queue_depth_p50 == 2.5  # depths at start: 4, 3, 2, 1
     assert launches.queue_depth_p90 == 3.7
 
@@ -30,7 +36,7 @@ def test_kernels_of_one_graph_launch_wait_as_one():
     b.api("cudaGraphLaunch", 0, 5, correlation=500)
     for i in range(3):
         b.device(10 + 10 * i, 10, correlation=500)
-    launches = b.analyze().launches
+    launches = record(b)
     assert (launches.linked, launches.queue_depth_p50) == (3, 1)
 
 
@@ -40,7 +46,7 @@ def test_a_kernel_launched_after_the_queue_ran_empty_is_late():
     b.launch(0, 0, 0, 10)
     b.launch(1, 1, 30, 10)  # queued: waits for something else
     b.launch(60, 1, 70, 10)  # late
-    launches = b.analyze().launches
+    launches = record(b)
     assert launches.late == 1
 
 
@@ -49,10 +55,10 @@ def test_a_kernel_before_its_launch_is_a_clock_error():
     b.step(1, 0, 200)
     b.launch(50, 1, 40, 10)
     b.launch(60, 1, 70, 10)
-    a = b.analyze()
-    assert a.launches.negative_latency == 1
-    assert a.launches.delay_p50 is None
-    assert "kernel_before_launch" in {c.message for c in a.checks}
+    launches = record(b)
+    assert launches.negative_latency == 1
+    assert launches.delay_p50_ns == NotMeasured("no_linked_launches")
+    assert "kernel_before_launch" in {c.message for c in b.analyze().checks}
 
 
 def test_host_cost_is_counted_in_the_outermost_call():
@@ -61,17 +67,19 @@ def test_host_cost_is_counted_in_the_outermost_call():
     b.launch(0, 10, 20, 10)
     b.event("cuda_driver", "cuLaunchKernel", 2, 5, correlation=900)
     b.api("cudaStreamSynchronize", 40, 7)
-    calls = {c.name: (c.kind, c.count, c.duration) for c in b.analyze().launches.calls}
-    assert calls == {"cudaLaunchKernel": ("launch", 1, 10_000), "cudaStreamSynchronize": ("sync", 1, 7_000)}
+    assert b.analyze().tables["runtime_calls"].rows == (
+        ("cudaLaunchKernel", "api_launch", 1, 10_000, 10_000),
+        ("cudaStreamSynchronize", "api_sync", 1, 7_000, 7_000),
+    )
 
 
 def test_without_runtime_calls_launches_are_not_measured():
     b = TraceBuilder()
     b.step(1, 0, 200)
     b.device(10, 10)
-    a = b.analyze()
-    assert a.launches == NotMeasured("no_api")
-    assert a.syncs == NotMeasured("no_api")
+    tables = b.analyze().tables
+    assert tables["launches"].rows == tables["runtime_calls"].rows == NotMeasured("no_api")
+    assert tables["sync_points"].rows == NotMeasured("no_api")
 
 
 def test_flows_link_what_has_no_correlation():
@@ -83,4 +91,4 @@ def test_flows_link_what_has_no_correlation():
         {"ph": "s", "cat": "ac2g", "name": "ac2g", "id": 5, "pid": 100, "tid": 1, "ts": 10},
         {"ph": "f", "cat": "ac2g", "name": "ac2g", "id": 5, "pid": 0, "tid": 7, "ts": 30, "bp": "e"},
     ]
-    assert b.analyze().launches.linked == 1
+    assert record(b).linked == 1

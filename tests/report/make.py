@@ -6,25 +6,25 @@ from dataclasses import replace
 
 import numpy as np
 
+from traceanalyze.analyses.idle.gap_table import GAPS
+from traceanalyze.analyses.idle.launches import LAUNCHES, RUNTIME_CALLS
+from traceanalyze.analyses.idle.syncs import SYNC_POINTS
+from traceanalyze.analyses.kernels.events import CLASSIFICATION
 from traceanalyze.analyses.results import (
     Check,
-    DeviceSpan,
-    Gap,
     HostSplit,
     IdleCauses,
-    KernelClass,
-    LaunchClass,
-    Launches,
     Partition,
     RankAnalysis,
     Steps,
-    SyncSite,
 )
 from traceanalyze.analyses.steps.critical_path import PathKind, PathSegments, path_tables
+from traceanalyze.analyses.steps.partition import DEVICE_SPANS
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.columns import Strings
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Device, Events, Flows, Instants, Origin, ReadReport, Trace
-from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
+from traceanalyze.model.vocabulary import Cause, Level, Mode
 
 MS = 1_000_000
 LONG_KERNEL = (
@@ -116,72 +116,117 @@ def analysis(
     idle = causes_of(
         part.idle, **(causes or {"data_loading": 0.75, "dispatch_launch": 0.04, "host_op": 0.14, "sync": 0.01})
     )
-    gap_causes = ((Cause.DATA_LOADING, 50 * MS), (Cause.HOST_OP, 5 * MS))
     return RankAnalysis(
         trace=trace(rank=rank, path=f"rank{rank}.json" if rank is not None else "sample.pt.trace.json"),
         mode=Mode.STEPS,
         steps=steps,
         device=0,
         partitions=(part,),
-        spans=(
-            DeviceSpan(
-                0, 0, int(steps.end[-1]), partition_of(steps_of(sum(times)), compute=compute), (8772, 0, 12, 312)
-            ),
-        ),
         idle=idle,
-        gaps=tuple(
-            Gap(
-                int(steps.start[row]) + MS,
-                55 * MS - row,
-                row,
-                gap_causes,
-                LONG_KERNEL,
-                "aten::conv2d",
-                None,
-                "launched late",
-            )
-            for row in range(len(steps))
-        )
-        * 3,
-        gap_count=3 * len(steps),
-        syncs=(
-            SyncSite(
-                "aten::item",
-                "train.py(41): step",
-                "cudaMemcpyAsync + cudaStreamSynchronize",
-                SyncKind.EXPLICIT,
-                3,
-                4 * MS,
-                2 * MS,
-                True,
-            ),
-            SyncSite(None, None, "cudaDeviceSynchronize", SyncKind.EXPLICIT, 1, 3 * MS, None, False),
-        ),
-        launches=Launches(
-            9096,
-            4,
-            10_000,
-            858,
-            0,
-            9_492_000,
-            26_079_000,
-            12.0,
-            80.5,
-            0.93,
-            0,
-            (LaunchClass("cudaLaunchKernel", "launch", 8784, 61 * MS),),
-        ),
         host=NotMeasured("no_host_events"),
-        classification=(
-            KernelClass(LONG_KERNEL, "compute", "kernel", 600, 90 * MS),
-            KernelClass("Memcpy HtoD", "mem", "category", 12, 5 * MS),
-        ),
         checks=(
             Check("Q05", Level.INFO, "no_python"),
             Check("Q03", Level.WARN, "unlinked", (("count", 4), ("events", 9100), ("share", 0.0611))),
         ),
-        tables={table.key: table for table in path_of(steps)},
+        tables={table.key: table for table in [*tables_of(steps, int((steps.time * compute).sum())), *path_of(steps)]},
     )
+
+
+def tables_of(steps, compute):
+    """Tables beside the parts of the steps."""
+    labels = step_labels(steps.name) * 3
+    lengths = [55 * MS - row for row in range(len(steps))] * 3
+    gaps = [(label, length, LONG_KERNEL) for label, length in zip(labels, lengths, strict=True)]
+    costs = {"blocked_ns": [4 * MS, 3 * MS], "idle_caused_ns": [2 * MS, NotMeasured("terminal_sync")]}
+    span = int(steps.end[-1])
+    return [
+        SYNC_POINTS.fill(
+            op=["aten::item", None],
+            call=["cudaMemcpyAsync + cudaStreamSynchronize", "cudaDeviceSynchronize"],
+            kind=["sync_explicit"] * 2,
+            count=[3, 1],
+            data_dependent=[True, False],
+            frame=["train.py(41): step", None],
+            **costs,
+        ),
+        gaps_of(gaps, one_step=len(steps) == 1),
+        LAUNCHES.fill(
+            linked=[9096],
+            unlinked=[4],
+            unlinked_ns=[10_000],
+            late=[858],
+            late_share=[858 / 9096],
+            delay_p50_ns=[9_492_000],
+            delay_p90_ns=[26_079_000],
+            queue_depth_p50=[12.0],
+            queue_depth_p90=[80.5],
+            idle_queue_empty=[0.93],
+            queue_full_ns=[0],
+            negative_latency=[0],
+        ),
+        RUNTIME_CALLS.fill(
+            call=["cudaLaunchKernel"],
+            kind=["api_launch"],
+            count=[8784],
+            sum_ns=[61 * MS],
+            mean_call_ns=[61 * MS // 8784],
+        ),
+        DEVICE_SPANS.fill(
+            device=[0],
+            span_ns=[span],
+            compute_ns=[compute],
+            communication_ns=[0],
+            communication_total_ns=[0],
+            memory_ops_ns=[0],
+            idle_ns=[span - compute],
+            compute_kernels=[8772],
+            communication_kernels=[0],
+            copies=[12],
+            fills=[312],
+            start_ns=[0],
+        ),
+        CLASSIFICATION.fill_records(
+            [
+                {
+                    "name": name,
+                    "class": f"class_{klass}",
+                    "rule": rule,
+                    "count": count,
+                    "device_time_ns": time * MS,
+                    "share": time / 95,
+                }
+                for name, klass, rule, count, time in (
+                    (LONG_KERNEL, "compute", "kernel", 600, 90),
+                    ("Memcpy HtoD", "mem", "category", 12, 5),
+                )
+            ]
+        ),
+    ]
+
+
+def with_table(one, table):
+    """The analysis with this table in place of the one it had."""
+    return replace(one, tables=one.tables | {table.key: table})
+
+
+def gaps_of(gaps, *, one_step=False):
+    """Table of idle intervals from their step, length and next event."""
+    table = GAPS.fill_records(
+        [
+            {
+                "step": step,
+                "at_ns": MS,
+                "length_ns": length,
+                "causes": (("data_loading", 50 * MS), ("host_op", 5 * MS)),
+                "trigger": "launched_late",
+                "next_event": event,
+                "next_op": "aten::conv2d",
+                "frame": None,
+            }
+            for step, length, event in gaps
+        ]
+    )
+    return replace(table, columns=(replace(table["step"], machine=one_step), *table.columns[1:]))
 
 
 def whole_trace(**changes):
@@ -193,8 +238,7 @@ def whole_trace(**changes):
         steps=steps,
         partitions=(part,),
         idle=causes_of(part.idle, host_op=0.5),
-        gaps=(),
-        gap_count=0,
+        tables=analysis().tables | {"gaps": gaps_of((), one_step=True)},
         **changes,
     )
 
@@ -203,7 +247,6 @@ def host_only(*times_ms):
     steps = steps_of(*times_ms)
     time = steps.end - steps.start
     zero = np.zeros(len(time), np.int64)
-    missing = NotMeasured("no_device_events")
     return replace(
         analysis(),
         mode=Mode.HOST_ONLY,
@@ -211,14 +254,8 @@ def host_only(*times_ms):
         device=None,
         steps=steps,
         partitions=(),
-        spans=(),
-        idle=missing,
-        gaps=missing,
-        gap_count=0,
-        syncs=missing,
-        launches=missing,
+        idle=NotMeasured("no_device_events"),
         host=HostSplit(time // 4, zero, zero, zero, time // 2, time - time // 4 - time // 2),
-        classification=(),
         checks=(Check("Q05", Level.WARN, "no_device_events"),),
     )
 

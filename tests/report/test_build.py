@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from tests.builder import TraceBuilder
-from tests.report.make import MS, analysis, empty, host_only, ints, partition_of, steps_of, whole_trace
-from traceanalyze.analyses.results import SyncSite
+from tests.report.make import MS, analysis, empty, host_only, ints, partition_of, steps_of, whole_trace, with_table
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import SyncKind
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.assembly.selection import parse_numbers, step_chooser
 from traceanalyze.report.assembly.split import overlap_notes
@@ -155,8 +153,11 @@ def test_even_ranks_are_called_even():
 
 
 def test_sync_points_that_drain_the_device_are_named():
-    site = SyncSite("aten::item", None, "cudaStreamSynchronize", SyncKind.EXPLICIT, 3, 60 * MS, 53 * MS, True)
-    text = sentences(report_of(replace(analysis(), syncs=(site,))))
+    one = analysis()
+    sites = one.tables["sync_points"]
+    columns = dict(zip(sites.keys, sites.rows[0], strict=True))
+    site = sites.fill_records([columns | {"idle_caused_ns": 53 * MS}])
+    text = sentences(report_of(with_table(one, site)))
     assert text[1] == "Sync points leave the device without work for 9.9 % of the time, above all aten::item."
 
 

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from tests.report.make import MS, analysis, empty, host_only, whole_trace
-from traceanalyze.analyses.results import Gap
+from tests.report.make import MS, analysis, empty, gaps_of, host_only, whole_trace, with_table
+from traceanalyze.analyses.idle.syncs import SYNC_POINTS
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.console import Style, render, render_all, style_for
 from traceanalyze.report.console.tables import Field, fit
@@ -130,8 +129,7 @@ def test_the_width_is_that_of_the_terminal(monkeypatch):
 
 
 def gap_named(name):
-    gap = Gap(0, 5 * MS, 0, ((Cause.UNTRACED, 5 * MS),), name, None, None, "queued")
-    return [replace(analysis(), gaps=(gap,))]
+    return [with_table(analysis(), gaps_of([("5", 5 * MS, name)]))]
 
 
 def test_names_cannot_steer_the_terminal():
@@ -155,16 +153,10 @@ def test_what_was_not_measured_is_never_a_zero():
     text = show([analysis()])
     assert re.search(r"cudaDeviceSynchronize +1 +3\.000 +n/m", text)
     assert "n/m: not measured (the trace ends with it" in text
-    missing = show([replace(analysis(), syncs=replace_reason("no_api"))])
+    missing = show([with_table(analysis(), SYNC_POINTS.missing("no_api"))])
     assert "Where the host waited for the device (sum over the analysed steps): no runtime calls recorded" in " ".join(
         missing.split()
     )
-
-
-def replace_reason(reason):
-    from traceanalyze.model.table import NotMeasured
-
-    return NotMeasured(reason)
 
 
 def test_long_runs_show_the_slowest_steps():

@@ -8,7 +8,8 @@ from tests.simulate.truth.summary import truth
 from tests.simulate.truth.tables import unlinked
 from tests.simulate.writers.kineto import write
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.results import IdleCauses, Launches
+from traceanalyze.analyses.results import IdleCauses
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.readers.kineto import read_text
 
@@ -49,23 +50,20 @@ def idle_by_step(found: RankAnalysis) -> list[dict[str, int]]:
 def measured(found: RankAnalysis) -> dict[str, Any]:
     """Steps, parts, idle causes and sync places as the product found them."""
     part = found.partitions[0]
-    syncs = found.syncs if isinstance(found.syncs, tuple) else ()
-    launched = found.launches
-    if not isinstance(launched, Launches):
-        raise TypeError(launched)
+    (launched,) = found.tables["launches"].records()
     return {
-        "launches": (launched.linked, launched.unlinked, launched.unlinked_time, launched.late),
+        "launches": (launched.linked, launched.unlinked, launched.unlinked_ns, launched.late),
         "steps": [int(time) for time in found.steps.time],
         "owned": [int(count) for count in found.steps.owned],
         "parts": [{name: int(getattr(part, name)[row]) for name in PARTS} for row in range(len(found.steps))],
         "idle": idle_by_step(found),
         "syncs": {
-            (each.op, each.frame, each.call, each.idle_caused is None): (
+            (each.op, each.frame, each.call, isinstance(each.idle_caused_ns, NotMeasured)): (
                 each.count,
-                each.blocked,
-                each.idle_caused or 0,
+                each.blocked_ns,
+                0 if isinstance(each.idle_caused_ns, NotMeasured) else each.idle_caused_ns,
             )
-            for each in syncs
+            for each in found.tables["sync_points"].records()
         },
     }
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.vendor import vendor_tables
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
 from traceanalyze.analyses.host.call_paths import call_paths
-from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.modules import modules
 from traceanalyze.analyses.host.op_kernels import op_kernels
 from traceanalyze.analyses.host.operators import operator_steps, operators, operators_by_shape
@@ -20,10 +17,10 @@ from traceanalyze.analyses.host.split import host_split
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.gap_table import gap_table
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
-from traceanalyze.analyses.idle.host_state import blocking_copies, host_states, is_sync_call
-from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
-from traceanalyze.analyses.idle.launches import launches, step_launches
-from traceanalyze.analyses.idle.syncs import idle_caused, suspected_syncs, sync_sites
+from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.idle import idle_pieces
+from traceanalyze.analyses.idle.launches import launches, runtime_calls, step_launches
+from traceanalyze.analyses.idle.syncs import sync_points
 from traceanalyze.analyses.kernels.copies import copies
 from traceanalyze.analyses.kernels.events import classification
 from traceanalyze.analyses.kernels.kernels import configurations, durations, kernel_groups, kernel_types, kernels
@@ -33,17 +30,15 @@ from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisat
 from traceanalyze.analyses.memory.recorded import memory_tables
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.quality.quality import quality
-from traceanalyze.analyses.results import Gap, HostSplit, IdleCauses, Launches, RankAnalysis, SyncSite
+from traceanalyze.analyses.results import HostSplit, IdleCauses, RankAnalysis
 from traceanalyze.analyses.steps.critical_path import critical_path_tables
 from traceanalyze.analyses.steps.inference import inference
-from traceanalyze.analyses.steps.partition import device_span, partition
+from traceanalyze.analyses.steps.partition import device_spans, partition
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause, Mode, SyncKind
+from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause, Mode
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
     from traceanalyze.model.table import Table
     from traceanalyze.model.trace import Trace
@@ -76,6 +71,7 @@ def tables_of(context: Context) -> dict[str, Table]:
     """Tables of the rank by key, in reading order."""
     tables: list[Table] = []
     if len(context.device):
+        tables += [sync_points(context), gap_table(context), launches(context), runtime_calls(context)]
         tables += critical_path_tables(context)
     if context.step_track >= 0:
         by_phase, by_step = phases(context)
@@ -91,7 +87,10 @@ def tables_of(context: Context) -> dict[str, Table]:
             host_annotations(context),
         ]
     tables += [*inference(context), gc_pauses(context), call_paths(context)]
-    tables += device_tables(context) if len(context.device) else memory_tables(context)
+    if len(context.device):
+        tables += [*device_tables(context), device_spans(context), classification(context)]
+    else:
+        tables += memory_tables(context)
     return {table.key: table for table in tables}
 
 
@@ -113,8 +112,6 @@ def analyze_context(context: Context) -> RankAnalysis:
     if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
         return _without_device(context)
     steps = context.steps
-    causes, (gaps, gap_count), syncs = _idle(context)
-    launched = _launches(context)
     return RankAnalysis(
         trace=context.trace,
         mode=context.mode,
@@ -123,36 +120,23 @@ def analyze_context(context: Context) -> RankAnalysis:
         partitions=tuple(
             partition(context.device, d, context.class_sets(d), steps.start, steps.end) for d in context.devices
         ),
-        spans=tuple(device_span(context.device, d, context.class_sets(d)) for d in context.devices),
-        idle=causes,
-        gaps=gaps,
-        gap_count=gap_count,
-        syncs=syncs,
-        launches=launched,
+        idle=idle_causes(context),
         host=_host(context),
-        classification=classification(context.trace, context.device),
-        checks=quality(context, launched),
+        checks=quality(context),
         tables=tables_of(context),
     )
 
 
 def _without_device(context: Context) -> RankAnalysis:
-    missing = NotMeasured("no_device_events")
     return RankAnalysis(
         trace=context.trace,
         mode=context.mode,
         steps=context.steps,
         device=None,
         partitions=(),
-        spans=(),
-        idle=missing,
-        gaps=missing,
-        gap_count=0,
-        syncs=missing,
-        launches=missing,
+        idle=NotMeasured("no_device_events"),
         host=_host(context),
-        classification=(),
-        checks=quality(context, missing),
+        checks=quality(context),
         tables=tables_of(context),
     )
 
@@ -163,33 +147,11 @@ def _host(context: Context) -> HostSplit | NotMeasured:
     return host_split(context.once(host_states, context.step_track, True), context.steps.start, context.steps.end)
 
 
-def _launches(context: Context) -> Launches | NotMeasured:
-    if len(context.calls) == 0:
-        return NotMeasured("no_api")
-    return launches(context)
-
-
 def idle_causes(context: Context) -> IdleCauses:
     """Idle time of the headline device by step and cause."""
     steps = context.steps
     cut, step = idle.clipped(context.once(idle_pieces), steps.start, steps.end)
     return IdleCauses(idle.by_step(cut, step, len(steps)), _unseen_causes(context))
-
-
-def _idle(
-    context: Context,
-) -> tuple[IdleCauses, tuple[tuple[Gap, ...], int], tuple[SyncSite, ...] | NotMeasured]:
-    """Causes by step, the gap table and the sync sites, which all need the same pieces of idle time."""
-    steps, causes = context.steps, idle_causes(context)
-    if len(context.calls) == 0:
-        return causes, gap_table(context, np.zeros(len(context.once(idle_gaps)), np.bool_)), NotMeasured("no_api")
-    if context.queue_only:
-        return causes, gap_table(context, np.zeros(len(context.once(idle_gaps)), np.bool_)), suspected_syncs(context)
-    inside = (context.calls.start < steps.end.max()) & (context.calls.end > steps.start.min())
-    sync = np.flatnonzero(context.once(is_sync_call) & inside)
-    analysed, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
-    cost, drained = idle_caused(sync, context.calls, context.once(idle_gaps), analysed)
-    return causes, gap_table(context, drained), _sites(context, sync, cost)
 
 
 def _unseen_causes(context: Context) -> dict[Cause, NotMeasured]:
@@ -202,16 +164,3 @@ def _unseen_causes(context: Context) -> dict[Cause, NotMeasured]:
     if len(context.host_rows) == 0:
         missing |= dict.fromkeys(NEED_HOST_OPS, NotMeasured("no_host_ops"))
     return missing
-
-
-def _sites(context: Context, sync: NDArray[np.int64], cost: NDArray[np.int64]) -> tuple[SyncSite, ...]:
-    kinds = np.where(
-        context.once(blocking_copies)[sync] & (context.calls.sync[sync] == SyncKind.NONE),
-        SyncKind.BLOCKING_IN_EFFECT,
-        context.calls.sync[sync],
-    ).astype(np.uint8)
-    linked = context.link >= 0
-    last_launch = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
-    return sync_sites(
-        context.trace, sync, context.calls, kinds, cost, last_launch, lambda track, t: locate(context, track, t)
-    )

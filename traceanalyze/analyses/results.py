@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.model.table import NotMeasured, Table
     from traceanalyze.model.trace import Trace
-    from traceanalyze.model.vocabulary import Cause, Level, Mode, SyncKind
+    from traceanalyze.model.vocabulary import Cause, Level, Mode
 
 
 @frozen
@@ -99,75 +99,6 @@ class IdleCauses:
 
 
 @frozen
-class Gap:
-    """One idle interval (part of one step), with what ended it."""
-
-    start: int
-    length: int
-    step: int
-    """Row of `Steps`."""
-    causes: tuple[tuple[Cause, int], ...]
-    """Largest first; sums to `length`."""
-    next_event: str | None
-    """Name of the device event that ended it."""
-    next_op: str | None
-    frame: str | None
-    """Innermost user Python frame on the launching thread during the gap, if stacks were recorded."""
-    trigger: str
-    """`sync-drained`, `launched late`, `queued`, `no launch record` or `no next event`."""
-
-
-@frozen
-class SyncSite:
-    """Sync points of one place: (operator, Python frame, call), summed over the analysed windows (definitions §7)."""
-
-    op: str | None
-    frame: str | None
-    call: str
-    kind: SyncKind
-    count: int
-    blocked: int | None
-    """None: suspected only."""
-    idle_caused: int | None
-    """None: terminal, the trace ends with it; or suspected only."""
-    data_dependent: bool
-    """The operator needs a value from the device (item, nonzero …)."""
-
-
-@frozen
-class LaunchClass:
-    """Host cost of one kind of runtime call."""
-
-    name: str
-    kind: str
-    """launch, copy, alloc, sync, other"""
-    count: int
-    duration: int
-
-
-@frozen
-class Launches:
-    """How work reached the device (definitions §6)."""
-
-    linked: int
-    unlinked: int
-    unlinked_time: int
-    late: int
-    """Device events that ended a gap and were launched after it began."""
-    negative_latency: int
-    """Device events that start before their launch call (clock error)."""
-    delay_p50: int | None
-    """Delays and depths are None when the clocks of host and device disagree (check Q04 is an error)."""
-    delay_p90: int | None
-    queue_depth_p50: float | None
-    queue_depth_p90: float | None
-    idle_queue_empty: float | None
-    """Share of idle time in which nothing was queued."""
-    queue_full: int
-    calls: tuple[LaunchClass, ...]
-
-
-@frozen
 class HostSplit:
     """Host-only report: the step thread's span by what it did (ns per step, rows sum to the step)."""
 
@@ -177,17 +108,6 @@ class HostSplit:
     api: NDArray[np.int64]
     host_op: NDArray[np.int64]
     untraced: NDArray[np.int64]
-
-
-@frozen
-class KernelClass:
-    """One row of the classification table: which rule made this device event compute, comm or mem."""
-
-    name: str
-    klass: str
-    rule: str
-    count: int
-    time: int
 
 
 @frozen
@@ -203,19 +123,6 @@ class Check:
 
 
 @frozen
-class DeviceSpan:
-    """First to last device event of one device: comparable with other tools."""
-
-    device: int
-    start: int
-    end: int
-    partition: Partition
-    """One-row arrays."""
-    counts: tuple[int, int, int, int]
-    """Compute kernels, communication kernels, copies, fills."""
-
-
-@frozen
 class RankAnalysis:
     """Everything this version says about one rank."""
 
@@ -226,18 +133,8 @@ class RankAnalysis:
     """Headline device: the one with the largest busy time."""
     partitions: tuple[Partition, ...]
     """One a device, headline first."""
-    spans: tuple[DeviceSpan, ...]
-    """One a device, headline first."""
     idle: IdleCauses | NotMeasured
-    gaps: tuple[Gap, ...] | NotMeasured
-    """Longest first, capped at `Options.max_gaps`."""
-    gap_count: int
-    """Intervals there are in all."""
-    syncs: tuple[SyncSite, ...] | NotMeasured
-    """Costliest first."""
-    launches: Launches | NotMeasured
     host: HostSplit | NotMeasured
-    classification: tuple[KernelClass, ...]
     checks: tuple[Check, ...]
     tables: Mapping[str, Table] = field(default_factory=dict)
     """By key, in reading order."""

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -240,10 +241,10 @@ class Table:
         return None if self.totals is None else tuple(self.totals.get(key) for key in self.keys)
 
     def records(self) -> Iterator[Any]:
-        """Rows whose cells are attributes named by the columns' keys; none when nothing was measured."""
+        """Rows whose cells are attributes named by the columns' keys (`class_`); none when nothing was measured."""
         rows = self.rows
         if not isinstance(rows, NotMeasured):
-            record: Any = namedtuple("Record", self.keys)  # type: ignore[misc]
+            record: Any = namedtuple("Record", [f"{key}_" if iskeyword(key) else key for key in self.keys])  # type: ignore[misc]
             yield from map(record._make, rows)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | Sequence[int]) -> Table:

@@ -141,8 +141,9 @@ def _seen(run: Run, judged: Mapping[str, Judged]) -> _Seen:
 def _work(ranks: Sequence[Judged]) -> Counter[str]:
     found: Counter[str] = Counter()
     for one in ranks:
-        for kernel in one.analysis.classification:
-            found[_INSTANCE.sub("", kernel.name)] += kernel.time if kernel.klass != "comm" else 0
+        if "classification" in one.analysis.tables:
+            for kernel in one.analysis.tables["classification"].records():
+                found[_INSTANCE.sub("", kernel.name)] += kernel.device_time_ns if kernel.class_ != "class_comm" else 0
     return +found or _host_work(ranks)
 
 

@@ -12,7 +12,7 @@ from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
-from traceanalyze.analyses.idle.syncs import idle_caused
+from traceanalyze.analyses.idle.syncs import idle_caused, last_launch
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.memory.recorded import memory
@@ -93,15 +93,8 @@ def _sync_cost(rank: RankSteps) -> NDArray[np.float64] | NotMeasured:
     analysed, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
     cost, _ = idle_caused(sync, context.calls, context.once(idle_gaps), analysed)
     start = context.calls.start[sync]
-    step = np.where(start < last_launch(rank), rank.of_host(start), -1)
+    step = np.where(start < context.once(last_launch), rank.of_host(start), -1)
     return rank.per_step(step, cost)
-
-
-def last_launch(rank: RankSteps) -> int:
-    """Start of the last launch of the trace; later sync points are terminal."""
-    context = rank.side.context
-    linked = context.link >= 0
-    return int(context.launch_start[linked].max()) if linked.any() else int(np.iinfo(np.int64).min)
 
 
 def _phases(rank: RankSteps) -> Values:
@@ -152,7 +145,7 @@ def _sync_points(rank: RankSteps, step: NDArray[np.int64]) -> NDArray[np.float64
     """Sync points that are not terminal: calls under one operator instance count once (definitions §7)."""
     context = rank.side.context
     calls = context.calls
-    sync = np.flatnonzero(context.once(is_sync_call) & (calls.start < last_launch(rank)))
+    sync = np.flatnonzero(context.once(is_sync_call) & (calls.start < context.once(last_launch)))
     if len(sync) == 0:
         return np.zeros(rank.count)
     op = np.full(len(sync), -1, np.int64)

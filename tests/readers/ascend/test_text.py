@@ -159,7 +159,7 @@ def test_device_work_is_traced_to_the_operator_through_the_queue(tmp_path):
 
 def test_without_cann_calls_the_queue_entry_is_the_launch(tmp_path):
     analysis = analyze(step(LEVEL_0, level="Level0").write(tmp_path / "a_ascend_pt"))
-    assert analysis.launches.linked == 2
+    assert analysis.tables["launches"].column("linked") == (2,)
     assert {op.op: op.device_self_ns for op in analysis.records("operators")}["aclnnMm"] == 100_000
     assert "no_cann_calls" in {check.message for check in analysis.checks}
 
@@ -192,8 +192,8 @@ def test_a_synchronising_call_is_a_sync_point():
     built.call("AscendCL@aclrtSynchronizeStreamWithTimeout", 210, 280, connection=1)
     built.queued("later", 600, 610, 5)
     built.kernel("later", 800, 10, op_type="Add", launch=611)
-    (site,) = analyze_trace(built.trace()).syncs
-    assert (site.op, site.blocked, site.count) == ("aten::item", 280_000, 1)
+    (site,) = analyze_trace(built.trace()).tables["sync_points"].records()
+    assert (site.op, site.blocked_ns, site.count) == ("aten::item", 280_000, 1)
 
 
 def test_parts_of_collectives_are_counted_once_and_tell_waiting_from_transfer(tmp_path):
@@ -378,7 +378,7 @@ def test_a_launch_after_its_kernel_is_clock_skew(tmp_path):
     found = {check.message: dict(check.values) for check in analysis.checks}
     assert found["clock_skew"] == {"count": 1, "share": pytest.approx(1 / 5), "most_ns": 25_000}
     assert "kernel_before_launch" not in found
-    assert analysis.launches.linked == 3
+    assert analysis.tables["launches"].column("linked") == (3,)
 
 
 def test_work_belongs_to_the_step_that_enqueued_it(tmp_path):

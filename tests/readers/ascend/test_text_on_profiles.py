@@ -109,24 +109,24 @@ FIGURES = {
 
 
 def test_the_published_figures(folder, rank):
-    (span,) = analysed(folder).spans
+    (span,) = analysed(folder).tables["device_spans"].records()
     expected = FIGURES[rank]
     rows = analysed(folder).records("collectives")
     wait = sum(row.exposed_wait_ns for row in rows)
-    assert span.partition.compute[0] / 1e6 == pytest.approx(expected["compute"], abs=1e-4)
-    assert span.partition.comm_total[0] / 1e6 == pytest.approx(expected["comm"], abs=1e-4)
-    assert span.partition.comm_exposed[0] / 1e6 == pytest.approx(expected["exposed"], abs=1e-4)
+    assert span.compute_ns / 1e6 == pytest.approx(expected["compute"], abs=1e-4)
+    assert span.communication_total_ns / 1e6 == pytest.approx(expected["comm"], abs=1e-4)
+    assert span.communication_ns / 1e6 == pytest.approx(expected["exposed"], abs=1e-4)
     assert wait / 1e6 == pytest.approx(expected["wait"], abs=1e-4)
-    assert (span.partition.comm_exposed[0] - wait) / 1e6 == pytest.approx(expected["transfer"], abs=1e-4)
+    assert (span.communication_ns - wait) / 1e6 == pytest.approx(expected["transfer"], abs=1e-4)
 
 
 def test_the_profiles_own_step_times_agree(folder):
     analysis = analysed(folder)
-    (span,), (stated,) = analysis.spans, analysis.trace.vendor.steps
+    (span,), (stated,) = analysis.tables["device_spans"].records(), analysis.trace.vendor.steps
     # The vendor cuts every duration to whole ns.
-    assert span.partition.compute[0] == pytest.approx(stated.computing, abs=200)
-    assert span.partition.comm_total[0] == pytest.approx(stated.communication, abs=200)
-    assert span.partition.comm_exposed[0] == pytest.approx(stated.not_overlapped, abs=200)
+    assert span.compute_ns == pytest.approx(stated.computing, abs=200)
+    assert span.communication_total_ns == pytest.approx(stated.communication, abs=200)
+    assert span.communication_ns == pytest.approx(stated.not_overlapped, abs=200)
     assert not any(check.message.startswith("vendor_differs") for check in analysis.checks)
 
 
@@ -142,7 +142,8 @@ def test_what_the_events_are(folder):
 
 def test_every_launch_is_linked_and_has_its_operator(folder):
     analysis = analysed(folder)
-    assert (analysis.launches.linked, analysis.launches.unlinked) == (215, 0)
+    (launches,) = analysis.records("launches")
+    assert (launches.linked, launches.unlinked) == (215, 0)
     ops = {op.op: op for op in analysis.records("operators")}
     assert ops
     device_time = sum(row.device_time_ns for row in analysis.records("kernel_groups"))
@@ -152,7 +153,11 @@ def test_every_launch_is_linked_and_has_its_operator(folder):
 
 def test_host_waits_are_sync_points(shared_traces):
     analysis = analysed(shared_traces / LEVEL_1 / "rank0_ascend_pt")
-    blocked = {site.op: site.blocked / 1e6 for site in analysis.syncs if site.blocked > 1_000_000}
+    blocked = {
+        site.op: site.blocked_ns / 1e6
+        for site in analysis.tables["sync_points"].records()
+        if site.blocked_ns > 1_000_000
+    }
     assert blocked["aten::_local_scalar_dense"] == pytest.approx(91.9, abs=0.2)
     assert blocked["aten::copy_"] == pytest.approx(6.1, abs=0.1)
 

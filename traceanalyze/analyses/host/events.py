@@ -8,7 +8,7 @@ import numpy as np
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import api_class
-from traceanalyze.model.vocabulary import ApiClass, EventKind
+from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,8 +99,3 @@ def by_track(trace: Trace, rows: NDArray[np.int64]) -> ByTrack:
     order = np.argsort(track, kind="stable")
     grouped = track[order]
     return ByTrack(rows[order], {int(grouped[first]): (first, last) for first, last in _runs(grouped)})
-
-
-def call_label(klass: int) -> str:
-    """Name of a call's class in reports."""
-    return ApiClass(klass).name.lower()

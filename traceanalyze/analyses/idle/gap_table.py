@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,11 @@ import numpy as np
 
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
-from traceanalyze.analyses.results import Gap
+from traceanalyze.analyses.idle.syncs import sync_costs
+from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, overlaps
+from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table
 from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
@@ -19,12 +22,36 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.context import Context
 
+GAPS = Table(
+    "gaps",
+    (
+        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+        Column("at_ns", Kind.DURATION, meaning="start, counted from the start of the step", scale="at"),
+        Column("length_ns", Kind.DURATION, meaning="length of the idle interval"),
+        Column("causes", Kind.BREAKDOWN, meaning="causes of the idle interval, largest first"),
+        Column(
+            "trigger",
+            Kind.TERM,
+            meaning="whether the next device event was launched late or already queued",
+            minor=True,
+        ),
+        Column("next_event", Kind.NAME, heading="next on device", meaning="device event that ends the idle interval"),
+        Column("next_op", Kind.NAME, heading="launched by", meaning="operator that launched it", minor=True),
+        Column(
+            "frame",
+            Kind.NAME,
+            heading="Python frame",
+            meaning="innermost Python frame, when stacks were recorded",
+            minor=True,
+        ),
+    ),
+    title="Longest idle intervals",
+    ranked=True,
+)
 
-def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[tuple[Gap, ...], int]:
-    """Gaps split at window borders, longest first, at most `options.max_gaps`, and how many there are in all.
 
-    `drained` marks gaps that a sync caused.
-    """
+def gap_table(context: Context) -> Table:
+    """Gaps split at window borders, longest first, at most `options.max_gaps`."""
     gaps, steps = context.once(idle_gaps), context.steps
     window = np.flatnonzero(steps.end > steps.start)
     parts = overlaps(Intervals(gaps.start, gaps.end), Intervals(steps.start[window], steps.end[window]))
@@ -33,27 +60,29 @@ def gap_table(context: Context, drained: NDArray[np.bool_]) -> tuple[tuple[Gap, 
     top = np.argsort(-length, kind="stable")[: context.options.max_gaps]
     # Back in time order, so that pieces can be matched by the interval algebra.
     top = np.sort(top)
-    causes = _causes(context, parts.start[top], parts.end[top])
-    gap = parts.first[top]
+    gap, step = parts.first[top], window[parts.second[top]]
     op, frame = gap_places(context, gap)
-    strings = context.trace.strings
-    table = [
-        Gap(
-            start=int(parts.start[i]),
-            length=int(length[i]),
-            step=int(window[parts.second[i]]),
-            causes=causes[k],
-            next_event=strings.text(int(context.device.name[gaps.event[gap[k]]])) if gaps.event[gap[k]] >= 0 else None,
-            next_op=op[k],
-            frame=frame[k],
-            trigger=_trigger(context, int(gap[k]), bool(drained[gap[k]])),
-        )
-        for k, i in enumerate(top.tolist())
-    ]
-    return tuple(sorted(table, key=lambda g: (-g.length, g.start))), len(length)
+    labels, text = step_labels(steps.name), context.trace.strings.text
+    event = gaps.event[gap]
+    name = np.where(event >= 0, context.device.name[event], -1) if len(context.device) else event
+    table = GAPS.fill(
+        step=[labels[row] for row in step.tolist()],
+        at_ns=parts.start[top] - steps.start[step],
+        length_ns=length[top],
+        causes=_causes(context, parts.start[top], parts.end[top]),
+        trigger=_triggers(context, gap),
+        next_event=[text(code) if code >= 0 else None for code in name.tolist()],
+        next_op=op,
+        frame=frame,
+    ).take(np.argsort(-length[top], kind="stable"))
+    # Which step it is goes without saying when there is one.
+    first = replace(table["step"], machine=len(steps) == 1)
+    kept = (("kept", Kind.COUNT, len(top)), ("count", Kind.COUNT, len(length)))
+    notes = (Message("gaps_kept", kept),) if len(top) < len(length) else ()
+    return replace(table, columns=(first, *table.columns[1:]), notes=notes)
 
 
-def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) -> list[tuple[tuple[Cause, int], ...]]:
+def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) -> list[Breakdown]:
     pieces = context.once(idle_pieces)
     hit = overlaps(Intervals(pieces.start, pieces.end), Intervals(start, end))
     matrix = np.zeros((len(start), len(Cause)), np.int64)
@@ -61,9 +90,10 @@ def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) 
     gap, cause = np.nonzero(matrix)
     time = matrix[gap, cause]
     order = np.lexsort((cause, -time, gap))
-    told = list(zip(map(list(Cause).__getitem__, cause[order].tolist()), time[order].tolist(), strict=True))
+    keys = [each.key for each in Cause]
+    shares = list(zip(map(keys.__getitem__, cause[order].tolist()), time[order].tolist(), strict=True))
     ends = np.cumsum(np.bincount(gap, minlength=len(start))).tolist()
-    return [tuple(told[first:last]) for first, last in pairwise([0, *ends])]
+    return [tuple(shares[first:last]) for first, last in pairwise([0, *ends])]
 
 
 def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | None], list[str | None]]:
@@ -80,12 +110,16 @@ def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | Non
     return op, frame
 
 
-def _trigger(context: Context, gap: int, drained: bool) -> str:
+_TRIGGERS = ("sync_drained", "no_next_event", "no_launch_record", "launched_late", "queued")
+
+
+def _triggers(context: Context, gap: NDArray[np.int64]) -> list[str]:
+    """Why each of the gaps ended when it did: the first that is true."""
     gaps = context.once(idle_gaps)
-    if drained:
-        return "sync-drained"
-    if gaps.event[gap] < 0:
-        return "no next event"
-    if gaps.call[gap] < 0:
-        return "no launch record"
-    return "launched late" if gaps.launch_start[gap] >= gaps.start[gap] else "queued"
+    cases = (
+        context.once(sync_costs).drained[gap],
+        gaps.event[gap] < 0,
+        gaps.call[gap] < 0,
+        gaps.launch_start[gap] >= gaps.start[gap],
+    )
+    return [_TRIGGERS[case] for case in np.select(cases, range(4), 4).tolist()]

@@ -8,29 +8,127 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.events import call_label
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.results import LaunchClass, Launches
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, known
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, known
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.host.events import ApiCalls
     from traceanalyze.analyses.results import Steps
-    from traceanalyze.model.trace import Trace
+    from traceanalyze.model.table import Value
 
 FULL_QUEUE_DEPTH = 1000
 """A long launch with this many events waiting on its stream blocks because the queue is full (definitions §6)."""
 LONG_LAUNCH_NS = 50_000
 CLOCK_ERROR_SHARE = 0.05
 """With more kernels than this starting before their launch, host and device clocks disagree (definitions §14, Q04)."""
+
+LAUNCHES = Table(
+    "launches",
+    (
+        Column(
+            "linked",
+            Kind.COUNT,
+            heading="device events linked to their launch",
+            meaning="device events whose launch call was recorded",
+        ),
+        Column(
+            "unlinked",
+            Kind.COUNT,
+            heading="device events without a launch record",
+            meaning="device events without one; they count in all device times",
+            minor=True,
+        ),
+        Column(
+            "unlinked_ns",
+            Kind.DURATION,
+            heading="device time without a launch record",
+            meaning="sum of their durations",
+            scale="unlinked",
+            minor=True,
+        ),
+        Column(
+            "late",
+            Kind.COUNT,
+            heading="launched after the device had run dry",
+            meaning="the device had nothing to run when they were launched",
+        ),
+        Column(
+            "late_share",
+            Kind.SHARE,
+            heading="share of launches that came late",
+            meaning="part of the linked device events",
+        ),
+        Column(
+            "delay_p50_ns",
+            Kind.DURATION,
+            heading="wait in the queue, median",
+            meaning="from launch call to start on the device; half of all wait no longer",
+            scale="delay",
+        ),
+        Column(
+            "delay_p90_ns",
+            Kind.DURATION,
+            heading="wait in the queue, 90th percentile",
+            meaning="from launch call to start on the device; nine of ten wait no longer",
+            scale="delay",
+        ),
+        Column(
+            "queue_depth_p50",
+            Kind.NUMBER,
+            heading="work queued ahead, median",
+            meaning="device events launched and not yet started, seen by half of all launches",
+        ),
+        Column(
+            "queue_depth_p90",
+            Kind.NUMBER,
+            heading="work queued ahead, 90th percentile",
+            meaning="device events launched and not yet started, seen by nine of ten launches at the most",
+        ),
+        Column(
+            "idle_queue_empty",
+            Kind.SHARE,
+            heading="idle time with nothing queued",
+            meaning="part of the idle time in which the host had launched nothing to run",
+        ),
+        Column(
+            "queue_full_ns",
+            Kind.DURATION,
+            heading="host blocked by a full queue",
+            meaning="host time in launch calls that wait for room in the queue",
+            scale="full",
+            minor=True,
+        ),
+        Column(
+            "negative_latency",
+            Kind.COUNT,
+            heading="kernels that start before their launch",
+            meaning="more than a few mean that host and device clocks disagree",
+            minor=True,
+        ),
+    ),
+    title="How work reached the device",
+    layout=Layout.RECORD,
+)
+RUNTIME_CALLS = Table(
+    "runtime_calls",
+    (
+        Column("call", Kind.NAME, meaning="runtime or driver call"),
+        Column("kind", Kind.TERM, meaning="kind of the call"),
+        Column("count", Kind.COUNT, meaning="how many there are"),
+        Column("sum_ns", Kind.DURATION, heading="sum", meaning="host time inside all calls of this name"),
+        Column("mean_call_ns", Kind.DURATION, heading="mean call", meaning="mean duration of a call", scale="call"),
+    ),
+    title="Host time in runtime calls",
+    ranked=True,
+    detail=True,
+)
 
 
 class Queue(NamedTuple):
@@ -46,36 +144,50 @@ class Queue(NamedTuple):
     """Time in launches that a full queue blocked, ns."""
 
 
-def launches(context: Context) -> Launches:
-    """Launch metrics of a whole trace; gaps are those of the headline device."""
-    device, link, calls = context.device, context.link, context.calls
-    gaps, queue = context.once(idle_gaps), context.once(launch_queue)
-    linked = link >= 0
-    called = np.where(linked, calls.start[link], 0)
-    launch_start, good = context.launch_start, queue.good
-    clock_error = linked & ~good
-    delay = np.maximum(device.start[good] - context.launch_end[good], 0)
-    ended_late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
-    waiting = intervals.merge(launch_start[good], device.start[good])
-    idle = intervals.Intervals(gaps.start, gaps.end)
-    idle_time = intervals.total(idle)
-    trusted = clocks_agree(clock_error, linked)
-    return Launches(
-        linked=int(linked.sum()),
-        unlinked=int((~linked).sum()),
-        unlinked_time=int((device.end - device.start)[~linked].sum()),
-        late=int(ended_late.sum()),
-        negative_latency=int((linked & (device.start < called)).sum()),
-        delay_p50=_observed(delay, 50) if trusted else None,
-        delay_p90=_observed(delay, 90) if trusted else None,
-        queue_depth_p50=_between(queue.depth, 50) if trusted else None,
-        queue_depth_p90=_between(queue.depth, 90) if trusted else None,
-        idle_queue_empty=1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
-        if trusted and idle_time
-        else None,
-        queue_full=queue.blocked,
-        calls=_calls(context.trace, calls, context.once(is_sync_call)),
-    )
+def launches(context: Context) -> Table:
+    """How device work of the whole trace was launched; gaps are those of the headline device."""
+    if len(context.calls) == 0:
+        return LAUNCHES.missing("no_api")
+    device, link, gaps, queue = context.device, context.link, context.once(idle_gaps), context.once(launch_queue)
+    linked, launch_start, good = link >= 0, context.launch_start, queue.good
+    count, late = int(linked.sum()), int(_ended_late(context).sum())
+    row: dict[str, Value] = {
+        "linked": count,
+        "unlinked": int((~linked).sum()),
+        "unlinked_ns": int((device.end - device.start)[~linked].sum()),
+        "late": late,
+        "late_share": late / count if count else None,
+        "queue_full_ns": queue.blocked,
+        "negative_latency": int((device.start[linked] < context.calls.start[link[linked]]).sum()),
+    }
+    if clocks_agree(linked & ~good, linked):
+        delay = np.maximum(device.start[good] - context.launch_end[good], 0)
+        idle = intervals.Intervals(gaps.start, gaps.end)
+        idle_time = intervals.total(idle)
+        waiting = intervals.merge(launch_start[good], device.start[good])
+        row |= {
+            "delay_p50_ns": _observed(delay, 50),
+            "delay_p90_ns": _observed(delay, 90),
+            "queue_depth_p50": _between(queue.depth, 50),
+            "queue_depth_p90": _between(queue.depth, 90),
+            "idle_queue_empty": 1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
+            if idle_time
+            else None,
+        }
+    unknown = NotMeasured("no_linked_launches")
+    return LAUNCHES.fill_records([{key: unknown if row.get(key) is None else row[key] for key in LAUNCHES.keys}])
+
+
+def median_depth(context: Context) -> float | None:
+    """Events that half of all launches find waiting before them; None where the clocks of host and device disagree."""
+    linked, queue = context.link >= 0, context.once(launch_queue)
+    return _between(queue.depth, 50) if clocks_agree(linked & ~queue.good, linked) else None
+
+
+def _ended_late(context: Context) -> NDArray[np.bool_]:
+    """Gaps that a device event ended that was launched after they began."""
+    gaps = context.once(idle_gaps)
+    return (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
 
 
 def clocks_agree(clock_error: NDArray[np.bool_], linked: NDArray[np.bool_]) -> bool:
@@ -127,18 +239,23 @@ def launch_queue(context: Context) -> Queue:
     return Queue(good, np.concatenate(firsts), np.concatenate(depths), blocked)
 
 
-def _calls(trace: Trace, calls: ApiCalls, sync: NDArray[np.bool_]) -> tuple[LaunchClass, ...]:
-    """Host cost of runtime calls by name and class; a call inside another counts in the outer one."""
+def runtime_calls(context: Context) -> Table:
+    """Host cost of runtime calls by name and class, costliest first; a call inside another counts in the outer one."""
+    calls = context.calls
+    if len(calls) == 0:
+        return RUNTIME_CALLS.missing("no_api")
     outer = np.flatnonzero(calls.outermost)
-    klass = np.where(sync[outer], ApiClass.SYNC, calls.klass[outer])
-    key = calls.name[outer].astype(np.int64) * 8 + klass
-    keys = group(key)
-    columns = (key[keys.first], keys.count(), keys.sum(calls.end[outer] - calls.start[outer]))
-    table = [
-        LaunchClass(trace.strings.text(code // 8), call_label(code % 8), count, duration)
-        for code, count, duration in zip(*(column.tolist() for column in columns), strict=True)
-    ]
-    return tuple(sorted(table, key=lambda c: (-c.duration, c.name, c.kind)))
+    klass = np.where(context.once(is_sync_call)[outer], ApiClass.SYNC, calls.klass[outer])
+    keys = group(calls.name[outer], klass)
+    count, time = keys.count(), keys.sum(calls.end[outer] - calls.start[outer])
+    labels = [f"api_{each.name.lower()}" for each in ApiClass]
+    return RUNTIME_CALLS.fill(
+        call=list(context.trace.strings.texts(calls.name[outer][keys.first])),
+        kind=[labels[code] for code in klass[keys.first].tolist()],
+        count=count,
+        sum_ns=time,
+        mean_call_ns=time // count,
+    ).sort("-sum_ns", "call", "kind")
 
 
 _STEP_LAUNCHES = Table(
@@ -215,9 +332,7 @@ def step_of(steps: Steps, t: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _late(context: Context) -> NDArray[np.int64]:
     """Events of the headline device that ended a gap and were launched after it began, by step."""
-    gaps = context.once(idle_gaps)
-    late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
-    row = step_of(context.steps, gaps.end[late])
+    row = step_of(context.steps, context.once(idle_gaps).end[_ended_late(context)])
     return np.bincount(row[row >= 0], minlength=len(context.steps))
 
 

@@ -3,36 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.results import SyncSite
+from traceanalyze.analyses.idle.host_state import blocking_copies, is_sync_call
+from traceanalyze.analyses.idle.idle import analysed_time, clipped, idle_gaps, idle_pieces
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import Cause, SyncKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.host.events import ApiCalls
     from traceanalyze.analyses.idle.idle import Gaps, Pieces
-    from traceanalyze.model.trace import Trace
 
 
-@frozen
-class SyncPoint:
-    """One instance: the sync calls under one operator instance on one thread."""
-
-    calls: tuple[int, ...]
-    op: str | None
-    frame: str | None
+SYNC_POINTS = Table(
+    "sync_points",
+    (
+        Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call"),
+        Column("call", Kind.NAME, meaning="runtime or driver call"),
+        Column(
+            "kind", Kind.TERM, meaning="why the host waits: an explicit call, a blocking copy, or in effect", minor=True
+        ),
+        Column("count", Kind.COUNT, meaning="how many there are"),
+        Column("blocked_ns", Kind.DURATION, meaning="time the host spent inside the call"),
+        Column("idle_caused_ns", Kind.DURATION, meaning="time the device was idle because of it"),
+        Column(
+            "data_dependent",
+            Kind.FLAG,
+            heading="needs value",
+            meaning="the host waits because it needs a value from the device",
+            minor=True,
+        ),
+        Column(
+            "frame",
+            Kind.NAME,
+            heading="Python frame",
+            meaning="innermost Python frame, when stacks were recorded",
+            minor=True,
+        ),
+    ),
+    title="Where the host waited for the device (sum over the analysed steps)",
+    ranked=True,
+)
 
 
 def idle_caused(
@@ -100,59 +122,90 @@ def _call_at(
     return found
 
 
-def sync_sites(
-    trace: Trace,
-    sync: NDArray[np.int64],
-    calls: ApiCalls,
-    kinds: NDArray[np.uint8],
-    cost: NDArray[np.int64],
-    last_launch: int,
-    locate: Callable[[int, NDArray[np.int64]], tuple[NDArray[np.int64], list[str | None], list[str | None]]],
-) -> tuple[SyncSite, ...]:
-    """Merge calls under one operator instance into points, and points of one place into sites; costliest first.
+@frozen
+class SyncCosts:
+    """What the sync calls of the analysed time cost."""
 
-    Args:
-        trace: the trace.
-        sync: positions in `calls`.
-        calls: runtime calls.
-        kinds: `SyncKind` of each of `sync`.
-        cost: idle caused by each of `sync`.
-        last_launch: start of the trace's last launch; later syncs are terminal.
-        locate: `(track, instants) -> (operator row or -1, operator name, user frame)`.
-    """
+    call: NDArray[np.int64]
+    """Positions in `ApiCalls`."""
+    idle: NDArray[np.int64]
+    """Device idle time each of them caused."""
+    drained: NDArray[np.bool_]
+    """Gaps that one of them caused."""
+
+
+def sync_costs(context: Context) -> SyncCosts:
+    """Sync calls of the analysed time; none where the calls of the runtime were not recorded."""
+    calls, steps = context.calls, context.steps
+    if len(calls) == 0 or context.queue_only:
+        nothing = np.empty(0, np.int64)
+        return SyncCosts(nothing, nothing, np.zeros(len(context.once(idle_gaps)), np.bool_))
+    sync = np.flatnonzero(
+        context.once(is_sync_call) & (calls.start < steps.end.max()) & (calls.end > steps.start.min())
+    )
+    analysed, _ = clipped(context.once(idle_pieces), *context.once(analysed_time))
+    return SyncCosts(sync, *idle_caused(sync, calls, context.once(idle_gaps), analysed))
+
+
+def last_launch(context: Context) -> int:
+    """Start of the last launch of the trace: a later sync point leaves nothing that the host could be late for."""
+    linked = context.link >= 0
+    return int(context.launch_start[linked].max()) if linked.any() else int(np.iinfo(np.int64).min)
+
+
+def sync_points(context: Context) -> Table:
+    """Places where the host waits for the device: operator, Python frame and call; costliest first."""
+    if len(context.calls) == 0:
+        return SYNC_POINTS.missing("no_api")
+    return _suspected(context) if context.queue_only else _sites(context)
+
+
+def _sites(context: Context) -> Table:
+    """Calls under one operator instance are one point, points of one place one site."""
+    calls, text, costs = context.calls, context.trace.strings.text, context.once(sync_costs)
+    last = context.once(last_launch)
     points: dict[tuple[int, int], list[int]] = defaultdict(list)
     place: dict[int, tuple[str | None, str | None]] = {}
-    for track in distinct(calls.track[sync]).tolist():
-        here = np.flatnonzero(calls.track[sync] == track)
-        op_row, op_name, frame = locate(track, calls.start[sync[here]])
+    track = calls.track[costs.call]
+    for one in distinct(track).tolist():
+        here = np.flatnonzero(track == one)
+        op_row, op_name, user_frame = locate(context, one, calls.start[costs.call[here]])
         for k, i in enumerate(here.tolist()):
             row = int(op_row[k])
-            points[(track, row if row >= 0 else -2 - i)].append(i)
-            place[i] = (op_name[k], frame[k])
+            points[(one, row if row >= 0 else -2 - i)].append(i)
+            place[i] = op_name[k], user_frame[k]
     sites: dict[tuple[str | None, str | None, str, bool], list[list[int]]] = defaultdict(list)
     for members in points.values():
-        names = dict.fromkeys(trace.strings.text(int(calls.name[sync[i]])) for i in members)
-        terminal = all(int(calls.start[sync[i]]) >= last_launch for i in members)
+        names = dict.fromkeys(text(int(calls.name[costs.call[i]])) for i in members)
+        terminal = all(int(calls.start[costs.call[i]]) >= last for i in members)
         sites[(*place[members[0]], " + ".join(names), terminal)].append(members)
-    table = [
-        SyncSite(
-            op=op,
-            frame=frame,
-            call=call,
-            kind=SyncKind(int(kinds[instances[0][0]])),
-            count=len(instances),
-            blocked=sum(int(calls.end[sync[i]] - calls.start[sync[i]]) for m in instances for i in m),
-            idle_caused=None
-            if terminal or cost[instances[0][0]] < 0
-            else sum(int(cost[i]) for m in instances for i in m),
-            data_dependent=op is not None and is_data_dependent(op),
-        )
-        for (op, frame, call, terminal), instances in sites.items()
-    ]
-    return tuple(sorted(table, key=lambda s: (-(s.idle_caused or 0), -(s.blocked or 0), s.call, s.op or "")))
+    ranked: list[tuple[tuple[int, int, str, str], dict[str, Value]]] = []
+    for (op, frame, call, terminal), instances in sites.items():
+        every = np.concatenate(instances)
+        at = costs.call[every]
+        blocked, idle = int((calls.end[at] - calls.start[at]).sum()), 0 if terminal else int(costs.idle[every].sum())
+        found: dict[str, Value] = {
+            "op": op,
+            "call": call or None,
+            "kind": _kind(context, int(at[0])),
+            "count": len(instances),
+            "blocked_ns": blocked,
+            "idle_caused_ns": NotMeasured("terminal_sync") if terminal else idle,
+            "data_dependent": op is not None and is_data_dependent(op),
+            "frame": frame,
+        }
+        ranked.append(((-idle, -blocked, call, op or ""), found))
+    return SYNC_POINTS.fill_records([row for _, row in sorted(ranked, key=itemgetter(0))])
 
 
-def suspected_syncs(context: Context) -> tuple[SyncSite, ...]:
+def _kind(context: Context, call: int) -> str:
+    kind = SyncKind(int(context.calls.sync[call]))
+    if kind == SyncKind.NONE and context.once(blocking_copies)[call]:
+        kind = SyncKind.BLOCKING_IN_EFFECT
+    return f"sync_{kind.name.lower()}"
+
+
+def _suspected(context: Context) -> Table:
     """Operators in the analysed time that need a value from the device, by name and user frame, most frequent first.
 
     One inside another is the same point; what they cost is not known.
@@ -167,7 +220,14 @@ def suspected_syncs(context: Context) -> tuple[SyncSite, ...]:
     for one in sorted(set(track.tolist())):
         _, name, frame = locate(context, one, nest.start[places[track == one]])
         found.update(zip(name, frame, strict=True))
-    return tuple(
-        SyncSite(op, frame, "", SyncKind.SUSPECTED, count, None, None, data_dependent=True)
-        for (op, frame), count in found.most_common()
+    ordered = found.most_common()
+    return SYNC_POINTS.fill(
+        op=[op for (op, _), _ in ordered],
+        call=[None] * len(ordered),
+        kind=["sync_suspected"] * len(ordered),
+        count=[count for _, count in ordered],
+        blocked_ns=NotMeasured("no_cann_calls"),
+        idle_caused_ns=NotMeasured("no_cann_calls"),
+        data_dependent=[True] * len(ordered),
+        frame=[frame for (_, frame), _ in ordered],
     )

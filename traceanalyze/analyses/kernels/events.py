@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.results import KernelClass
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
+from traceanalyze.model.table import Column, Kind, Table, Values
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.context import Context
     from traceanalyze.model.trace import Trace
 
 OVERLAP_LIMIT_NS = 100_000
@@ -153,15 +154,33 @@ def _classify(
     return each[:, 0].astype(np.uint8), each[:, 1].astype(np.uint8), each[:, 2], tuple(rules)
 
 
-def classification(trace: Trace, device: DeviceEvents) -> tuple[KernelClass, ...]:
-    """Device events by (name, class, rule), most time first."""
-    if len(device) == 0:
-        return ()
+CLASSIFICATION = Table(
+    "classification",
+    (
+        Column("name", Kind.NAME, meaning="name of the kernel, copy or fill"),
+        Column("class", Kind.TERM, heading="counts as", meaning="which part of the step it counts as"),
+        Column("rule", Kind.TEXT, heading="by rule", meaning="what decided that"),
+        Column("count", Kind.COUNT, meaning="how many there are"),
+        Column("device_time_ns", Kind.DURATION, meaning="sum of the durations: parallel work counts twice"),
+        Column("share", Kind.SHARE, meaning="part of all device time"),
+    ),
+    title="What counted as what",
+    ranked=True,
+    detail=True,
+)
+
+
+def classification(context: Context) -> Table:
+    """Every kernel name with the class it counts as and the rule that said so, most time first."""
+    device = context.device
     keys = group(device.name, device.klass, device.rule)
-    columns = (device.name[keys.first], device.klass[keys.first], device.rule[keys.first])
-    amounts = (keys.count(), keys.sum(device.end - device.start))
-    table = [
-        KernelClass(trace.strings.text(name), DeviceClass(klass).name.lower(), device.rules[rule], count, time)
-        for name, klass, rule, count, time in zip(*(each.tolist() for each in (*columns, *amounts)), strict=True)
-    ]
-    return tuple(sorted(table, key=lambda row: (-row.time, row.name)))
+    time = keys.sum(device.end - device.start)
+    columns: dict[str, Values] = {
+        "name": list(context.trace.strings.texts(device.name[keys.first])),
+        "class": [f"class_{DeviceClass(code).name.lower()}" for code in device.klass[keys.first].tolist()],
+        "rule": [device.rules[code] for code in device.rule[keys.first].tolist()],
+        "count": keys.count(),
+        "device_time_ns": time,
+        "share": time / max(int(time.sum()), 1),
+    }
+    return CLASSIFICATION.fill(**columns).sort("-device_time_ns", "name")

@@ -12,12 +12,11 @@ from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.ascend import ascend_checks
-from traceanalyze.analyses.results import Check, Launches
+from traceanalyze.analyses.results import Check
 from traceanalyze.model.classifier import told_of_range
 from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import contains, merge
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
 if TYPE_CHECKING:
@@ -52,12 +51,12 @@ def plugin_checks(context: Context) -> Iterator[Check]:
 _MALFORMED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
 
 
-def quality(context: Context, launches: Launches | NotMeasured) -> tuple[Check, ...]:
+def quality(context: Context) -> tuple[Check, ...]:
     """Every check that has something to say, worst first."""
     checks = [
         *_reading(context),
         *_repairs(context),
-        *_links(context, launches),
+        *_links(context),
         *_absent(context),
         *_steps(context),
         *_edges(context),
@@ -105,18 +104,18 @@ def _place(context: Context) -> tuple[tuple[str, int], ...]:
     return () if fault is None else (("at", fault),)
 
 
-def _links(context: Context, launches: Launches | NotMeasured) -> Iterator[Check]:
-    if isinstance(launches, NotMeasured):
+def _links(context: Context) -> Iterator[Check]:
+    if len(context.calls) == 0 or len(context.device) == 0:
         return
-    total = int((context.device.end - context.device.start).sum())
-    if launches.unlinked:
-        share = launches.unlinked_time / total if total else 0.0
+    device, linked = context.device, context.link >= 0
+    time = device.end - device.start
+    unlinked = int((~linked).sum())
+    if unlinked:
+        share = int(time[~linked].sum()) / int(time.sum()) if time.any() else 0.0
         level = Level.WARN if share > 0.05 else Level.INFO
-        values = (("count", launches.unlinked), ("events", len(context.device)), ("share", share))
-        yield Check("Q03", level, "unlinked", values)
-    linked = context.link >= 0
-    wrong = int((linked & (context.device.start < context.launch_start)).sum())
-    early = wrong / launches.linked if launches.linked else 0.0
+        yield Check("Q03", level, "unlinked", (("count", unlinked), ("events", len(device)), ("share", share)))
+    wrong = int((linked & (device.start < context.launch_start)).sum())
+    early = wrong / int(linked.sum()) if linked.any() else 0.0
     if early > 0.001:
         level = Level.ERROR if early > CLOCK_ERROR_SHARE else Level.WARN
         yield Check("Q04", level, "kernel_before_launch", (("count", wrong), ("share", early)))

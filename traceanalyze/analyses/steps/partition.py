@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import DeviceSpan, Partition
+from traceanalyze.analyses.results import Partition
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.kernels.events import DeviceEvents
 
 ClassSets = Mapping[DeviceClass, intervals.Intervals]
@@ -96,18 +98,77 @@ def _busy(events: DeviceEvents, device: int, start: NDArray[np.int64], end: NDAr
     return int(intervals.coverage(intervals.merge(events.start[mine], events.end[mine]), start, end).sum())
 
 
-def device_span(events: DeviceEvents, device: int, sets: ClassSets) -> DeviceSpan:
-    """First to last event of one device, with its partition and event counts."""
-    mine = events.device == device
-    start, end = int(events.start[mine].min()), int(events.end[mine].max())
-    kernels = mine & (events.kind == EventKind.KERNEL)
-    counts = (
-        int((kernels & (events.klass == DeviceClass.COMPUTE)).sum()),
-        int((kernels & (events.klass == DeviceClass.COMM)).sum()),
-        int((mine & (events.kind == EventKind.MEMCPY)).sum()),
-        int((mine & (events.kind == EventKind.MEMSET)).sum()),
-    )
-    return DeviceSpan(device, start, end, partition(events, device, sets, np.array([start]), np.array([end])), counts)
+DEVICE_SPANS = Table(
+    "device_spans",
+    (
+        Column("device", Kind.COUNT, meaning="number of the device"),
+        Column("span_ns", Kind.DURATION, meaning="from the first to the last device event"),
+        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
+        Column(
+            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
+        ),
+        Column(
+            "communication_total_ns",
+            Kind.DURATION,
+            heading="comm total",
+            meaning="a collective is running, hidden or not",
+            minor=True,
+        ),
+        Column(
+            "memory_ops_ns",
+            Kind.DURATION,
+            heading="memory",
+            meaning="a copy or fill is running, and neither compute nor communication",
+        ),
+        Column("idle_ns", Kind.DURATION, meaning="nothing is running on the device"),
+        Column("compute_kernels", Kind.COUNT, meaning="number of compute kernels", minor=True),
+        Column(
+            "communication_kernels",
+            Kind.COUNT,
+            heading="comm kernels",
+            meaning="number of communication kernels",
+            minor=True,
+        ),
+        Column("copies", Kind.COUNT, meaning="number of copies", minor=True),
+        Column("fills", Kind.COUNT, meaning="number of fills", minor=True),
+        Column(
+            "start_ns",
+            Kind.DURATION,
+            heading="start",
+            meaning="start, counted from the time base of the file",
+            machine=True,
+        ),
+    ),
+    title="First to last device event",
+    detail=True,
+)
+
+
+def device_spans(context: Context) -> Table:
+    """First to last event of each device, the headline device first, split the same way: as other tools print it."""
+    events, rows = context.device, list[dict[str, int]]()
+    kernels = events.kind == EventKind.KERNEL
+    for device in context.devices:
+        mine = events.device == device
+        start, end = events.start[mine].min(keepdims=True), events.end[mine].max(keepdims=True)
+        part = partition(events, device, context.class_sets(device), start, end)
+        rows.append(
+            {
+                "device": device,
+                "span_ns": int(end[0] - start[0]),
+                "compute_ns": int(part.compute[0]),
+                "communication_ns": int(part.comm_exposed[0]),
+                "communication_total_ns": int(part.comm_total[0]),
+                "memory_ops_ns": int(part.mem_exposed[0]),
+                "idle_ns": int(part.idle[0]),
+                "compute_kernels": int((mine & kernels & (events.klass == DeviceClass.COMPUTE)).sum()),
+                "communication_kernels": int((mine & kernels & (events.klass == DeviceClass.COMM)).sum()),
+                "copies": int((mine & (events.kind == EventKind.MEMCPY)).sum()),
+                "fills": int((mine & (events.kind == EventKind.MEMSET)).sum()),
+                "start_ns": int(start[0]),
+            }
+        )
+    return DEVICE_SPANS.fill_records(rows)
 
 
 def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Intervals) -> NDArray[np.int64]:

@@ -11,11 +11,10 @@ from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.ranks.compare import cluster_tables, leading
 from traceanalyze.ranks.stragglers import straggler_sentences
-from traceanalyze.report.assembly.devices import classification_table, devices_table, spans_table
+from traceanalyze.report.assembly.devices import devices_table
 from traceanalyze.report.assembly.excerpts import finding_excerpts
 from traceanalyze.report.assembly.findings import findings_tables, run_findings_tables
-from traceanalyze.report.assembly.host import calls_table, launches_table, syncs_table
-from traceanalyze.report.assembly.idle import causes_table, gaps_table
+from traceanalyze.report.assembly.idle import causes_table
 from traceanalyze.report.assembly.quality import findings, hints
 from traceanalyze.report.assembly.ranks import (
     RankRow,
@@ -145,6 +144,9 @@ def _rank_report(
     )
 
 
+_LAST = ("device_spans", "classification")
+
+
 def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> list[Table]:
     """All tables of a rank in reading order."""
     marked = analysis.mode == Mode.STEPS or window.count > 1
@@ -161,18 +163,14 @@ def _tables(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
         split_table(parts, window, whole=whole, notes=overlap_notes(headline, window)),
         totals_table(headline, window),
         causes_table(analysis.idle, window),
-        syncs_table(analysis.syncs),
-        gaps_table(analysis.gaps, analysis.gap_count, analysis.steps),
-        launches_table(analysis.launches),
-        calls_table(analysis.launches),
-        *(table for key, table in analysis.tables.items() if key not in VENDOR_TABLES),
+        *[table for key, table in analysis.tables.items() if key not in {*VENDOR_TABLES, *_LAST}],
         devices_table(analysis.partitions, analysis.trace.devices, window),
         steps_table(analysis.steps, parts, window),
         statistics_table(analysis.steps, window),
         step_causes_table(analysis.steps, analysis.idle),
-        spans_table(analysis.spans),
+        analysis.tables["device_spans"],
         *(analysis.tables[key] for key in VENDOR_TABLES if key in analysis.tables),
-        classification_table(analysis.classification),
+        analysis.tables["classification"],
     ]
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.steps.window import step_labels
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.results import Gap, IdleCauses, Steps
+    from traceanalyze.analyses.results import IdleCauses
     from traceanalyze.analyses.steps.window import Window
 
 _CAUSES = (
@@ -19,15 +18,6 @@ _CAUSES = (
     Column("share", Kind.SHARE),
     Column("share_of_idle", Kind.SHARE),
     Column("sum_ns", Kind.DURATION, machine=True),
-)
-_GAPS = (
-    Column("at_ns", Kind.DURATION, scale="at"),
-    Column("length_ns", Kind.DURATION),
-    Column("causes", Kind.BREAKDOWN),
-    Column("trigger", Kind.TERM, minor=True),
-    Column("next_event", Kind.NAME),
-    Column("next_op", Kind.NAME, minor=True),
-    Column("frame", Kind.NAME, minor=True),
 )
 
 
@@ -53,28 +43,3 @@ def causes_table(idle: IdleCauses | NotMeasured, window: Window) -> Table:
         skip_zero="sum_ns",
         title_values=(("steps", Kind.COUNT, window.count),),
     )
-
-
-def gaps_table(gaps: tuple[Gap, ...] | NotMeasured, count: int, steps: Steps) -> Table:
-    """The longest idle intervals; `at_ns` counts from the start of the step."""
-    # Which step it is goes without saying when there is one.
-    columns = (Column("step", Kind.TEXT, machine=len(steps) == 1), *_GAPS)
-    if isinstance(gaps, NotMeasured):
-        return table_of_rows("gaps", columns, gaps)
-    labels = step_labels(steps.name)
-    rows = tuple(
-        (
-            labels[gap.step],
-            gap.start - int(steps.start[gap.step]),
-            gap.length,
-            tuple((cause.key, amount) for cause, amount in gap.causes),
-            gap.trigger.replace(" ", "_").replace("-", "_"),
-            gap.next_event,
-            gap.next_op,
-            gap.frame,
-        )
-        for gap in gaps
-    )
-    kept = (("kept", Kind.COUNT, len(rows)), ("count", Kind.COUNT, count))
-    notes = (Message("gaps_kept", kept),) if len(rows) < count else ()
-    return table_of_rows("gaps", columns, rows, ranked=True, notes=notes)

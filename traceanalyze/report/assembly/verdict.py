@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
@@ -10,8 +11,9 @@ from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH, Cause, Mode
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps, SyncSite
+    from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps
     from traceanalyze.analyses.steps.window import Window
+    from traceanalyze.model.table import Table
     from traceanalyze.report.assembly.split import Part
 
 IDLE_WORTH_NAMING = 0.1
@@ -43,7 +45,7 @@ def verdict(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> 
     if analysis.mode == Mode.HOST_ONLY:
         return (_host_sentence(analysis, parts, window), *_outlier(analysis.steps, window), *_cut(analysis))
     sentence = _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window)
-    costs = _sync_cost(analysis.syncs, analysis.steps)
+    costs = _sync_cost(analysis.tables["sync_points"], analysis.steps)
     return (sentence, *costs, *_outlier(analysis.steps, window), *_cut(analysis))
 
 
@@ -91,18 +93,18 @@ def _idle_sentence(
     return Message(f"{form}_idle_{weight}", (time, idle_share, cause, share))
 
 
-def _sync_cost(syncs: tuple[SyncSite, ...] | NotMeasured, steps: Steps) -> tuple[Message, ...]:
+def _sync_cost(syncs: Table, steps: Steps) -> tuple[Message, ...]:
     """A sentence when sync points cost much: what the host does after them is then not the root of the idle time."""
-    if isinstance(syncs, NotMeasured):
-        return ()
-    costs = {index: site.idle_caused for index, site in enumerate(syncs) if site.idle_caused}
+    costs = [
+        (site.idle_caused_ns, site.op or site.call) for site in syncs.records() if isinstance(site.idle_caused_ns, int)
+    ]
     # What a sync costs may lie between the steps, too.
     time = int(steps.end.max() - steps.start.min()) if len(steps) else 0
-    share = sum(costs.values()) / time if time else 0.0
+    share = sum(cost for cost, _ in costs) / time if time else 0.0
     if share < SYNC_WORTH_NAMING:
         return ()
-    worst = syncs[max(costs, key=lambda index: costs[index])]
-    return (Message("sync_cost", (("share", Kind.SHARE, share), ("where", Kind.NAME, worst.op or worst.call))),)
+    _, worst = max(costs, key=itemgetter(0))
+    return (Message("sync_cost", (("share", Kind.SHARE, share), ("where", Kind.NAME, worst))),)
 
 
 def _host_sentence(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> Message:

@@ -8,12 +8,10 @@ import numpy as np
 
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.gap_table import gap_places
-from traceanalyze.analyses.idle.host_state import is_sync_call
-from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
+from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import clocks_agree
-from traceanalyze.analyses.idle.syncs import idle_caused
+from traceanalyze.analyses.idle.syncs import last_launch, sync_costs
 from traceanalyze.analyses.kernels.use import utilisation
 from traceanalyze.analyses.steps.critical_path import PathKind, critical_path
 from traceanalyze.analyses.steps.phases import PhaseRanges
@@ -104,16 +102,13 @@ def gap_track(context: Context, terms: Terms) -> Slices:
 
 def sync_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasured:
     """Calls that wait for the device, with the idle time that each caused (definitions §7); one track a thread."""
-    calls, steps, strings = context.calls, context.steps, context.trace.strings
+    calls, strings = context.calls, context.trace.strings
     if len(calls) == 0:
         return NotMeasured("no_api")
-    inside = (calls.start < steps.end.max()) & (calls.end > steps.start.min())
-    sync = np.flatnonzero(context.once(is_sync_call) & inside)
-    analysed, _ = idle.clipped(context.once(idle_pieces), *context.once(analysed_time))
-    cost, _ = idle_caused(sync, calls, context.once(idle_gaps), analysed)
-    linked = context.link >= 0
-    # After the last launch nothing is left that the host could have been late for: no cost, as in the table.
-    last = int(context.launch_start[linked].max()) if linked.any() else np.iinfo(np.int64).min
+    costs = context.once(sync_costs)
+    sync, cost = costs.call, costs.idle
+    # Nothing after the last launch has a cost, as in the table.
+    last = context.once(last_launch)
     found = []
     for track in distinct(calls.track[sync]).tolist():
         here = np.flatnonzero((calls.track[sync] == track) & (calls.end[sync] > calls.start[sync]))

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
+from traceanalyze.analyses.idle.launches import median_depth
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH, Cause, EventKind
 from traceanalyze.rules.rule import Facts, intervals_of
 
@@ -56,12 +56,11 @@ def launching(facts: Facts) -> Launching:
     dispatch = np.isin(pieces.cause, DISPATCH)
     first = _first_use(facts, seen, dispatch)[pieces.gap]
     chosen = (dispatch | short) & (gaps.launch_end > gaps.start)[pieces.gap] & ~first
-    known = facts.analysis.launches
     loading = intervals_of(*intervals.merge(pieces.start[dispatch & first], pieces.end[dispatch & first]))
     return Launching(
         facts.share(facts.idle_mean(*DISPATCH) - facts.length(loading)),
         float(late[seen].mean()) if len(seen) else 0.0,
-        None if isinstance(known, NotMeasured) else known.queue_depth_p50,
+        facts.context.once(median_depth),
         intervals_of(pieces.start[chosen], pieces.end[chosen]),
         pieces.gap[chosen],
         loading,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.analyses.idle.launches import median_depth
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.ranking import MEDIUM
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
@@ -41,8 +41,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         Holistic Trace Analysis.
     """
-    known = facts.analysis.launches
-    if isinstance(known, NotMeasured) or (known.queue_depth_p50 or 0.0) < options.number("depth"):
+    if (facts.context.once(median_depth) or 0.0) < options.number("depth"):
         return
     whole = facts.idle_mean(Cause.DEVICE_GAP)
     if facts.share(whole) < options.number("share") or facts.context.trace.resolution_ns > 1:
