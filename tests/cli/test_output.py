@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from traceanalyze.cli import output as files
+from traceanalyze import whole_file as files
 from traceanalyze.cli.output import write_whole
 from traceanalyze.errors import UsageError
 

@@ -14,13 +14,14 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.compare_markdown import render
+from traceanalyze.report.view import View
 
 LIMIT = 65_536
 """Characters of a comment on GitHub."""
 
 
 def page(found=None, *, language="en", top=5):
-    return render(build_compare(found or comparison(), version="0"), texts(language), top)
+    return render(build_compare(found or comparison(), version="0"), texts(language), View(top=top))
 
 
 def test_the_page():

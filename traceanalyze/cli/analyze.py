@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -19,22 +18,11 @@ from traceanalyze.cli.options import (
     Select,
     StepMarker,
     Top,
+    TraceFormat,
     Verbose,
     listed,
 )
-
-
-class Format(StrEnum):
-    """What the report is written as."""
-
-    CONSOLE = "console"
-    JSON = "json"
-    XLSX = "xlsx"
-    CSV = "csv"
-    PARQUET = "parquet"
-    SVG = "svg"
-    HTML = "html"
-    MARKDOWN = "markdown"
+from traceanalyze.report.formats import REPORT, endings
 
 
 def analyze(
@@ -46,7 +34,8 @@ def analyze(
     ],
     *,
     format_: Annotated[
-        Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
+        TraceFormat | None,
+        typer.Option("--format", help="What to write; default: by the name of --output, else console."),
     ] = None,
     output: Annotated[
         str | None,
@@ -55,8 +44,8 @@ def analyze(
             "-o",
             metavar="FILE|DIR/",
             help=(
-                "Write to FILE (.xlsx, .html, .md, .json, .txt; .svg: call paths as a flame graph), or every table "
-                "into the folder DIR/ (CSV or Parquet)."
+                f"Write to FILE ({endings(REPORT)}; .svg: call paths as a flame graph), or every table into the "
+                "folder DIR/ (CSV or Parquet)."
             ),
         ),
     ] = None,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +13,7 @@ from traceanalyze.cli.guard import DEBUG_VARIABLE
 from traceanalyze.cli.options import (
     Category,
     CommRegex,
+    CompareFormat,
     DataRegex,
     Lang,
     NotCommRegex,
@@ -23,9 +22,9 @@ from traceanalyze.cli.options import (
     Top,
     Verbose,
 )
-from traceanalyze.cli.output import TABLES, Target, refuse_input
+from traceanalyze.cli.output import Target, refuse_input, rendered, show, write_file, write_folder
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
+from traceanalyze.report.formats import COMPARE, FORMATS, TABLES, endings, names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
 
 _NAME = "performance_comparison_result_"
 """What msprof-analyze calls its workbook, before the time."""
-_ENDINGS = {"xlsx": ".xlsx", "html": ".html", "markdown": ".md", "json": ".json", "console": ".txt"}
-
-_NAMED = ".xlsx, .html, .md, .json or .txt"
-"""The same in a sentence."""
 
 
 def sides(paths: Sequence[str], *, base: str | None, candidate: str | None) -> tuple[str, str]:
@@ -56,104 +51,41 @@ def sides(paths: Sequence[str], *, base: str | None, candidate: str | None) -> t
     return base, candidate
 
 
-@frozen
-class CompareTarget:
-    """Where the comparison is written beside the console, if anywhere."""
-
-    target: Target
-    make_folder: Path | None = None
-    """Folder to be made before."""
-
-    @classmethod
-    def of(cls, output: str | None, format_: str | None, *, inputs: Sequence[str]) -> Self:
-        """Check what the user asked for before any work is done."""
-        if output is None or output == "-" or format_ in TABLES:
-            return cls(Target.of(output, format_, inputs=inputs))
-        path = Path(output)
-        is_folder = path.is_dir() or output.endswith(("/", "\\"))
-        if not is_folder and path.suffix.lower() in _ENDINGS.values():
-            return cls(Target.of(output, format_, inputs=inputs))
-        refuse_input(path, inputs)
-        if not is_folder and (path.suffix or path.exists()):
-            raise UsageError(f"--output {output}: end the name in {_NAMED} (a file) or in / (a folder)")
-        chosen = format_ or "xlsx"
-        name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{_ENDINGS[chosen]}"
-        return cls(Target(path / name, chosen), make_folder=path)
+def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[str]) -> Target:
+    """Where the comparison is written beside the console, if anywhere, checked before any work is done."""
+    if output is None or output == "-" or format_ in TABLES:
+        return Target.of(output, format_, inputs=inputs)
+    path = Path(output)
+    is_folder = path.is_dir() or output.endswith(("/", "\\"))
+    if not is_folder and path.suffix.lower() in {FORMATS[name].ending for name in names(COMPARE)}:
+        return Target.of(output, format_, inputs=inputs)
+    refuse_input(path, inputs)
+    if not is_folder and (path.suffix or path.exists()):
+        known = endings(COMPARE, last=" or ")
+        raise UsageError(f"--output {output}: end the name in {known} (a file) or in / (a folder)")
+    chosen = format_ or "xlsx"
+    name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{FORMATS[chosen].ending}"
+    return Target(path / name, chosen, make_folder=path)
 
 
-def write_compare(report: CompareReport, target: CompareTarget, texts: Texts, view: View) -> None:
+def write_compare(report: CompareReport, target: Target, texts: Texts, view: View) -> None:
     """Show the comparison, and write it where it belongs."""
-    to = target.target
-    if to.path is None and to.format != "console":
-        _show(_text(report, to, texts, view))
+    if target.path is None:
+        show(rendered(COMPARE, report, target, texts, view))
         return
-    _show(_text(report, Target(None, "console"), texts, view))
-    if to.path is None:
-        return
-    from traceanalyze.cli.output import write_folder, write_whole
-
-    refuse_input(to.path, report.paths)
-    if to.format in TABLES:
+    show(rendered(COMPARE, report, Target(None, "console"), texts, view))
+    refuse_input(target.path, report.paths)
+    if target.format in TABLES:
         from traceanalyze.report import folder
 
-        count = write_folder(to.path, folder.compare_files(report, texts, to.format))
-        sys.stderr.write(f"Wrote {count} files to {to.path}\n")
+        write_folder(target.path, folder.compare_files(report, texts, target.format))
         return
     if target.make_folder is not None:
         try:
             target.make_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--output {target.make_folder}: cannot be made: {error.strerror}") from error
-    write_whole(to.path, _content(report, to, texts, view))
-    sys.stderr.write(f"Wrote {to.path}\n")
-
-
-def _show(text: str) -> None:
-    # Names in traces may hold what the terminal's encoding does not know.
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def _content(report: CompareReport, target: Target, texts: Texts, view: View) -> bytes:
-    if target.format == "xlsx":
-        from traceanalyze.report.xlsx.compare import render
-
-        return render(report, texts)
-    return _text(report, target, texts, view).encode("utf-8", errors="replace")
-
-
-def _text(report: CompareReport, target: Target, texts: Texts, view: View) -> str:
-    if target.format == "json":
-        from traceanalyze.report import json
-
-        return json.render_compare(report, texts)
-    if target.format == "html":
-        from traceanalyze.report import html
-
-        return html.render_compare(report, texts)
-    if target.format == "markdown":
-        from traceanalyze.report import compare_markdown
-
-        return compare_markdown.render(report, texts, view.top)
-    from traceanalyze.report.console import file_style, style_for
-    from traceanalyze.report.console.compare import render
-
-    style = style_for(sys.stdout) if target.path is None else file_style()
-    return render(report, texts, style, view)
-
-
-class Format(StrEnum):
-    """What the comparison is written as."""
-
-    CONSOLE = "console"
-    JSON = "json"
-    XLSX = "xlsx"
-    HTML = "html"
-    MARKDOWN = "markdown"
-    CSV = "csv"
-    PARQUET = "parquet"
+    write_file(COMPARE, report, target, texts, view)
 
 
 _NAMES = ("profiling", "operator", "memory", "communication", "api", "kernel")
@@ -184,13 +116,13 @@ def compare(
             "--output-path",
             metavar="DIR|FILE",
             help=(
-                "Write the workbook into DIR (made if need be), named by the time, or to FILE (.xlsx, .html, .md, "
-                ".json, .txt). Default: only the console."
+                "Write the workbook into DIR (made if need be), named by the time, or to FILE "
+                f"({endings(COMPARE)}). Default: only the console."
             ),
         ),
     ] = None,
     format_: Annotated[
-        Format | None,
+        CompareFormat | None,
         typer.Option("--format", help="What to write; default: by the name of the output, else xlsx, else console."),
     ] = None,
     profiling: Annotated[
@@ -331,7 +263,7 @@ def compare(
         op_name_map=op_name_map,
         use_input_shape=use_input_shape,
     )
-    target = CompareTarget.of(output, format_, inputs=(base_path, candidate_path))
+    target = compare_target(output, format_, inputs=(base_path, candidate_path))
     words = texts(lang)
     view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
     if not quiet:

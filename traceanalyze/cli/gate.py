@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyze.cli.options import Category, CommRegex, DataRegex, Lang, NotCommRegex, StepMarker
-from traceanalyze.cli.output import refuse_input, write_whole
+from traceanalyze.cli.output import Target, refuse_input, rendered, show, write_file
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
+from traceanalyze.report.formats import GATE, names
+from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,19 +21,10 @@ if TYPE_CHECKING:
     from traceanalyze.locales import Texts
     from traceanalyze.regression.results import GateResult
 
-FORMATS = ("console", "json", "markdown", "junit", "github", "sarif")
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 
 
-@frozen
-class Wanted:
-    """One format and the file it goes to; None: stdout."""
-
-    format: str
-    path: Path | None = None
-
-
-def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Wanted, ...]:
+def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
     """What `--format F[=PATH]` asks for.
 
     Raises:
@@ -41,25 +33,29 @@ def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Wanted, ...]:
     found = []
     for text in formats or ("console",):
         name, equals, path = text.partition("=")
-        if name not in FORMATS or (equals and not path):
-            raise UsageError(f"--format {text}: write F or F=PATH with one of {', '.join(FORMATS)}")
+        if name not in names(GATE) or (equals and not path):
+            raise UsageError(f"--format {text}: write F or F=PATH with one of {', '.join(names(GATE))}")
         if path:
             refuse_input(Path(path), inputs)
-        found.append(Wanted(name, Path(path) if path and path != "-" else None))
+        found.append(Target(Path(path) if path and path != "-" else None, name))
     return tuple(found)
 
 
-def write_gate(result: GateResult, targets: Sequence[Wanted], texts: Texts) -> None:
+def write_gate(result: GateResult, targets: Sequence[Target], texts: Texts) -> None:
     """Write every format; a reader of stdout that has gone does not change the verdict."""
     for target in targets:
-        content = _rendered(result, target, texts)
         if target.path is not None:
-            write_whole(target.path, content.encode("utf-8", errors="replace"))
-            sys.stderr.write(f"Wrote {target.path}\n")
-        elif target.format == "markdown" and os.environ.get(SUMMARY_VARIABLE):
+            write_file(GATE, result, target, texts, View())
+            continue
+        content = str(rendered(GATE, result, target, texts, View()))
+        if target.format == "markdown" and os.environ.get(SUMMARY_VARIABLE):
             _append(Path(os.environ[SUMMARY_VARIABLE]), content)
-        else:
-            _show(content)
+            continue
+        try:
+            show(content)
+        except BrokenPipeError:
+            # The reader of the pipe is gone; the exit code still counts, so the rest goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _append(path: Path, content: str) -> None:
@@ -69,34 +65,6 @@ def _append(path: Path, content: str) -> None:
             file.write(content.encode("utf-8", errors="replace"))
     except OSError as error:
         raise UsageError(f"{SUMMARY_VARIABLE} {path}: cannot be written: {error.strerror}") from error
-
-
-def _show(content: str) -> None:
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")
-    try:
-        sys.stdout.write(content)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of the pipe is gone; the exit code still counts, so the rest goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _rendered(result: GateResult, target: Wanted, texts: Texts) -> str:
-    from traceanalyze.report.regression import console, github, json, junit, markdown, sarif
-
-    if target.format == "console":
-        from traceanalyze.report.console import file_style, style_for
-
-        return console.render(result, texts, style_for(sys.stdout) if target.path is None else file_style())
-    renderers = {
-        "json": json.render,
-        "markdown": markdown.render,
-        "junit": junit.render,
-        "github": github.render,
-        "sarif": sarif.render,
-    }
-    return renderers[target.format](result, texts)
 
 
 def gate(
@@ -132,8 +100,8 @@ def gate(
         typer.Option(
             "--format",
             metavar="F[=PATH]",
-            help="console (default), json, markdown, junit, github, sarif; repeatable. Markdown without a path goes "
-            "to $GITHUB_STEP_SUMMARY where that is set.",
+            help=f"console (default), {', '.join(names(GATE)[1:])}; repeatable. Markdown without a path goes to "
+            "$GITHUB_STEP_SUMMARY where that is set.",
         ),
     ] = None,
     strict: Annotated[

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from traceanalyze.report.formats import COMPARE, REPORT, TABLE, TABLES, endings, names
 
-class Format(StrEnum):
-    """What a report is written as."""
-
-    CONSOLE = "console"
-    JSON = "json"
-    XLSX = "xlsx"
-    CSV = "csv"
-    PARQUET = "parquet"
-    HTML = "html"
-    MARKDOWN = "markdown"
-
-
+if TYPE_CHECKING:
+    ReportFormat: TypeAlias = str
+    TraceFormat: TypeAlias = str
+    CompareFormat: TypeAlias = str
+else:
+    ReportFormat = StrEnum("ReportFormat", names(REPORT, TABLE))
+    TraceFormat = StrEnum("TraceFormat", names(REPORT, TABLE, traces=True))
+    CompareFormat = StrEnum("CompareFormat", (*names(COMPARE), *TABLES))
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="What to write; default: by the name of --output, else console.")
+    ReportFormat | None,
+    typer.Option("--format", help="What to write; default: by the name of --output, else console."),
 ]
 Output = Annotated[
     str | None,
@@ -29,7 +27,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE|DIR/",
-        help="Write to FILE (.html, .xlsx, .md, .json, .txt), or all tables into the folder DIR/ (CSV or Parquet).",
+        help=(f"Write to FILE ({endings(REPORT, first='html')}), or all tables into the folder DIR/ (CSV or Parquet)."),
     ),
 ]
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
-from traceanalyze.report import folder as tables
+from traceanalyze.report import folder
+from traceanalyze.report.formats import FORMATS, REPORT, TABLES, endings, renderer
+from traceanalyze.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
     from traceanalyze.report.view import View
@@ -25,29 +24,18 @@ _INDEX_START = 200
 _LISTING = "tables.json"
 """Names the files of a folder that this tool wrote; written last, so that it never names what is not there."""
 _SCHEMA = "traceanalyze.tables/1"
-_REMOVABLE = frozenset({".csv", ".parquet"})
+_EACH_A_FILE = "every table is a file of its own; give a folder, such as tables/"
+_OF_ENDING = {each.ending: each.name for each in FORMATS.values() if each.ending}
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write under a temporary name beside the file, then rename: nobody ever sees a part of it."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise UsageError(f"--output {path}: cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101 - mkstemp makes it private, a report is not
-        os.replace(temporary, path)  # noqa: PTH105 - both names are strings here
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError(f"--output {path}: cannot be written: {error.strerror}") from error
-        raise
+    """Write a report: nobody ever sees a part of it."""
+    with whole_file(path, option="--output") as file:
+        file.write(content)
 
 
-def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> int:
-    """Write the files of a report, each whole, into a folder that is made if need be; how many there are now.
+def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
+    """Write the files of a report, each whole, into a folder that is made if need be.
 
     Tables that an older report left there and this one does not have are removed; nothing else ever is.
     """
@@ -63,7 +51,7 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> int:
         _remove(path / name)
     listing = {"schema": _SCHEMA, "files": sorted(files)}
     write_whole(path / _LISTING, f"{json.dumps(listing, indent=1)}\n".encode())
-    return len(files) + 1
+    sys.stderr.write(f"Wrote {len(files) + 1} files to {path}\n")
 
 
 def _written_before(path: Path) -> set[str]:
@@ -79,7 +67,7 @@ def _written_before(path: Path) -> set[str]:
 
 def _is_table(name: str) -> bool:
     """A plain name of a file as reports write them: a listing must not lead out of its folder."""
-    return Path(name).name == name and "\\" not in name and Path(name).suffix in _REMOVABLE
+    return Path(name).name == name and "\\" not in name and _OF_ENDING.get(Path(name).suffix) in TABLES
 
 
 def _remove(file: Path) -> None:
@@ -93,28 +81,14 @@ def _remove(file: Path) -> None:
 def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
     """Only an older report is replaced, never a file that somebody else put there under the same name."""
     names = (*files, _LISTING)
-    index = path / tables.INDEX
+    index = path / folder.INDEX
     if index.is_file():
         with index.open("rb") as file:
-            if tables.is_index(file.read(_INDEX_START)):
+            if folder.is_index(file.read(_INDEX_START)):
                 return
     taken = next((name for name in names if (path / name).exists()), None)
     if taken is not None:
         raise UsageError(f"--output {path}: {taken} is there and is not from an older report; choose another folder")
-
-
-def _umask() -> int:
-    """The process's umask, which can be read only by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-_SUFFIXES = {".json": "json", ".txt": "console", ".xlsx": "xlsx", ".svg": "svg", ".html": "html", ".md": "markdown"}
-TABLES = ("csv", "parquet")
-"""Formats of which each table is a file."""
-_TABLE_SUFFIXES = (".csv", ".parquet")
-_EACH_A_FILE = "every table is a file of its own; give a folder, such as tables/"
 
 
 @frozen
@@ -123,15 +97,20 @@ class Target:
 
     path: Path | None
     format: str
+    make_folder: Path | None = None
+    """To be made before."""
 
     @classmethod
     def of(cls, output: str | None, format_: str | None, *, inputs: Sequence[str]) -> Self:
         """Check what the user asked for before any work is done."""
-        if format_ == "parquet" and find_spec("pyarrow") is None:
-            raise UsageError("--format parquet: needs pyarrow, which is not installed (pip install pyarrow)")
+        known = FORMATS[format_ or "console"]
+        if known.needs and find_spec(known.needs) is None:
+            raise UsageError(
+                f"--format {format_}: needs {known.needs}, which is not installed (pip install {known.needs})"
+            )
         if output is None or output == "-":
-            if format_ == "xlsx":
-                raise UsageError("--format xlsx: give a file name, --output report.xlsx")
+            if known.binary:
+                raise UsageError(f"--format {format_}: give a file name, --output report{known.ending}")
             if format_ in TABLES:
                 raise UsageError(f"--format {format_}: give a folder, --output tables/")
             return cls(None, format_ or "console")
@@ -150,22 +129,22 @@ def _folder_format(output: str, path: Path, format_: str | None) -> str:
         raise UsageError(f"--output {output}: this is a folder; give a file name for --format {chosen}")
     if path.exists() and not path.is_dir():
         raise UsageError(f"--output {output}: this is a file; --format {chosen} needs a folder")
-    if not path.exists() and path.suffix.lower() in {*_TABLE_SUFFIXES, *_SUFFIXES}:
+    if not path.exists() and path.suffix.lower() in _OF_ENDING:
         raise UsageError(f"--output {output}: {_EACH_A_FILE}")
     return chosen
 
 
 def _file_format(output: str, path: Path, format_: str | None) -> str:
-    suffix = path.suffix.lower()
-    chosen = format_ or _SUFFIXES.get(suffix)
-    if suffix in _TABLE_SUFFIXES:
+    meant = _OF_ENDING.get(path.suffix.lower())
+    chosen = format_ or meant
+    if meant in TABLES:
         raise UsageError(f"--output {output}: {_EACH_A_FILE}")
     if chosen is None:
         raise UsageError(
-            f"--output {output}: end the name in .xlsx, .html, .md, .json, .svg or .txt (a file) or in / (a folder), "
-            "or give --format"
+            f"--output {output}: end the name in {endings(REPORT, traces=True, last=' or ')} (a file) or in / (a "
+            "folder), or give --format"
         )
-    if (chosen == "xlsx") != (suffix == ".xlsx"):
+    if chosen != meant and any(name is not None and FORMATS[name].binary for name in (chosen, meant)):
         raise UsageError(f"--output {output}: --format {chosen} and the name's ending do not go together")
     return chosen
 
@@ -180,51 +159,39 @@ def refuse_input(path: Path, inputs: Iterable[str]) -> None:
 def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> None:
     """Render the reports and put them where they belong."""
     if target.path is None:
-        # Names in traces may hold what the terminal's encoding does not know.
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(errors="replace")
-        sys.stdout.write(_text(reports, target, texts, view))
-        sys.stdout.flush()
-        return
+        show(rendered(REPORT, reports, target, texts, view))
+    elif target.format in TABLES:
+        write_folder(target.path, folder.files(reports, texts, target.format))
+    else:
+        # Folders and globs show only now which files they stood for.
+        refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
+        write_file(REPORT, reports, target, texts, view)
 
-    if target.format in TABLES:
-        from traceanalyze.report import folder
 
-        count = write_folder(target.path, folder.files(reports, texts, target.format))
-        sys.stderr.write(f"Wrote {count} files to {target.path}\n")
-        return
-    # Folders and globs show only now which files they stood for.
-    refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
-    write_whole(target.path, _content(reports, target, texts, view))
+def write_file(what: str, found: object, target: Target, texts: Texts, view: View) -> None:
+    """Render into the target's file."""
+    assert target.path is not None
+    content = rendered(what, found, target, texts, view)
+    write_whole(target.path, content if isinstance(content, bytes) else content.encode("utf-8", errors="replace"))
     sys.stderr.write(f"Wrote {target.path}\n")
 
 
-def _content(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> bytes:
-    if target.format == "xlsx":
-        from traceanalyze.report import xlsx
+def rendered(what: str, found: object, target: Target, texts: Texts, view: View) -> str | bytes:
+    """What goes to the target; its style is that of the terminal, where it goes there."""
+    render, takes = renderer(target.format, what)
+    given: dict[str, object] = {"view": view}
+    if "style" in takes:
+        from traceanalyze.report.console import file_style, style_for
 
-        return xlsx.render(reports, texts)
-    return _text(reports, target, texts, view).encode("utf-8", errors="replace")
+        given["style"] = style_for(sys.stdout) if target.path is None else file_style()
+    content: str | bytes = render(found, texts, **{name: given[name] for name in takes})
+    return content
 
 
-def _text(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> str:
-    if target.format == "json":
-        from traceanalyze.report import json
-
-        return json.render(reports, texts)
-    if target.format == "svg":
-        from traceanalyze.report import flame
-
-        return flame.render(reports, texts)
-    if target.format == "html":
-        from traceanalyze.report import html
-
-        return html.render(reports, texts)
-    if target.format == "markdown":
-        from traceanalyze.report import markdown
-
-        return markdown.render(reports, texts)
-    from traceanalyze.report import console
-
-    style = console.style_for(sys.stdout) if target.path is None else console.file_style()
-    return console.render_all(reports, texts, style, view)
+def show(text: str | bytes) -> None:
+    """Print a report."""
+    # Names in traces may hold what the terminal's encoding does not know.
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    sys.stdout.write(str(text))
+    sys.stdout.flush()

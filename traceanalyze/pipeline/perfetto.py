@@ -17,7 +17,6 @@ from traceanalyze.pipeline.gather import gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
 from traceanalyze.pipeline.recordings import Judged
 from traceanalyze.pipeline.run_report import side_by_side
-from traceanalyze.pipeline.whole_file import whole_file
 from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import leading
 from traceanalyze.ranks.summary import summarize
@@ -30,6 +29,7 @@ from traceanalyze.report.perfetto.merge import NoEventListError
 from traceanalyze.report.perfetto.overlay import overlay, snapshot_overlay, with_findings
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
+from traceanalyze.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

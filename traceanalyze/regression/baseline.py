@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import tempfile
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.regression.definitions import metric_of
 from traceanalyze.regression.explain import Amounts, Explain, shortened
 from traceanalyze.regression.samples import RunSample, Sample
+from traceanalyze.whole_file import whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -259,24 +259,9 @@ def read_baseline(path: str) -> Baseline:
 
 
 def write_baseline(path: str, baseline: Baseline) -> None:
-    """Write the file under a temporary name and rename it: nobody ever sees a part of it."""
-    place = Path(path)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(dump(baseline))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(place)
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
-        raise
+    """Write the file: nobody ever sees a part of it."""
+    with whole_file(Path(path), sync=True) as file:
+        file.write(dump(baseline))
 
 
 def changed(path: str, change: Callable[[Baseline | None], Baseline]) -> Baseline:

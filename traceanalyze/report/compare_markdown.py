@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.markdown import listed, plain, table_blocks
-from traceanalyze.report.view import halves, shallow, told_apart, with_columns
+from traceanalyze.report.view import View, halves, shallow, told_apart, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,9 +22,9 @@ MARK = "###"
 _SHOWN = ("overall_metrics", "memory_peak", "link_rates")
 
 
-def render(report: CompareReport, texts: Texts, top: int = 5) -> str:
-    """The comparison as one short document; `top` causes of each direction."""
-    return "\n".join(_blocks(report, Formatter(texts, report.resolution_ns, parts=1), top))
+def render(report: CompareReport, texts: Texts, view: View | None = None) -> str:
+    """The comparison as one short document."""
+    return "\n".join(_blocks(report, Formatter(texts, report.resolution_ns, parts=1), (view or View()).top))
 
 
 def _blocks(report: CompareReport, formatter: Formatter, top: int) -> Iterator[str]:

@@ -6,7 +6,8 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
-from traceanalyze.report import csv, json, parquet
+from traceanalyze.report import json
+from traceanalyze.report.formats import TABLE, renderer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,25 +20,26 @@ if TYPE_CHECKING:
 
 INDEX = "report.json"
 """Marks a folder as one of this tool's."""
-_TABLES: dict[str, Callable[[Table], bytes]] = {"csv": csv.render, "parquet": parquet.render}
 
 
 def files(reports: Sequence[Report], texts: Texts, format_: str) -> dict[str, Contents]:
     """Names of the files and what makes the contents of each; the index first."""
     found: dict[str, Contents] = {INDEX: lambda: json.render(reports, texts).encode("utf-8", errors="replace")}
+    render, _ = renderer(format_, TABLE)
     for prefix, table in _named(reports):
         name, number = f"{prefix}{table.key}.{format_}", 1
         while name in found:
             number += 1
             name = f"{prefix}{table.key}_{number}.{format_}"
-        found[name] = partial(_TABLES[format_], table)
+        found[name] = partial(render, table)
     return found
 
 
 def compare_files(report: CompareReport, texts: Texts, format_: str) -> dict[str, Contents]:
     """The same of a comparison."""
     found: dict[str, Contents] = {INDEX: lambda: json.render_compare(report, texts).encode("utf-8", errors="replace")}
-    return found | {f"{table.key}.{format_}": partial(_TABLES[format_], table) for table in report.listing}
+    render, _ = renderer(format_, TABLE)
+    return found | {f"{table.key}.{format_}": partial(render, table) for table in report.listing}
 
 
 def is_index(start: bytes) -> bool:

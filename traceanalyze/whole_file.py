@@ -1,39 +1,46 @@
-"""Large files that appear only when they are complete."""
+"""Files that appear only when they are complete."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from traceanalyze.errors import UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
+def whole_file(path: Path, *, option: str = "", sync: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to, under a temporary name beside `path`; it gets its name when all went well.
+
+    Args:
+        path: What it is to be called.
+        option: Of the command line that names it, for messages.
+        sync: Wait until the disk has it.
 
     Raises:
         UsageError: It cannot be written.
     """
+    said = f"{option} {path}".strip()
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+        raise UsageError(f"{said}: cannot be written: {error.strerror}") from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
-        os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101 - mkstemp makes it private, a trace is not
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())  # noqa: PTH101 - mkstemp makes it private, a report is not
         os.replace(temporary, path)  # noqa: PTH105 - both names are strings here
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+            raise UsageError(f"{said}: cannot be written: {error.strerror}") from error
         raise
 
 
