@@ -25,8 +25,7 @@ from traceanalyze.pipeline.recordings import MAX_PLACES, places_of
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import render
 from traceanalyze.report.html.curve import ticks
-from traceanalyze.report.html.heatmap import MAX_CELLS, heat_map, shade
-from traceanalyze.report.html.ranks import MAX_RANKS, rank_chart
+from traceanalyze.report.html.ranks import MAX_CELLS, MAX_RANKS, heat_map, rank_chart, shade
 from traceanalyze.report.html.timeline import fitted, label, short_name, timeline_html
 from traceanalyze.report.model import FindingExcerpt, table_of_rows
 from traceanalyze.rules.evaluate import Outcome

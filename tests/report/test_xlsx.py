@@ -19,8 +19,7 @@ from traceanalyze.model.table import Column, Kind, Layout, NotMeasured
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.model import table_of_rows
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render
-from traceanalyze.report.xlsx.names import SheetNames
-from traceanalyze.report.xlsx.text import clean, lines, width
+from traceanalyze.report.xlsx.text import SheetNames, clean, lines, width
 
 # openpyxl does not know the solid bars of Excel 2010 and says so.
 pytestmark = pytest.mark.filterwarnings("ignore:.* extension is not supported")

@@ -112,7 +112,7 @@ def reports(
     """
     if any(map(holds_memory_file, paths)):
         # Imported here: most recordings come without a snapshot.
-        from traceanalyze.pipeline.memory_join import reports_with_snapshots
+        from traceanalyze.pipeline.memory_files import reports_with_snapshots
 
         return reports_with_snapshots(paths, choices, progress=progress, parallel=parallel)
     return judged_reports(paths, choices, progress=progress, parallel=parallel)[0]

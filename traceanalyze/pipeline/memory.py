@@ -20,9 +20,9 @@ from traceanalyze.pipeline.memory_files import (
     expected_ranks,
     memory_files,
     not_empty,
+    placed_files,
     trace_paths,
 )
-from traceanalyze.pipeline.memory_join import placed_files
 from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot

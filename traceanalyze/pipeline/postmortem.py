@@ -25,8 +25,8 @@ from traceanalyze.pipeline.memory_files import (
     expected_ranks,
     memory_files,
     nearness,
+    placed_files,
 )
-from traceanalyze.pipeline.memory_join import placed_files
 from traceanalyze.pipeline.recordings import judged_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
 from traceanalyze.pipeline.run_report import chosen_ranks, run_report, side_by_side

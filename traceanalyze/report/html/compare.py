@@ -10,8 +10,7 @@ from traceanalyze.model.table import Kind, Message
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import document, element, safe, sentence
-from traceanalyze.report.html.sections import listed, missing, short_title, table_section
-from traceanalyze.report.html.tables import rows_of
+from traceanalyze.report.html.tables import listed, missing, rows_of, short_title, table_section
 from traceanalyze.report.view import halves, told_apart, with_columns
 
 if TYPE_CHECKING:

@@ -10,11 +10,9 @@ from traceanalyze.frozen import frozen
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import document, element, safe, sentence
-from traceanalyze.report.html.heatmap import heat_map
-from traceanalyze.report.html.ranks import rank_chart
-from traceanalyze.report.html.sections import listed, missing, short_title, table_section
+from traceanalyze.report.html.ranks import heat_map, rank_chart
 from traceanalyze.report.html.steps import step_chart
-from traceanalyze.report.html.tables import rows_of
+from traceanalyze.report.html.tables import listed, missing, rows_of, short_title, table_section
 from traceanalyze.report.html.timeline import by_table, links, of_rank, pictures
 
 if TYPE_CHECKING:

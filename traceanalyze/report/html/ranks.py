@@ -1,4 +1,4 @@
-"""The mean step of every rank as a bar of its parts."""
+"""Pictures of ranks: the mean step of each as a bar of its parts, and who was slower than the others when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from traceanalyze.report.html.timeline import fitted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from traceanalyze.model.table import Table
+    from traceanalyze.model.table import Row, Table
     from traceanalyze.report.format import Formatter
 
 MAX_RANKS = 64
@@ -113,3 +113,145 @@ def _colour(part: str) -> str:
 
 def _term(part: str, formatter: Formatter) -> str:
     return formatter.texts.terms.get(part, part)
+
+
+MAX_STEPS, MAX_CELLS = 200, 4_000
+_MAP_BOTTOM = 34
+_CELL, _NUMBERED = 46, 30
+"""Width of the widest cell, and of the narrowest with its number in it."""
+_LABELS = 20
+BOUNDS = (0.02, 0.05, 0.10, 0.20, 0.50)
+"""Distances from the mean at which the colour changes."""
+
+
+class _Map(NamedTuple):
+    ranks: list[str]
+    steps: list[str]
+    cells: dict[tuple[str, str], Row]
+    """By rank and step."""
+
+
+def heat_map(table: Table, formatter: Formatter) -> str:
+    """The table `rank_steps` as a picture; nothing where there is one rank or one step."""
+    keys = {column.key: at for at, column in enumerate(table.columns)}
+    every = _whole(table, keys)
+    if len(every.ranks) < 2 or len(every.steps) < 2:
+        return ""
+    shown = _cut(every, keys["of_mean"])
+    wide = min((_WIDE - _LEFT) / len(shown.steps), _CELL)
+    high = 22 if len(shown.ranks) <= 16 else 11
+    body = [
+        _cell(shown.cells.get((rank, step)), (rank, step), (_LEFT + x * wide, y * high, wide, high), keys, formatter)
+        for y, rank in enumerate(shown.ranks)
+        for x, step in enumerate(shown.steps)
+    ]
+    body += _labels(shown, wide, high, table, formatter)
+    height = len(shown.ranks) * high + _MAP_BOTTOM
+    words = formatter.texts.messages
+    picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {height}", role="img", aria_label=words["heat_map"])
+    caption = element("figcaption", safe(words["heat_map"]))
+    note = ""
+    if len(shown.ranks) * len(shown.steps) < len(every.ranks) * len(every.steps):
+        counts = {"steps": shown.steps, "all_steps": every.steps, "ranks": shown.ranks, "all_ranks": every.ranks}
+        text = words["heat_cut"].format(**{name: f"{len(names):,}" for name, names in counts.items()})
+        note = element("p", safe(text), class_="aside")
+    scroll = element("div", picture, class_="scroll")
+    return f'<figure class="heat">{caption}{scroll}{_legend(formatter)}{note}</figure>'
+
+
+def _whole(table: Table, keys: dict[str, int]) -> _Map:
+    rows = rows_of(table)
+    cells = {(str(row[keys["rank"]]), str(row[keys["step"]])): row for row in rows}
+    return _Map(list(dict.fromkeys(rank for rank, _ in cells)), list(dict.fromkeys(step for _, step in cells)), cells)
+
+
+def _cut(every: _Map, of_mean: int) -> _Map:
+    """The ranks, then the steps that differ most from the mean, in their own order."""
+    distance = {place: abs(_ratio(row[of_mean]) - 1) for place, row in every.cells.items()}
+    by_rank, by_step = dict.fromkeys(every.ranks, 0.0), dict.fromkeys(every.steps, 0.0)
+    for (rank, _), amount in distance.items():
+        by_rank[rank] = max(by_rank[rank], amount)
+    ranks = _most(every.ranks, by_rank, MAX_RANKS)
+    for (rank, step), amount in distance.items():
+        if rank in ranks:
+            by_step[step] = max(by_step[step], amount)
+    steps = _most(every.steps, by_step, min(MAX_STEPS, MAX_CELLS // len(ranks)))
+    return _Map(ranks, steps, every.cells)
+
+
+def _most(names: Sequence[str], amount: dict[str, float], count: int) -> list[str]:
+    kept = set(sorted(names, key=lambda name: -amount[name])[:count])
+    return [name for name in names if name in kept]
+
+
+def _ratio(value: object) -> float:
+    """What is not measured does not differ."""
+    return value if isinstance(value, float) else 1.0
+
+
+def _cell(
+    row: Row | None,
+    place: tuple[str, str],
+    box: tuple[float, float, float, float],
+    keys: dict[str, int],
+    formatter: Formatter,
+) -> str:
+    x, y, wide, high = box
+    bounds = f'x="{x:.1f}" y="{y:.1f}" width="{max(wide - 1, wide * 0.9):.1f}" height="{high - 1}"'
+    words = formatter.texts.messages
+    rank, step = place
+    ratio = None if row is None else row[keys["of_mean"]]
+    if row is None or not isinstance(ratio, float):
+        title = words["heat_cell_unknown"].format(rank=rank, step=step)
+        return f'<rect class="unknown" {bounds}><title>{safe(title)}</title></rect>'
+    number = formatter.value(Kind.RATIO, ratio)
+    lines = [words["heat_cell"].format(rank=rank, step=step, ratio=number)]
+    part, time = row[keys["longest_part"]], row[keys["longest_ns"]]
+    if isinstance(part, str) and isinstance(time, int):
+        shown = formatter.value(Kind.DURATION, time)
+        lines.append(words["heat_longest"].format(part=formatter.value(Kind.TERM, part), time=shown))
+    title = "\n".join(safe(line) for line in lines)
+    text = ""
+    if wide >= _NUMBERED and high > 14:
+        text = f'<text class="in" x="{x + wide / 2:.1f}" y="{y + high - 7:.1f}" text-anchor="middle">{number}</text>'
+    return f'<rect class="{shade(ratio)}" {bounds}><title>{title}</title></rect>{text}'
+
+
+def shade(ratio: float) -> str:
+    """Class of a colour: `h0` at the mean, `slow1` to `slow5` above it, `fast1` to `fast5` below."""
+    level = sum(abs(ratio - 1) >= bound for bound in BOUNDS)
+    return "h0" if not level else f"slow{level}" if ratio > 1 else f"fast{level}"
+
+
+def _labels(shown: _Map, wide: float, high: float, table: Table, formatter: Formatter) -> Iterator[str]:
+    """Ranks beside and steps below the map, as many as there is room for."""
+    rank_name, step_name = (safe(formatter.texts.heading(table[key])) for key in ("rank", "step"))
+    bottom = len(shown.ranks) * high
+    for y, rank in enumerate(shown.ranks):
+        yield f'<text x="0" y="{y * high + high / 2 + 3.5:.1f}">{safe(fitted(rank, _LEFT - 6))}</text>'
+    every = max(-(-len(shown.steps) // _LABELS), 1)
+    for x, step in enumerate(shown.steps[::every]):
+        at = _LEFT + (x * every + 0.5) * wide
+        name = fitted(step, max(every * wide, 24))
+        yield f'<text x="{at:.1f}" y="{bottom + 14:.1f}" text-anchor="middle">{safe(name)}</text>'
+    yield f'<text x="0" y="{bottom + 14:.1f}">{rank_name}</text>'
+    middle = _LEFT + len(shown.steps) * wide / 2
+    yield f'<text x="{middle:.1f}" y="{bottom + 30:.1f}" text-anchor="middle">{step_name}</text>'
+
+
+def _legend(formatter: Formatter) -> str:
+    """From much faster to much slower."""
+    words = formatter.texts.messages
+    levels = range(len(BOUNDS), 0, -1)
+    marks = "".join(f'<i class="fast{level}" title="{_beyond(level, "−")}"></i>' for level in levels)
+    marks += '<i class="h0" title="1.00"></i>'
+    marks += "".join(f'<i class="slow{level}" title="{_beyond(level, "+")}"></i>' for level in reversed(levels))
+    ends = (
+        f"{_beyond(len(BOUNDS), '−')} {words['heat_faster']}",
+        f"{_beyond(len(BOUNDS), '+')} {words['heat_slower']}",
+    )
+    return f'<ul class="legend"><li>{safe(ends[0])} <span class="ramp">{marks}</span> {safe(ends[1])}</li></ul>'
+
+
+def _beyond(level: int, sign: str) -> str:
+    return f"{sign}{100 * BOUNDS[level - 1]:.0f} %"

@@ -11,12 +11,11 @@ from xlsxwriter import Workbook
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.xlsx.formats import INSET, Formats, fields_of
-from traceanalyze.report.xlsx.names import link
 from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, Page, put
 from traceanalyze.report.xlsx.plan import plan
 from traceanalyze.report.xlsx.rows import HEADER, fields_down, finish, write_header, write_record, write_rows
 from traceanalyze.report.xlsx.summary import write_check, write_summary
-from traceanalyze.report.xlsx.text import clean, lines
+from traceanalyze.report.xlsx.text import clean, lines, link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

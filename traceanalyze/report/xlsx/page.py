@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
-from traceanalyze.report.xlsx.names import link
-from traceanalyze.report.xlsx.text import clean, lines
+from traceanalyze.report.xlsx.text import clean, lines, link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

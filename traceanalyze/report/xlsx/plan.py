@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Layout, NotMeasured
 from traceanalyze.report.format import Formatter, formatter_of
-from traceanalyze.report.xlsx.names import SheetNames, readable
+from traceanalyze.report.xlsx.text import SheetNames, readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,16 +1,27 @@
-"""The sheet of a table: title, way back, header, rows, total, notes."""
+"""The sheet of a table: title, way back, header, rows, total, notes; of a comparison also sides, and what is worse."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
+
+from xlsxwriter.utility import xl_rowcol_to_cell
 
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.report.format import column_units
-from traceanalyze.report.xlsx.formats import HEADER_FILL, SCALE, SHARE_BAR, SIDE_FILLS, TIME_BAR, field_of, fields_of
-from traceanalyze.report.xlsx.names import link
+from traceanalyze.report.xlsx.formats import (
+    BETTER,
+    HEADER_FILL,
+    SCALE,
+    SHARE_BAR,
+    SIDE_FILLS,
+    TIME_BAR,
+    WORSE,
+    field_of,
+    fields_of,
+)
 from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, put
-from traceanalyze.report.xlsx.sides import indent, judge, write_groups
-from traceanalyze.report.xlsx.text import clean, lines, width
+from traceanalyze.report.xlsx.text import clean, lines, link, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +32,43 @@ if TYPE_CHECKING:
     from traceanalyze.report.xlsx.formats import Cell, Field
     from traceanalyze.report.xlsx.page import Book
     from traceanalyze.report.xlsx.plan import Sheet
+
+
+def write_groups(book: Book, page: Worksheet, sheet: Sheet, fields: Sequence[Field], row: int) -> None:
+    """In the row above the header, which side of a comparison the columns below belong to."""
+    texts = dict(sheet.groups)
+    for side, run in groupby(enumerate(fields), key=lambda item: item[1].column.side):
+        cols = [col for col, _ in run]
+        if side is None or side not in texts:
+            continue
+        form = book.formats.group(SIDE_FILLS[side])
+        if len(cols) > 1:
+            page.merge_range(row, cols[0], row, cols[-1], "", form)
+        text = texts[side] if len(cols) > 1 else book.words[side]
+        page.write_string(row, cols[0], clean(text), form)
+
+
+def mark_worse(book: Book, page: Worksheet, fields: Sequence[Field], first: int, last: int) -> None:
+    """Worse is red and better green, whatever the sign."""
+    with_par = [(col, field.column) for col, field in enumerate(fields) if field.column.par is not None]
+    for col, column in with_par:
+        cell = xl_rowcol_to_cell(first, col, col_abs=True)
+        for sign, colour in ((">", WORSE), ("<", BETTER)):
+            # Texts and empty cells are neither.
+            criteria = f"=AND(ISNUMBER({cell}),{cell}{sign}{column.par:g})"
+            shown = {"type": "formula", "criteria": criteria, "format": book.formats.colour(colour)}
+            page.conditional_format(first, col, last, col, shown)
+
+
+def indent(book: Book, page: Worksheet, sheet: Sheet, field: Field, first: int) -> None:
+    """Names of rows as far in as they lie, which can be folded away."""
+    at = [column.key for column in sheet.table.columns].index(sheet.table.level or "")
+    page.outline_settings(symbols_below=False)
+    for row, values in enumerate(sheet.rows, start=first):
+        level = values[at]
+        if isinstance(level, int) and level:
+            put(page, row, 0, field.cell(values[field.index], sheet.formatter), book.formats.indented(2 * level))
+            page.set_row(row, None, None, {"level": min(level, 7)})
 
 
 HEADER = 3
@@ -60,7 +108,7 @@ def write_rows(book: Book, sheet: Sheet, name: str, home: str) -> None:
     if sheet.table.level is not None:
         indent(book, page, sheet, fields[0], HEADER + 1)
     _pictures(page, sheet.table, fields, last)
-    judge(book, page, fields, HEADER + 1, last + 2)
+    mark_worse(book, page, fields, HEADER + 1, last + 2)
     row = last + 1
     if sheet.table.total is not None:
         row += 1

@@ -8,8 +8,8 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import told_apart
-from traceanalyze.report.xlsx.names import SheetNames
 from traceanalyze.report.xlsx.plan import MAX_ROWS, Sheet
+from traceanalyze.report.xlsx.text import SheetNames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

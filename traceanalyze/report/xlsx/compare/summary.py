@@ -9,7 +9,7 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.xlsx.compare.plan import SUMMARY
 from traceanalyze.report.xlsx.formats import DIM, HEADER_FILL, SIDE_COLOURS, SIDE_FILLS, fields_of
 from traceanalyze.report.xlsx.page import Page
-from traceanalyze.report.xlsx.sides import judge
+from traceanalyze.report.xlsx.rows import mark_worse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,7 +128,7 @@ def _table(page: Page, sheet: Sheet, fields: tuple[Field, ...]) -> int:
     if sheet.table.total is not None:
         total = [field.cell(sheet.table.total[field.index], sheet.formatter) for field in fields]
         page.line(total, [formats.total(field.number_format, first=col == 0) for col, field in enumerate(fields)])
-    judge(page.book, page.sheet, fields, first, page.row - 1)
+    mark_worse(page.book, page.sheet, fields, first, page.row - 1)
     return first
 
 
