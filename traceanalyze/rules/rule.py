@@ -8,7 +8,6 @@ from inspect import getdoc
 from typing import Any
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.patterns import regex
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity, intervals_of
 
@@ -119,7 +118,6 @@ class Rule:
         return Options({name: option.default for name, option in self.options.items()})
 
 
-_ID = regex(r"[A-Z]{3}\d{3}")
 
 
 def rule(
@@ -148,7 +146,7 @@ def rule(
     `sentence` is the only one that the rule has, or several by their keys; without `advice` a rule gives all that it
     has texts for; `options` are name → (default, where the default comes from).
     """
-    if not _ID.fullmatch(code):
+    if not (len(code) == 6 and code.isascii() and code[:3].isalpha() and code[:3].isupper() and code[3:].isdigit()):
         raise ValueError(f"{code}: an id is three capital letters and three digits")
     texts = advice_texts or {}
     if advice is None:
