@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from traceanalyze.rules.rule import FAMILIES as FOLDERS
+
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+FAMILIES = tuple(FOLDERS.values())
 
 HEAVY = {"isal", "msgspec", "numpy", "pandas", "prettytable", "pyarrow", "rich", "torch", "xlsxwriter"}
 
@@ -52,3 +59,19 @@ def test_a_workbook_and_tables_need_only_their_writer(run_process, sample, targe
     code = "from traceanalyze.cli.main import main; main()"
     loaded = imported(run_process, code, sample, "-o", f"{sample.parent}/{target}")
     assert loaded & {"pandas", "prettytable", "pyarrow", "rich", "xlsxwriter"} == needed
+
+
+def test_a_quiet_run_needs_no_rules(run_process, sample):
+    code = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr))"
+    result = run_process(sample, "-q", code=f"{code}; from traceanalyze.cli.main import main; main()")
+    loaded = result.stderr.split()
+    assert "traceanalyze.analyses.context" in loaded
+    assert not [name for name in loaded if name.startswith(tuple(f"traceanalyze.rules.{each}." for each in FAMILIES))]
+
+
+@pytest.mark.parametrize("name", ["cpu_training", "gpu_data_loading", "gpu_two_ranks", "npu_training"])
+def test_a_quiet_run_says_what_a_full_one_opens_with(run, name):
+    path = SAMPLES / name
+    quiet, full = run(path, "-q"), run(path)
+    assert (quiet.code, quiet.err) == (0, "")
+    assert full.out.startswith(f"{quiet.out}\n")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cluster.mesh import MS, Mesh, gained, run
 from traceanalyze.ranks.compare import compare_ranks
-from traceanalyze.rules.evaluate import Outcome, plan
-from traceanalyze.rules.finding import Finding, Severity
+from traceanalyze.rules.evaluate import plan
+from traceanalyze.rules.finding import Finding, Outcome, Severity
 from traceanalyze.rules.of_run import evaluate_run, without_waiting
 
 LATE = {

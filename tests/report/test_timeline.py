@@ -28,8 +28,7 @@ from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.ranks import MAX_CELLS, MAX_RANKS, heat_map, rank_chart, shade
 from traceanalyze.report.html.timeline import fitted, label, short_name, timeline_html
 from traceanalyze.report.model import FindingExcerpt, table_of_rows
-from traceanalyze.rules.evaluate import Outcome
-from traceanalyze.rules.finding import Evidence, Finding, intervals_of
+from traceanalyze.rules.finding import Evidence, Finding, Outcome, intervals_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.model.trace import Trace
-    from traceanalyze.rules.evaluate import Outcome
-    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.finding import Finding, Outcome
 
     Body = Callable[[TraceBuilder, float, int], None]
 

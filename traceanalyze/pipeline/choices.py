@@ -17,12 +17,10 @@ from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.model.device_peaks import DTYPES, Peaks
 from traceanalyze.model.patterns import regex
 from traceanalyze.report.assembly.selection import step_chooser, stream_chooser
-from traceanalyze.rules.config import RuleConfig, rule_config
-from traceanalyze.rules.evaluate import plan
+from traceanalyze.rules.config import Plan, RuleConfig, rule_config
 
 if TYPE_CHECKING:
     from traceanalyze.model.vocabulary import EventKind
-    from traceanalyze.rules.evaluate import Plan
 
 _KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
 
@@ -166,6 +164,9 @@ class Choices:
     time: str | None = None
     """Time to analyse since the first event: `10ms-1.5s`, `2s-`."""
 
+    verdict_only: bool = False
+    """Nothing but the verdict is wanted: no rules, and no tables that it does not need."""
+
     def rules(self) -> Plan:
         """Rules to run and their options, with what `traceanalyze.toml` says.
 
@@ -173,7 +174,14 @@ class Choices:
             UsageError: No rule or option is called so, or the file cannot be used.
         """
         told = configured_rules()
-        return plan(replace(told, select=self.select or told.select, ignore=(*told.ignore, *self.ignore)))
+        wanted = replace(told, select=self.select or told.select, ignore=(*told.ignore, *self.ignore))
+        if self.verdict_only and wanted == RuleConfig():
+            return Plan(())
+        # Imported here: a verdict needs no rules, and there are more than a hundred modules of them.
+        from traceanalyze.rules.evaluate import plan
+
+        found = plan(wanted)
+        return Plan(()) if self.verdict_only else found
 
     def options(self) -> Options:
         """The same for the analyses.

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from traceanalyze.pipeline.recordings import Judged
     from traceanalyze.pipeline.run_report import SideBySide
     from traceanalyze.report.model import Report
-    from traceanalyze.rules.evaluate import Outcome, Plan
+    from traceanalyze.rules.config import Plan
+    from traceanalyze.rules.finding import Outcome
 
     Path = str | os.PathLike[str]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,20 +11,16 @@ import numpy as np
 
 from traceanalyze import plugins
 from traceanalyze.analyses.analyze import analyze_context
-from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.filtering import context_of
-from traceanalyze.causes.results import costs_of
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline.gather import gathered, sampled, told
 from traceanalyze.ranks.run import map_ranks, workers_for
-from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.sources import expand, survey
-from traceanalyze.report.assembly.excerpts import key_of
-from traceanalyze.rules.evaluate import evaluate
-from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,13 +33,12 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.causes.results import Costs
     from traceanalyze.model.table import NotMeasured
-    from traceanalyze.model.trace import Trace
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.gather import Gathered, ReadProgress
     from traceanalyze.ranks.results import RankSummary
     from traceanalyze.readers.source import Source
     from traceanalyze.report.assembly.excerpts import Key, Places
-    from traceanalyze.rules.evaluate import Outcome, Plan
+    from traceanalyze.rules.config import Plan
     from traceanalyze.rules.finding import Finding
 
     Allocators = Mapping[str, Mapping[int | None, AllocatorAnalysis]]
@@ -56,6 +52,9 @@ def places_of(context: Context, outcome: Outcome) -> dict[Key, Place]:
     """The longest instance of each finding that has one in time, with its surroundings."""
     if context.mode == Mode.EMPTY:
         return {}
+    from traceanalyze.analyses.excerpt.window import place
+    from traceanalyze.report.assembly.excerpts import key_of
+
     known = [(key_of(one), _longest(one)) for one in outcome.findings]
     timed = [(key, instance) for key, instance in known if instance is not None]
     return {key: place(context, *instance) for key, instance in timed[:MAX_PLACES]}
@@ -80,8 +79,9 @@ class Judged:
     """One rank: its analyses, what the rules say, and what the comparison with other ranks needs."""
 
     analysis: RankAnalysis
-    outcome: Outcome
-    summary: RankSummary
+    outcome: Outcome = field(default_factory=Outcome)
+    compared: RankSummary | None = None
+    """What the comparison with other ranks needs; None where there is none to come."""
     places: Places = field(default_factory=dict)
     """Where findings of `outcome` are seen in the trace."""
     in_trace: InTrace | NotMeasured | None = None
@@ -89,11 +89,25 @@ class Judged:
     costs: Costs = field(default_factory=dict)
     """What findings of `outcome` take in each step, by their places."""
 
+    @property
+    def summary(self) -> RankSummary:
+        """What the comparison with other ranks needs.
+
+        Raises:
+            LookupError: None was to come.
+        """
+        if self.compared is None:
+            raise LookupError("nothing was kept for a comparison")
+        return self.compared
+
     def of_trace(self, trace: Trace) -> Judged:
         """The same as the rank that the run made of it."""
         rank = trace.origin.rank
-        summary = replace(self.summary, rank=rank, label="" if rank is None else str(rank))
-        return replace(self, analysis=replace(self.analysis, trace=trace), summary=summary)
+        analysis = replace(self.analysis, trace=trace)
+        if self.compared is None:
+            return replace(self, analysis=analysis)
+        compared = replace(self.compared, rank=rank, label="" if rank is None else str(rank))
+        return replace(self, analysis=analysis, compared=compared)
 
 
 def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnalysis | None = None) -> Judged:
@@ -105,6 +119,12 @@ def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnal
         rules: Rules to run.
         allocator: What a snapshot of the same rank tells, for the rules that need one.
     """
+    # Imported here: a verdict needs none of these.
+    from traceanalyze.causes.results import costs_of
+    from traceanalyze.ranks.summary import summarize
+    from traceanalyze.rules.evaluate import evaluate
+    from traceanalyze.rules.facts import Facts
+
     context = context_of(trace, options)
     analysis = analyze_context(context)
     placed = None if allocator is None else _in_trace(context, allocator)
@@ -113,6 +133,17 @@ def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnal
     costs = costs_of(outcome.findings, facts)
     summary, places = summarize(context, analysis), places_of(context, outcome)
     return Judged(analysis, outcome, summary, places=places, in_trace=placed, costs=costs)
+
+
+def verdict_of(trace: Trace, options: Options, *, alone: bool) -> Judged:
+    """What the verdict on a rank needs; unless it is `alone`, with what tells whom the others wait for."""
+    context = context_of(trace, options)
+    analysis = analyze_context(context)
+    if alone:
+        return Judged(analysis)
+    from traceanalyze.ranks.summary import summarize
+
+    return Judged(analysis, compared=summarize(context, analysis))
 
 
 def _in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMeasured:
@@ -144,14 +175,14 @@ def judged_files(
     `known` names files that are used for something else.
     """
     selection = expand(paths) if required else survey(paths)
-    options, rules = choices.options(), choices.rules()
+    judge = _judge(choices, alone=len(selection.sources) == 1)
     sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in selection.sources]
     workers = workers_for(sizes) if parallel else 1
     found: dict[str, Judged] = {}
 
     def here() -> Iterator[Judged | InputError]:
         for source in selection.sources:
-            yield _attempt(source, options, rules, progress, allocators, lenient=not required)
+            yield _attempt(source, judge, progress, allocators, lenient=not required)
 
     def elsewhere() -> Iterator[Judged | InputError]:
         jobs = [
@@ -190,15 +221,24 @@ class _Done(NamedTuple):
 
 
 def _of_job(job: _Job) -> _Done:
-    options, rules = job.choices.options(), job.choices.rules()
-    found = _attempt(job.source, options, rules, None, job.allocators, lenient=job.lenient)
+    found = _attempt(job.source, _judge(job.choices, alone=False), None, job.allocators, lenient=job.lenient)
     return _Done(found, plugins.faults())
+
+
+_Judge = Callable[[Trace, "AllocatorAnalysis | None"], Judged]
+
+
+def _judge(choices: Choices, *, alone: bool) -> _Judge:
+    """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
+    options, rules = choices.options(), choices.rules()
+    if choices.verdict_only:
+        return lambda trace, _: verdict_of(trace, options, alone=alone)
+    return lambda trace, allocator: judged(trace, options, rules, allocator)
 
 
 def _attempt(
     source: Source,
-    options: Options,
-    rules: Plan,
+    judge: _Judge,
     progress: ReadProgress | None,
     allocators: Allocators,
     *,
@@ -210,7 +250,7 @@ def _attempt(
     """
     try:
         trace = read_trace(source, told(progress, source))
-        one = judged(trace, options, rules, allocator_of(trace, allocators))
+        one = judge(trace, allocator_of(trace, allocators))
     except InputError as error:
         return error
     except UsageError as error:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, judged_files
-from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.assembly.selection import parse_numbers
-from traceanalyze.rules.of_run import evaluate_run, of_one_rank, without_waiting
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
@@ -24,7 +22,8 @@ if TYPE_CHECKING:
     from traceanalyze.pipeline.recordings import Allocators, Judged
     from traceanalyze.ranks.results import Cluster
     from traceanalyze.report.model import Report
-    from traceanalyze.rules.evaluate import Outcome, Plan
+    from traceanalyze.rules.config import Plan
+    from traceanalyze.rules.finding import Outcome
 
 
 @frozen
@@ -40,12 +39,19 @@ class SideBySide:
     """What the rules say about the ranks together."""
 
 
-def side_by_side(ranks: Sequence[Judged], rules: Plan) -> SideBySide:
-    """Compare the ranks of a run, and judge the comparison."""
+def side_by_side(ranks: Sequence[Judged], rules: Plan | None) -> SideBySide:
+    """Compare the ranks of a run, and judge the comparison by the rules, if there are any."""
     outcomes = [one.outcome for one in ranks]
     if len(ranks) < 2:
         return SideBySide(tuple(ranks), tuple(outcomes), None, None)
+    # Imported here: many runs have one rank.
+    from traceanalyze.ranks.compare import compare_ranks
+
     cluster = compare_ranks([one.summary for one in ranks])
+    if rules is None:
+        return SideBySide(tuple(ranks), tuple(outcomes), cluster, None)
+    from traceanalyze.rules.of_run import evaluate_run, of_one_rank, without_waiting
+
     told = without_waiting([of_one_rank(one) for one in outcomes], cluster, rules)
     return SideBySide(tuple(ranks), tuple(told), cluster, evaluate_run(cluster, rules))
 
@@ -87,7 +93,8 @@ def judged_reports(
 
 def report_of_ranks(run: Run, ranks: Sequence[Judged], choices: Choices) -> Report:
     """The report on a run of these ranks."""
-    return run_report(run, side_by_side(ranks, choices.rules()), every_rank=choices.ranks is not None)
+    rules = None if choices.verdict_only else choices.rules()
+    return run_report(run, side_by_side(ranks, rules), every_rank=choices.ranks is not None)
 
 
 def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:

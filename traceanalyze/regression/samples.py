@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from traceanalyze.ranks.results import RankSummary
     from traceanalyze.regression.counts import Values
     from traceanalyze.regression.explain import Explain
-    from traceanalyze.rules.evaluate import Outcome
-    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.finding import Finding, Outcome
 
 HIGH = "findings.high"
 TOTAL = "findings.total"

@@ -24,6 +24,13 @@ class RuleConfig:
     """Id or slug of a rule → name of an option → value."""
 
 
+@frozen
+class Plan:
+    """Rules to run, each with its options."""
+
+    rules: tuple[tuple[Rule, Options], ...]
+
+
 def rule_config(table: Mapping[str, object], where: str) -> RuleConfig:
     """Read the table `rules`: `select`, `ignore`, and a table of options for a rule.
 

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
-from traceanalyze.rules.config import RuleConfig, known_options, options_of
-from traceanalyze.rules.finding import Finding, NotApplicable, Scope
+from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
+from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope
 from traceanalyze.rules.ranking import confidence_of, ranked
 from traceanalyze.rules.registry import chosen, every_rule
 
@@ -86,23 +85,6 @@ _OF_DEVICES = frozenset(
     }
 )
 """What a program without a device cannot have recorded."""
-
-
-@frozen
-class Plan:
-    """Rules to run, each with its options."""
-
-    rules: tuple[tuple[Rule, Options], ...]
-
-
-@frozen
-class Outcome:
-    """What the rules say about one rank."""
-
-    findings: tuple[Finding, ...] = ()
-    """Most saving first."""
-    not_applicable: tuple[NotApplicable, ...] = ()
-    """Rules that could not be judged, by id."""
 
 
 def plan(config: RuleConfig | None = None, rules: Sequence[Rule] | None = None) -> Plan:

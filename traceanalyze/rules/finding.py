@@ -104,3 +104,13 @@ class NotApplicable:
 def intervals_of(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """Starts and ends as the (n, 2) array that a finding holds."""
     return np.stack((start, end), axis=1) if len(start) else np.empty((0, 2), np.int64)
+
+
+@frozen
+class Outcome:
+    """What the rules say about one rank."""
+
+    findings: tuple[Finding, ...] = ()
+    """Most saving first."""
+    not_applicable: tuple[NotApplicable, ...] = ()
+    """Rules that could not be judged, by id."""

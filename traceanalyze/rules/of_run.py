@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.communication import LAST_BUCKET
-from traceanalyze.rules.evaluate import Outcome, why
-from traceanalyze.rules.finding import Finding, NotApplicable, Severity
+from traceanalyze.rules.evaluate import why
+from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, confidence_of
 from traceanalyze.rules.registry import every_rule
 
 if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster, RankSummary
-    from traceanalyze.rules.evaluate import Plan
+    from traceanalyze.rules.config import Plan
     from traceanalyze.rules.finding import Finding
     from traceanalyze.rules.rule import Rule
 

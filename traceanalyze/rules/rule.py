@@ -118,8 +118,6 @@ class Rule:
         return Options({name: option.default for name, option in self.options.items()})
 
 
-
-
 def rule(
     code: str,
     slug: str,

@@ -17,8 +17,8 @@ from tests.simulate.workload import Fault, Model, Ranks
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group, LinkTraffic
 from traceanalyze.rules.config import RuleConfig
-from traceanalyze.rules.evaluate import Outcome, plan
-from traceanalyze.rules.finding import Finding, Severity
+from traceanalyze.rules.evaluate import plan
+from traceanalyze.rules.finding import Finding, Outcome, Severity
 from traceanalyze.rules.of_run import evaluate_run, without_waiting
 
 MS = 1_000_000

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
     from traceanalyze.report.assembly.excerpts import Places
     from traceanalyze.report.assembly.split import Part
-    from traceanalyze.rules.evaluate import Outcome
+    from traceanalyze.rules.finding import Outcome
 
 
 @frozen

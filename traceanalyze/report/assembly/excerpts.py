@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.rules.evaluate import Outcome
-    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.finding import Finding, Outcome
 
 
 Key = tuple[str, str, tuple[str, ...]]

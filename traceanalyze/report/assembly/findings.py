@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.model.table import Row, Value
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.rules.evaluate import Outcome
-    from traceanalyze.rules.finding import Evidence, Finding, NotApplicable
+    from traceanalyze.rules.finding import Evidence, Finding, NotApplicable, Outcome
 
 _COLUMNS = (
     Column("severity", Kind.TERM),
