@@ -123,12 +123,12 @@ def _from_calls(trace: Trace, rows: NDArray[np.int64]) -> Places:
     places: list[Place] = []
     found = levels(nested)
     for number, level in enumerate(found.places):
-        told = name[level] if number < MOST_LEVELS else np.full(len(level), -1, np.int32)
+        codes = name[level] if number < MOST_LEVELS else np.full(len(level), -1, np.int32)
         above = np.where(nested.parent[level] < 0, -1, of[nested.parent[level]])
-        groups = group(above, told)
+        groups = group(above, codes)
         of[level] = len(places) + groups.of
         for first in groups.first.tolist():
-            code, parent = int(told[first]), int(above[first])
+            code, parent = int(codes[first]), int(above[first])
             text = DEEPER if code < 0 else trace.strings.text(code)
             own = module_name(text) or text
             path = own if parent < 0 else f"{places[parent].path}/{own}"

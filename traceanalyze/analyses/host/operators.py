@@ -283,11 +283,11 @@ MOST = 20
 def operator_steps(context: Context) -> Table:
     """Calls and own times in every step of the operators with most device time, then host time."""
     nested, events, steps = context.op_nest, context.trace.events, context.steps
-    device_seen = len(context.device) > 0
+    measured = len(context.device) > 0
     if len(nested) == 0:
-        return for_recording(_STEPS.missing("no_host_ops"), device=device_seen)
+        return for_recording(_STEPS.missing("no_host_ops"), device=measured)
     if len(steps) < 2:
-        return for_recording(_STEPS.missing("single_step"), device=device_seen)
+        return for_recording(_STEPS.missing("single_step"), device=measured)
     sums = context.once(operator_sums)
     calls, _, own, _, device, *_ = sums.by_name
     top = np.lexsort((-own, -device))
@@ -310,7 +310,7 @@ def operator_steps(context: Context) -> Table:
         host_self_ns=by_step(every, began, nested.own),
         device_self_ns=by_step(*_device_pieces(context)),
     )
-    return for_recording(found, device=device_seen)
+    return for_recording(found, device=measured)
 
 
 def _device_pieces(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

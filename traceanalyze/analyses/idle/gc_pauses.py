@@ -104,7 +104,7 @@ class _Pause(NamedTuple):
     start: int
     length: int
     at: int
-    """An instant in the step that it is told of."""
+    """An instant of the step it is counted in."""
     idle: int | NotMeasured
     evidence: str
     track: int

@@ -53,8 +53,8 @@ def timeline(context: Context, track: int) -> Timeline:
         if len(states.start) == 0:
             continue
         free = intervals.gaps(taken, int(states.start[0]), int(states.end.max()))
-        seen = intervals.overlaps(states.spans, free)
-        parts.append(Timeline(seen.start, seen.end, states.cause[seen.first], np.full(len(seen.start), one, np.int64)))
+        new = intervals.overlaps(states.spans, free)
+        parts.append(Timeline(new.start, new.end, states.cause[new.first], np.full(len(new.start), one, np.int64)))
         taken = intervals.union(taken, intervals.merge(*states.spans))
     if not parts:
         return Timeline(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint8), np.empty(0, np.int64))

@@ -204,17 +204,17 @@ def _host_parts(context: Context, walk: Walk, lines: Mapping[int, Timeline]) -> 
         mine = np.flatnonzero((track == one) & (end > start))
         mine = mine[np.argsort(start[mine], kind="stable")]
         stretch, line = intervals.Intervals(start[mine], end[mine]), lines[one]
-        seen = intervals.overlaps(stretch, intervals.Intervals(line.start, line.end))
-        owner, cause, thread = step[mine][seen.first], line.cause[seen.second], line.track[seen.second]
+        known = intervals.overlaps(stretch, intervals.Intervals(line.start, line.end))
+        owner, cause, thread = step[mine][known.first], line.cause[known.second], line.track[known.second]
         for worker in distinct(thread).tolist():
             here = np.flatnonzero(thread == worker)
-            cut, of, name = _named(context, worker, seen.start[here], seen.end[here], cause[here])
+            cut, of, name = _named(context, worker, known.start[here], known.end[here], cause[here])
             parts.append(_Part(owner[here][of], cut.start, cut.end, _OF_CAUSE[cause[here][of]], name))
-        free = intervals.gaps(intervals.Intervals(seen.start, seen.end), *_span(stretch))
-        unseen = intervals.overlaps(stretch, free)
-        kind = np.full(len(unseen.start), PathKind.UNTRACED, np.uint8)
-        nameless = np.full(len(unseen.start), -1, np.int32)
-        parts.append(_Part(step[mine][unseen.first], unseen.start, unseen.end, kind, nameless))
+        free = intervals.gaps(intervals.Intervals(known.start, known.end), *_span(stretch))
+        untraced = intervals.overlaps(stretch, free)
+        kind = np.full(len(untraced.start), PathKind.UNTRACED, np.uint8)
+        nameless = np.full(len(untraced.start), -1, np.int32)
+        parts.append(_Part(step[mine][untraced.first], untraced.start, untraced.end, kind, nameless))
     return parts
 
 
@@ -348,16 +348,16 @@ def _missing(context: Context, streams: Lanes, *, recorded: bool) -> NotMeasured
     device, steps, link = context.device, context.steps, context.link
     if len(context.calls) == 0:
         return NotMeasured("no_api")
-    seen = (device.end > steps.start.min()) & (device.start < steps.end.max()) & (device.end > device.start)
-    if not seen.any():
+    inside = (device.end > steps.start.min()) & (device.start < steps.end.max()) & (device.end > device.start)
+    if not inside.any():
         return NotMeasured("no_device_events")
     time = device.end - device.start
-    if time[seen & (link >= 0)].sum() < LINKED_SHARE * time[seen].sum():
+    if time[inside & (link >= 0)].sum() < LINKED_SHARE * time[inside].sum():
         return NotMeasured("few_linked_launches")
     linked = link >= 0
     if not clocks_agree(linked & (device.start < context.launch_start), linked):
         return NotMeasured("clocks_disagree")
-    if len(distinct(streams.key[seen[streams.event]])) > 1 and not recorded:
+    if len(distinct(streams.key[inside[streams.event]])) > 1 and not recorded:
         return NotMeasured("no_stream_waits")
     return None
 
