@@ -48,13 +48,7 @@ _MODULES = Table(
         ),
         Column("forward_total_ns", Kind.DURATION, heading="fwd with inner", meaning="with modules inside"),
         Column("backward_total_ns", Kind.DURATION, heading="bwd with inner", meaning="with modules inside"),
-        Column(
-            "host_self_ns",
-            Kind.DURATION,
-            heading="host",
-            meaning="host time without modules inside",
-            minor=True,
-        ),
+        Column("host_self_ns", Kind.DURATION, heading="host", meaning="host time without modules inside", minor=True),
         Column(
             "host_total_ns",
             Kind.DURATION,

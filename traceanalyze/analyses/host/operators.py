@@ -32,10 +32,7 @@ OUTSIDE_OPS = "<outside operators>"
 
 _TIMES = (
     Column(
-        "device_self_ns",
-        Kind.DURATION,
-        heading="device",
-        meaning="device time of what the operator launched itself",
+        "device_self_ns", Kind.DURATION, heading="device", meaning="device time of what the operator launched itself"
     ),
     Column("device_share", Kind.SHARE, heading="share", meaning="part of the time of all device events"),
     Column(
@@ -96,10 +93,7 @@ _STEPS = Table(
         Column("step", Kind.TEXT, meaning="number of the step, or its name"),
         Column("calls", Kind.COUNT, meaning="runs that begin in the step"),
         Column(
-            "host_self_ns",
-            Kind.DURATION,
-            heading="host",
-            meaning="host time of these runs without operators inside",
+            "host_self_ns", Kind.DURATION, heading="host", meaning="host time of these runs without operators inside"
         ),
         Column(
             "device_self_ns",

@@ -37,12 +37,7 @@ _LINES = Table(
             Kind.DURATION,
             meaning="host time in no other function of the user: with the library code it calls",
         ),
-        Column(
-            "host_total_ns",
-            Kind.DURATION,
-            heading="host with inner",
-            meaning="host time with all that is inside",
-        ),
+        Column("host_total_ns", Kind.DURATION, heading="host with inner", meaning="host time with all that is inside"),
         Column(
             "device_idle_ns",
             Kind.DURATION,

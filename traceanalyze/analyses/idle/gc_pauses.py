@@ -34,17 +34,8 @@ if TYPE_CHECKING:
 _PAUSES = Table(
     "gc_pauses",
     (
-        Column(
-            "step",
-            Kind.TEXT,
-            meaning="step in which the device fell idle; empty outside of the steps",
-        ),
-        Column(
-            "start_ns",
-            Kind.DURATION,
-            meaning="start, counted from the time base of the file",
-            scale="at",
-        ),
+        Column("step", Kind.TEXT, meaning="step in which the device fell idle; empty outside of the steps"),
+        Column("start_ns", Kind.DURATION, meaning="start, counted from the time base of the file", scale="at"),
         Column("length_ns", Kind.DURATION, meaning="how long nothing else happened on the launching threads"),
         Column("idle_ns", Kind.DURATION, meaning="of it, time the device was idle"),
         Column(

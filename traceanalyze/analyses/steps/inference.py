@@ -33,22 +33,11 @@ if TYPE_CHECKING:
 _PHASES = Table(
     "inference_phases",
     (
+        Column("phase", Kind.TERM, meaning="prefill reads prompts, decode generates the next tokens, mixed does both"),
         Column(
-            "phase",
-            Kind.TERM,
-            meaning="prefill reads prompts, decode generates the next tokens, mixed does both",
+            "iterations", Kind.COUNT, meaning="runs of the model that begin in the analysed steps, by their annotations"
         ),
-        Column(
-            "iterations",
-            Kind.COUNT,
-            meaning="runs of the model that begin in the analysed steps, by their annotations",
-        ),
-        Column(
-            "iteration_share",
-            Kind.SHARE,
-            heading="share",
-            meaning="part of the time of all iterations",
-        ),
+        Column("iteration_share", Kind.SHARE, heading="share", meaning="part of the time of all iterations"),
         Column(
             "iteration_sum_ns",
             Kind.DURATION,
@@ -69,12 +58,7 @@ _PHASES = Table(
             meaning="half of the iterations take no longer",
             minor=True,
         ),
-        Column(
-            "iteration_p90_ns",
-            Kind.DURATION,
-            heading="90 %",
-            meaning="nine of ten iterations take no longer",
-        ),
+        Column("iteration_p90_ns", Kind.DURATION, heading="90 %", meaning="nine of ten iterations take no longer"),
         Column(
             "busy_sum_ns",
             Kind.DURATION,
@@ -139,16 +123,9 @@ _STEADY = Table(
     (
         Column("phase", Kind.TERM, meaning="what the iterations do for their requests"),
         Column(
-            "iterations",
-            Kind.COUNT,
-            meaning="iterations in a row of one batch size, all within 20 % of their median",
+            "iterations", Kind.COUNT, meaning="iterations in a row of one batch size, all within 20 % of their median"
         ),
-        Column(
-            "start_ns",
-            Kind.DURATION,
-            meaning="start, counted from the time base of the file",
-            scale="at",
-        ),
+        Column("start_ns", Kind.DURATION, meaning="start, counted from the time base of the file", scale="at"),
         Column("end_ns", Kind.DURATION, meaning="end, counted from the time base of the file", scale="at"),
         Column(
             "iteration_mean_ns",
@@ -162,11 +139,7 @@ _STEADY = Table(
             heading="requests at once",
             meaning="requests that each iteration works on, by its name",
         ),
-        Column(
-            "tokens",
-            Kind.COUNT,
-            meaning="tokens that go into the model in these iterations, by their names",
-        ),
+        Column("tokens", Kind.COUNT, meaning="tokens that go into the model in these iterations, by their names"),
         Column("tokens_per_second", Kind.NUMBER, meaning="tokens over the time from start to end"),
     ),
     title="Steady state: the longest run of like iterations",
