@@ -9,15 +9,14 @@ import numpy as np
 
 from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.analyses.communication.parts import collective_parts
-from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.comparison.results import CollectivePair
 from traceanalyze.comparison.side import change, measured
 from traceanalyze.model import intervals
-from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
-from traceanalyze.model.op_calls import MOST_ELEMENTS
+from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
@@ -172,7 +171,7 @@ def _side(context: Context, names: Mapping[str, str]) -> _Side:
     described = description_rows(context, event)
     kind = types(context, event, described)
     labels, which = event_groups(context, event)
-    size = _sizes(context, described, kind)
+    size = sizes(context, described, kind)
     rows = group(kind, which, size)
     kinds = [
         _Key(TYPES[int(kind[first])], names.get(labels[int(which[first])], labels[int(which[first])]), int(size[first]))
@@ -181,21 +180,6 @@ def _side(context: Context, names: Mapping[str, str]) -> _Side:
     # Groups that are called the same have the same key.
     position = {key: index for index, key in enumerate(dict.fromkeys(kinds))}
     return _Side(work, list(position), np.array([position[key] for key in kinds], np.int64)[rows.of])
-
-
-def _sizes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of each collective, `_UNKNOWN` where not stated: of its input, of an all_gather its output."""
-    given, result, dtype = (
-        np.where(described >= 0, argument(context, field, np.maximum(described, 0)), _UNKNOWN)
-        for field in ("in_elements", "out_elements", "dtype")
-    )
-    rows = group(kind, given, result, dtype)
-    found = []
-    for first in rows.first.tolist():
-        elements = int((result if counts_output(TYPES[int(kind[first])]) else given)[first])
-        each = element_bytes(context.trace.strings.text(int(dtype[first]))) if dtype[first] >= 0 else None
-        found.append(_UNKNOWN if each is None or not 0 <= elements <= MOST_ELEMENTS else elements * each)
-    return np.array(found, np.int64)[rows.of]
 
 
 def _shared_sizes(base: set[_Key], candidate: set[_Key]) -> dict[_Key, _Key]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.analyses.communication.parts import collective_parts
-from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.kernels.work import argument, device_work
@@ -18,9 +18,7 @@ from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
-from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
-from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
@@ -186,7 +184,7 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
     return RankCollectives(
         of,
         kind,
-        _bytes(context, described, kind),
+        sizes(context, described, kind),
         _steps(context, events, asked, known),
         base + device.start[events],
         base + device.end[events],
@@ -258,18 +256,3 @@ def _peers(context: Context, events: NDArray[np.int64]) -> NDArray[np.int64]:
         sane = (event >= 0) & (rank >= 0) & (rank < 2**20)
         np.maximum.at(highest, event[sane], rank[sane])
     return highest[events]
-
-
-def _bytes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of each collective (definitions §12), -1 where not stated."""
-    given, result, dtype = (
-        np.where(described >= 0, argument(context, field, np.maximum(described, 0)), -1)
-        for field in ("in_elements", "out_elements", "dtype")
-    )
-    rows = group(kind, given, result, dtype)
-    found = []
-    for first in rows.first.tolist():
-        elements = int((result if counts_output(TYPES[int(kind[first])]) else given)[first])
-        each = element_bytes(context.trace.strings.text(int(dtype[first]))) if dtype[first] >= 0 else None
-        found.append(-1 if each is None or not 0 <= elements <= MOST_ELEMENTS else elements * each)
-    return np.array(found, np.int64)[rows.of]

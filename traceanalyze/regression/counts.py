@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle import idle
@@ -18,7 +18,6 @@ from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.phases import phases
-from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
@@ -198,20 +197,10 @@ def _collective_bytes(
 
 
 def collective_sizes(rank: RankSteps, comm: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Size S of each collective (definitions §12), -1 where the profile does not say."""
+    """Bytes of each collective, -1 where the profile does not say."""
     context = rank.side.context
     row = description_rows(context, comm)
-    fields = ("in_elements", "out_elements", "dtype")
-    given, made, dtype = (np.where(row >= 0, argument(context, field, np.maximum(row, 0)), MISSING) for field in fields)
-    keys = group(types(context, comm, row), given, made, dtype)
-    size = np.full(len(keys), -1, np.int64)
-    kind = types(context, comm, row)
-    for index, first in enumerate(keys.first.tolist()):
-        elements = int(made[first] if counts_output(TYPES[int(kind[first])]) else given[first])
-        each = element_bytes(context.trace.strings.text(int(dtype[first]))) if dtype[first] >= 0 else None
-        if elements >= 0 and each is not None:
-            size[index] = elements * each
-    return size[keys.of]
+    return sizes(context, row, types(context, comm, row))
 
 
 def _compiled(rank: RankSteps) -> Values:

@@ -9,7 +9,8 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost, nest_rows
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.model.collectives import TYPES, collective_type
+from traceanalyze.model.collectives import TYPES, collective_type, counts_output, element_bytes
+from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
@@ -52,6 +53,21 @@ def types(context: Context, event: NDArray[np.int64], described: NDArray[np.int6
         found = (collective_type(strings.text(code)) for code in codes if code >= 0)
         decided[index] = TYPES.index(next((kind for kind in found if kind is not None), "other"))
     return decided[keys.of]
+
+
+def sizes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of each collective (definitions §12): of its input, of an all_gather its output; -1 where not stated."""
+    given, result, dtype = (
+        np.where(described >= 0, argument(context, field, np.maximum(described, 0)), -1)
+        for field in ("in_elements", "out_elements", "dtype")
+    )
+    rows = group(kind, given, result, dtype)
+    found = []
+    for first in rows.first.tolist():
+        elements = int((result if counts_output(TYPES[int(kind[first])]) else given)[first])
+        each = element_bytes(context.trace.strings.text(int(dtype[first]))) if dtype[first] >= 0 else None
+        found.append(-1 if each is None or not 0 <= elements <= MOST_ELEMENTS else elements * each)
+    return np.array(found, np.int64)[rows.of]
 
 
 def describing(context: Context) -> Nest:

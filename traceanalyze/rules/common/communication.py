@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, went_over
-from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
-from traceanalyze.model.collectives import TYPES, counts_output, element_bytes
+from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.vocabulary import DeviceClass, Mode, Phase
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Facts, intervals_of
@@ -90,7 +90,7 @@ def communicating(facts: Facts) -> Communicating:
         end=end,
         exposed=intervals.coverage(free, start, end),
         kind=kind,
-        size=_size(facts, kind, described),
+        size=sizes(facts.context, described, kind),
         ranks=np.where(described >= 0, np.maximum(argument(context, "group_size", np.maximum(described, 0)), -1), -1),
         track=np.where(linked, calls.track[asked], -1) if len(calls) else none - 1,
         asked=np.where(linked, calls.start[asked], 0) if len(calls) else none,
@@ -107,19 +107,6 @@ def exposed_communication(facts: Facts) -> Intervals:
         for rows in (mine & (device.klass == DeviceClass.COMM), mine & (device.klass == DeviceClass.COMPUTE))
     )
     return intervals.intersect(intervals.subtract(comm, compute), facts.windows)
-
-
-def _size(facts: Facts, kind: NDArray[np.int64], described: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of each collective (definitions §12), -1 where not recorded."""
-    context, row = facts.context, np.maximum(described, 0)
-    counted = np.array([counts_output(name) for name in TYPES], np.bool_)[kind]
-    given, got, dtype = (argument(context, name, row) for name in ("in_elements", "out_elements", "dtype"))
-    elements = np.where(counted, got, given)
-    known = (described >= 0) & (elements >= 0) & (dtype >= 0)
-    size = np.full(len(kind), -1, np.int64)
-    each = context.trace.strings.lookup(dtype[known].astype(np.int32), lambda text: element_bytes(text) or 0)
-    size[known] = np.where(each > 0, elements[known] * each, -1)
-    return size
 
 
 BACKWARD = r"^autograd::|Backward\d*$"
