@@ -18,9 +18,8 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import BUSY_PARTS, DISPATCH, DISPATCH_CALLS, HEADLINE, IDLE_PARTS, Cause
-from traceanalyze.regression.counts import timings
 from traceanalyze.regression.explain import explain
-from traceanalyze.regression.rank_steps import rank_steps
+from traceanalyze.regression.measures import rank_steps, timings
 from traceanalyze.report.json import render as render_json
 from traceanalyze.report.json import render_compare
 from traceanalyze.report.xlsx import render as render_workbook

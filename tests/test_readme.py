@@ -13,7 +13,7 @@ from tests.report.make import analysis
 from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
 from traceanalyze.regression.budget import read_budget
-from traceanalyze.regression.definitions import METRICS
+from traceanalyze.regression.metrics import METRICS
 from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.console.compare import render as render_compare

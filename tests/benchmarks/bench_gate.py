@@ -18,9 +18,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from traceanalyze.regression.budget import Settings, default
-from traceanalyze.regression.definitions import METRICS
 from traceanalyze.regression.evaluate import evaluate
 from traceanalyze.regression.explain import Explain
+from traceanalyze.regression.metrics import METRICS
 from traceanalyze.regression.results import Verdict
 from traceanalyze.regression.samples import RunSample, Sample
 

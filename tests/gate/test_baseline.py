@@ -23,8 +23,8 @@ from traceanalyze.regression.baseline import (
     read_baseline,
     write_baseline,
 )
-from traceanalyze.regression.definitions import METRICS, Kind
 from traceanalyze.regression.explain import Amounts, Explain
+from traceanalyze.regression.metrics import METRICS, Kind
 from traceanalyze.regression.samples import Sample
 
 

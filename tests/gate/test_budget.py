@@ -6,8 +6,7 @@ import pytest
 
 from traceanalyze.errors import UsageError
 from traceanalyze.regression.budget import Budget, check_keys, read_budget
-from traceanalyze.regression.definitions import METRICS, Level, metric_of, selector_of
-from traceanalyze.regression.quantities import Amount, amount
+from traceanalyze.regression.metrics import METRICS, Amount, Level, amount, metric_of, selector_of
 
 SPECIFIED = b"""
 [gate]

@@ -16,7 +16,7 @@ from traceanalyze.regression.results import SideSummary
 from traceanalyze.regression.samples import Place
 from traceanalyze.regression.verdict import Strictness, gate
 from traceanalyze.report.console import Style
-from traceanalyze.report.regression import console, github, junit, markdown, sarif
+from traceanalyze.report.regression import ci, console, markdown
 from traceanalyze.report.regression import json as gate_json
 
 EXACT = ("kernel.count", "launch.count", "sync.count", "collective.count", "alloc.device_malloc.count")
@@ -102,7 +102,7 @@ def test_annotations_are_ten_at_most():
         "findings.total",
         "compile.recompile.count",
     )
-    lines = github.render(result(names=names), texts()).splitlines()
+    lines = ci.github(result(names=names), texts()).splitlines()
     assert len(lines) == 10
     assert lines[0].startswith("::error title=traceanalyze gate%3A regression::step.time: +10.0 %25, budget 5 %25: ")
     assert all(line.startswith("::warning title=") for line in lines[1:9])
@@ -148,7 +148,7 @@ def schema_of_junit(root):
 
 @pytest.mark.parametrize("how", [{}, {"strict": True}])
 def test_junit_is_as_its_schema_wants(how):
-    text = junit.render(result(**how), texts())
+    text = ci.junit(result(**how), texts())
     root = ET.fromstring(text)
     schema_of_junit(root)
     suite = root.find("testsuite")
@@ -163,14 +163,14 @@ def test_junit_is_as_its_schema_wants(how):
 
 def test_junit_survives_control_characters():
     found = replace(result(), notes=(("input", {"run": "r", "text": "\x00\x1b<&\ud800"}),))
-    ET.fromstring(junit.render(found, texts()))
+    ET.fromstring(ci.junit(found, texts()))
 
 
 def test_sarif_has_only_findings_with_a_line():
     place = Place("DAT101", "data-wait", True, "train.py", 12)
     found = result()
     candidate = replace(found.candidate, runs=(replace(found.candidate.runs[0], places=(place, place)),))
-    document = json.loads(sarif.render(replace(found, candidate=candidate), texts()))
+    document = json.loads(ci.sarif(replace(found, candidate=candidate), texts()))
     (one,) = document["runs"]
     (only,) = one["results"]
     assert (only["ruleId"], only["level"]) == ("DAT101", "error")
@@ -178,14 +178,14 @@ def test_sarif_has_only_findings_with_a_line():
     assert (where["artifactLocation"]["uri"], where["region"]["startLine"]) == ("train.py", 12)
     assert only["partialFingerprints"]
     assert one["tool"]["driver"]["rules"][0]["helpUri"].startswith("https://")
-    assert json.loads(sarif.render(found, texts()))["runs"][0]["results"] == []
+    assert json.loads(ci.sarif(found, texts()))["runs"][0]["results"] == []
 
 
 def test_sarif_keeps_to_its_limit():
     places = tuple(Place("DAT101", "data-wait", False, "train.py", line) for line in range(1, 5101))
     found = result()
     many = replace(found.candidate, runs=(replace(found.candidate.runs[0], places=places),))
-    one = json.loads(sarif.render(replace(found, candidate=many), texts()))["runs"][0]
+    one = json.loads(ci.sarif(replace(found, candidate=many), texts()))["runs"][0]
     assert (len(one["results"]), one["properties"]["resultsLeftOut"]) == (5000, 100)
 
 

@@ -58,9 +58,9 @@ def show(path: Annotated[str, _PATH]) -> None:
     from traceanalyze.locales import texts
     from traceanalyze.regression.baseline import read_baseline
     from traceanalyze.report.console import style_for
-    from traceanalyze.report.regression.baseline import render
+    from traceanalyze.report.regression.console import render_baseline
 
-    sys.stdout.write(render(read_baseline(path), texts(), style_for(sys.stdout)))
+    sys.stdout.write(render_baseline(read_baseline(path), texts(), style_for(sys.stdout)))
     sys.stdout.flush()
 
 

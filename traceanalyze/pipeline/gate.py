@@ -15,7 +15,7 @@ from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gate_runs import Reading, baseline_file, commit, read_runs
 from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, read_baseline, write_baseline
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
-from traceanalyze.regression.definitions import METRICS
+from traceanalyze.regression.metrics import METRICS
 from traceanalyze.regression.results import GateResult, SideSummary, Verdict
 from traceanalyze.regression.verdict import PROFILER_OPTIONS, Strictness
 from traceanalyze.regression.verdict import gate as judge

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
-from traceanalyze.regression.definitions import metric_of
 from traceanalyze.regression.explain import Amounts, Explain, shortened
+from traceanalyze.regression.metrics import metric_of
 from traceanalyze.regression.samples import RunSample, Sample
 from traceanalyze.whole_file import whole_file
 

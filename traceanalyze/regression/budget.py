@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
-from traceanalyze.regression.definitions import METRICS, Kind, Level, Metric, known_names, metric_of
 from traceanalyze.regression.environment import DEFAULT_MATCH, KEYS
-from traceanalyze.regression.quantities import amount, share
+from traceanalyze.regression.metrics import METRICS, Kind, Level, Metric, amount, known_names, metric_of, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from traceanalyze.regression.definitions import Metric
-    from traceanalyze.regression.quantities import Amount
+    from traceanalyze.regression.metrics import Amount, Metric
     from traceanalyze.regression.samples import Environment
 
 

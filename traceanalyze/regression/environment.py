@@ -13,7 +13,7 @@ from traceanalyze.model.vocabulary import EventKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from traceanalyze.regression.rank_steps import RankSteps
+    from traceanalyze.regression.measures import RankSteps
     from traceanalyze.regression.samples import Environment, EnvironmentValue, RunSample
 
 KEYS = (

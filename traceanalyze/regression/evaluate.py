@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.frozen import frozen
-from traceanalyze.regression.definitions import Kind, Level
+from traceanalyze.regression.metrics import Kind, Level
 from traceanalyze.regression.results import MetricResult, Statistics, Verdict
 from traceanalyze.regression.statistics import (
     Estimate,

@@ -20,7 +20,7 @@ from traceanalyze.model.vocabulary import HOST_PARTS, Cause
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from traceanalyze.regression.rank_steps import RankSteps
+    from traceanalyze.regression.measures import RankSteps
 
 ROWS_KEPT = 50
 """Reasons, and kernels, that a run keeps: those with most time."""

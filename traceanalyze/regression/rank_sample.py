@@ -19,11 +19,10 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-from traceanalyze.regression.counts import collective_sizes, counts, timings
-from traceanalyze.regression.definitions import selector_of
 from traceanalyze.regression.environment import rank_environment, workload
 from traceanalyze.regression.explain import explain
-from traceanalyze.regression.rank_steps import rank_steps
+from traceanalyze.regression.measures import collective_sizes, counts, rank_steps, timings
+from traceanalyze.regression.metrics import selector_of
 from traceanalyze.regression.samples import RankSample, Sample, finding_values
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import Steps
     from traceanalyze.model.trace import Trace
     from traceanalyze.regression.budget import Settings
-    from traceanalyze.regression.counts import Values
-    from traceanalyze.regression.definitions import Selector
-    from traceanalyze.regression.rank_steps import RankSteps
+    from traceanalyze.regression.measures import RankSteps, Values
+    from traceanalyze.regression.metrics import Selector
     from traceanalyze.regression.samples import Counted
 
     Findings = Callable[[Trace, Options], Counted]

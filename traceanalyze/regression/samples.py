@@ -15,8 +15,8 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.summary import summarize
-from traceanalyze.regression.counts import BUSY
-from traceanalyze.regression.definitions import Metric, metric_of
+from traceanalyze.regression.measures import BUSY
+from traceanalyze.regression.metrics import Metric, metric_of
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Severity
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.options import Options
     from traceanalyze.model.trace import Trace
     from traceanalyze.ranks.results import RankSummary
-    from traceanalyze.regression.counts import Values
     from traceanalyze.regression.explain import Explain
+    from traceanalyze.regression.measures import Values
     from traceanalyze.rules.finding import Finding, Outcome
 
 HIGH = "findings.high"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
-from traceanalyze.regression.definitions import Kind, Level
 from traceanalyze.regression.environment import Difference, differences, similarity
 from traceanalyze.regression.evaluate import evaluate
 from traceanalyze.regression.explain import why
+from traceanalyze.regression.metrics import Kind, Level
 from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary, Verdict
 from traceanalyze.regression.samples import FEW_STEPS
 from traceanalyze.regression.statistics import drifts, mann_whitney, outliers, two_populations
@@ -146,7 +146,7 @@ def gate(
 def conclude(found: Sequence[MetricResult], budget: Budget, *, strict: bool = False) -> tuple[Overall, int, str]:
     """The answer, its exit code and, where that is not 0, the reason in one line."""
     settings = budget.settings
-    failing = [each for each in found if _fails(each, budget, strict=strict)]
+    failing = [each for each in found if fails_gate(each, budget, strict=strict)]
     if failing:
         return Overall.FAIL, FAILED, _told(failing)
     open_ = [each for each in found if each.verdict == Verdict.INCONCLUSIVE and each.rule.level == Level.ERROR]
@@ -157,7 +157,8 @@ def conclude(found: Sequence[MetricResult], budget: Budget, *, strict: bool = Fa
     return Overall.PASS, 0, ""
 
 
-def _fails(each: MetricResult, budget: Budget, *, strict: bool) -> bool:
+def fails_gate(each: MetricResult, budget: Budget, *, strict: bool) -> bool:
+    """Whether a metric fails the gate; one that is inconclusive may do so, too."""
     settings, error = budget.settings, each.rule.level == Level.ERROR
     if each.verdict == Verdict.REGRESSION:
         return error or strict

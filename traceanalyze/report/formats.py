@@ -67,9 +67,9 @@ FORMATS = {
             ending=".md",
             place=2,
         ),
-        Format("junit", {GATE: ("regression.junit:render",)}),
-        Format("github", {GATE: ("regression.github:render",)}),
-        Format("sarif", {GATE: ("regression.sarif:render",)}),
+        Format("junit", {GATE: ("regression.ci:junit",)}),
+        Format("github", {GATE: ("regression.ci:github",)}),
+        Format("sarif", {GATE: ("regression.ci:sarif",)}),
     )
 }
 TABLES = tuple(each.name for each in FORMATS.values() if TABLE in each.renderers)

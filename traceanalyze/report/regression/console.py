@@ -1,4 +1,4 @@
-"""The gate for a terminal, in the manner of benchstat: one line a metric, worst first, then why."""
+"""The gate for a terminal, in the manner of benchstat: one line a metric, worst first, then why; and baselines."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model import units
+from traceanalyze.regression.budget import Settings, default
+from traceanalyze.regression.evaluate import noise_prior
 from traceanalyze.regression.explain import top
+from traceanalyze.regression.metrics import Kind, metric_of
 from traceanalyze.regression.results import Overall, Verdict
+from traceanalyze.regression.verdict import shown
 from traceanalyze.report.console.style import display_width, padded, printable
 from traceanalyze.report.regression import words
 
@@ -15,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from traceanalyze.locales import Texts
+    from traceanalyze.regression.baseline import Baseline
     from traceanalyze.regression.explain import WhyRow
     from traceanalyze.regression.results import GateResult
+    from traceanalyze.regression.samples import RunSample
     from traceanalyze.report.console.style import Style
 
 TOP = 5
@@ -124,7 +130,7 @@ def _lines(result: GateResult, texts: Texts, style: Style) -> Iterator[str]:
     yield ""
     judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
     heads = tuple(say[f"gate_column_{name}"] for name in words.COLUMNS)
-    yield from table(heads, [words.line(each, texts).cells() for each in judged], style, text_columns={0, 6})
+    yield from table(heads, [words.cells(each, texts) for each in judged], style, text_columns={0, 6})
     if any(each.statistics is not None for each in judged):
         yield style.wrap(say["gate_legend"])
     unknown = [each.name for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
@@ -164,12 +170,12 @@ def table(
     for index, row in enumerate(cells):
         if index == 1 or (sums and index == len(cells) - sums):
             yield rule
-        shown = [names[index], *row[1:]]
+        fitted = [names[index], *row[1:]]
         yield (
             (" " * _GAP)
             .join(
                 _padded(cell, width, left=at in text_columns)
-                for at, (cell, width) in enumerate(zip(shown, widths, strict=True))
+                for at, (cell, width) in enumerate(zip(fitted, widths, strict=True))
             )
             .rstrip()
         )
@@ -188,3 +194,52 @@ def _cut(names: Sequence[str], width: int, style: Style) -> list[str]:
 def _padded(cell: str, width: int, *, left: bool) -> str:
     space = " " * (width - display_width(cell))
     return cell + space if left else space + cell
+
+
+_BASELINE_COLUMNS = ("run", "time", "label", "commit", "steps", "step_time", "device", "accepted")
+_COMMIT_SHOWN = 10
+
+
+def render_baseline(baseline: Baseline, texts: Texts, style: Style) -> str:
+    """A baseline file: its runs, and the noise of every metric."""
+    return "\n".join(_baseline_lines(baseline, texts, style)) + "\n"
+
+
+def _baseline_lines(baseline: Baseline, texts: Texts, style: Style) -> Iterator[str]:
+    say = texts.messages
+    if not baseline.runs:
+        yield say["baseline_empty"]
+        return
+    heads = [say[f"baseline_{name}"] for name in _BASELINE_COLUMNS]
+    yield from table(heads, [_baseline_run(run) for run in baseline.runs], style, text_columns={0, 1, 2, 3, 6})
+    yield ""
+    yield style.paint(say["baseline_floors"], "bold")
+    heads = [say["gate_column_metric"], say["baseline_runs"], say["baseline_floor"]]
+    yield from table(heads, list(_floors(baseline)), style, text_columns={0})
+
+
+def _baseline_run(run: RunSample) -> tuple[str, ...]:
+    step = run.metrics.get("step.time")
+    return (
+        run.name,
+        run.time[:16].replace("T", " "),
+        run.label,
+        run.commit[:_COMMIT_SHOWN],
+        str(run.usable_steps),
+        "" if step is None else units.duration(round(step.value)),
+        shown(run.environment.get("device")),
+        "*" if run.accepted else "",
+    )
+
+
+def _floors(baseline: Baseline) -> Iterator[tuple[str, str, str]]:
+    """Of times and ratios."""
+    level = baseline.level()
+    for name in dict.fromkeys(name for run in level for name in run.metrics):
+        metric = metric_of(name)
+        if metric is None or metric.kind == Kind.EXACT:
+            continue
+        samples = [run.metrics[name] for run in level if name in run.metrics]
+        floor = noise_prior(default(metric), samples, Settings()).floor
+        text = f"{floor:.2f} points" if metric.kind == Kind.RATIO else f"{100 * floor:.2f} %"
+        yield name, str(len(samples)), text

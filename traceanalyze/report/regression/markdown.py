@@ -48,7 +48,7 @@ def _blocks(result: GateResult, texts: Texts) -> Iterator[str]:
     judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
     yield "\n" + _head(heads, text_columns={0, 6})
     for each in judged:
-        yield _row(words.line(each, texts).cells())
+        yield _row(words.cells(each, texts))
     unknown = [each.name for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
     if unknown:
         yield f"\n{_plain(say['gate_not_measured'].format(names=', '.join(unknown)))}\n"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model import units
-from traceanalyze.regression.definitions import Kind, Level
+from traceanalyze.regression.metrics import Kind, Level
 from traceanalyze.regression.results import Overall, Verdict
 from traceanalyze.regression.statistics import MOST_RUNS
 from traceanalyze.regression.verdict import shown
@@ -20,23 +19,6 @@ if TYPE_CHECKING:
     from traceanalyze.regression.results import GateResult, MetricResult, SideSummary
 
 _NAMED = 3
-
-
-@frozen
-class Line:
-    """One metric in words."""
-
-    metric: str
-    baseline: str
-    candidate: str
-    change: str
-    resolution: str
-    budget: str
-    verdict: str
-
-    def cells(self) -> tuple[str, ...]:
-        """In the order of the columns."""
-        return self.metric, self.baseline, self.candidate, self.change, self.resolution, self.budget, self.verdict
 
 
 COLUMNS = ("metric", "baseline", "candidate", "change", "resolution", "budget", "verdict")
@@ -77,16 +59,16 @@ def _listed(names: Sequence[str], texts: Texts) -> str:
     return head if len(names) <= _NAMED else texts.messages["gate_more"].format(names=head, count=len(names) - _NAMED)
 
 
-def line(each: MetricResult, texts: Texts) -> Line:
-    """One metric in words."""
-    return Line(
-        metric=each.name,
-        baseline=value(each, each.baseline),
-        candidate=value(each, each.candidate),
-        change=change(each) if _worth_telling(each) else texts.messages["gate_no_change"],
-        resolution=resolution(each, texts),
-        budget=budget(each),
-        verdict=verdict(each, texts),
+def cells(each: MetricResult, texts: Texts) -> tuple[str, ...]:
+    """One metric in words, in the order of `COLUMNS`."""
+    return (
+        each.name,
+        value(each, each.baseline),
+        value(each, each.candidate),
+        change(each) if _worth_telling(each) else texts.messages["gate_no_change"],
+        resolution(each, texts),
+        budget(each),
+        verdict(each, texts),
     )
 
 

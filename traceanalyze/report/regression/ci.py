@@ -1,0 +1,161 @@
+"""The gate for CI systems: annotations on a pull request of GitHub, JUnit XML, SARIF."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape, quoteattr
+
+from traceanalyze.model.patterns import regex
+from traceanalyze.regression.metrics import Level
+from traceanalyze.regression.results import Verdict
+from traceanalyze.regression.verdict import fails_gate
+from traceanalyze.report.console.style import Style
+from traceanalyze.report.regression import console, words
+from traceanalyze.rules.registry import every_rule
+
+if TYPE_CHECKING:
+    from traceanalyze.locales import Texts
+    from traceanalyze.regression.results import GateResult, MetricResult
+    from traceanalyze.regression.samples import Place
+
+SHOWN = 9
+"""GitHub shows only ten annotations of a step."""
+_WORTH = frozenset({Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE})
+
+
+def github(result: GateResult, texts: Texts) -> str:
+    """Workflow commands of GitHub Actions: one each for the worst metrics, and one that counts the others."""
+    say = texts.messages
+    worst = [each for each in result.metrics if each.verdict in _WORTH]
+    lines = []
+    for each in worst[:SHOWN]:
+        error = each.rule.level == Level.ERROR and each.verdict == Verdict.REGRESSION
+        text = say["gate_annotation"].format(
+            metric=each.name, change=words.change(each), budget=words.budget(each), reason=words.reason(each, texts)
+        )
+        title = _property(f"traceanalyze gate: {words.verdict(each, texts)}")
+        lines.append(f"::{'error' if error else 'warning'} title={title}::{_message(text)}")
+    if len(worst) > SHOWN:
+        lines.append(f"::warning::{_message(say['gate_annotations_more'].format(count=len(worst) - SHOWN))}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")
+
+
+_INVALID = regex("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(result: GateResult, texts: Texts) -> str:
+    """A test suite, which GitLab, Jenkins and Azure show: failures are what fails the gate.
+
+    Skipped is what could not be judged, or only warns.
+    """
+    cases = [(each, _outcome(each, result)) for each in result.metrics]
+    failures = sum(kind == "failure" for _, kind in cases)
+    skipped = sum(kind == "skipped" for _, kind in cases)
+    counts = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}" time="0"'
+    body = "".join(_case(each, kind, texts) for each, kind in cases)
+    table = _text(console.render(result, texts, Style(width=100)))
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuites name="traceanalyze" {counts}>\n'
+        f'<testsuite name="gate" {counts}>\n{body}<system-out>{table}</system-out>\n</testsuite>\n</testsuites>\n'
+    )
+
+
+def _outcome(each: MetricResult, result: GateResult) -> str:
+    doubt = each.verdict == Verdict.INCONCLUSIVE and each.rule.level == Level.ERROR
+    strict = result.strict or result.budget.settings.on_inconclusive == "fail"
+    if fails_gate(each, result.budget, strict=result.strict) or (doubt and strict):
+        return "failure"
+    skips = {Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.NOT_MEASURED}
+    return "skipped" if each.verdict in skips else ""
+
+
+def _case(each: MetricResult, kind: str, texts: Texts) -> str:
+    start = f'<testcase classname="gate" name={_attribute(each.name)} time="0"'
+    message = f"{words.verdict(each, texts)}: {words.reason(each, texts)}"
+    row = zip(words.COLUMNS, words.cells(each, texts), strict=True)
+    numbers = ", ".join(f"{name} {cell}" for name, cell in row if cell)
+    out = f"<system-out>{_text(numbers)}</system-out>"
+    if kind == "failure":
+        inside = f'<failure message={_attribute(message)} type="{each.verdict}">{_text(numbers)}</failure>'
+        return f"{start}>{inside}{out}</testcase>\n"
+    if kind == "skipped":
+        return f"{start}><skipped message={_attribute(message)}/>{out}</testcase>\n"
+    return f"{start}>{out}</testcase>\n"
+
+
+def _text(text: str) -> str:
+    return escape(_INVALID.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_INVALID.sub("\N{REPLACEMENT CHARACTER}", text))
+
+
+MOST_RESULTS = 5000
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_HELP = "https://pypi.org/project/traceanalyze/#{rule}"
+
+
+def sarif(result: GateResult, texts: Texts) -> str:
+    """Findings of the candidate that have a source line, for code scanning; they never change the exit code."""
+    places = list(dict.fromkeys(place for run in result.candidate.runs for place in run.places))
+    rules = sorted({(place.rule, place.slug) for place in places})
+    document = {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "traceanalyze",
+                        "version": result.tool_version,
+                        "informationUri": _HELP.format(rule=""),
+                        "rules": [_rule(rule, slug, texts) for rule, slug in rules],
+                    }
+                },
+                "results": [_result(place, texts) for place in places[:MOST_RESULTS]],
+                "properties": {"resultsLeftOut": max(len(places) - MOST_RESULTS, 0)},
+            }
+        ],
+    }
+    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _rule(rule: str, slug: str, texts: Texts) -> dict[str, Any]:
+    return {
+        "id": rule,
+        "name": slug,
+        "shortDescription": {"text": _title(rule, texts)},
+        "helpUri": _HELP.format(rule=rule.lower()),
+    }
+
+
+def _result(place: Place, texts: Texts) -> dict[str, Any]:
+    where = {
+        "artifactLocation": {"uri": place.file.replace("\\", "/")},
+        "region": {"startLine": max(place.line, 1)},
+    }
+    mark = hashlib.sha256(f"{place.rule} {place.file} {place.line}".encode()).hexdigest()[:32]
+    return {
+        "ruleId": place.rule,
+        "level": "error" if place.severe else "warning",
+        "message": {"text": _title(place.rule, texts)},
+        "locations": [{"physicalLocation": where}],
+        "partialFingerprints": {"traceanalyze/v1": mark},
+    }
+
+
+def _title(rule: str, texts: Texts) -> str:
+    every_rule()  # What rules say is known once they are loaded.
+    return texts.terms.get(f"rule_{rule}", rule)
