@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stdout
 from functools import cache
 from importlib.machinery import PathFinder
@@ -21,7 +22,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
     from importlib.metadata import EntryPoint
 
 T = TypeVar("T")

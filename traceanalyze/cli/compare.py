@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,8 +28,6 @@ from traceanalyze.errors import UsageError
 from traceanalyze.report.formats import COMPARE, FORMATS, TABLES, endings, names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import CompareReport
     from traceanalyze.report.view import View

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,8 +17,6 @@ from traceanalyze.report.formats import GATE, names
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from traceanalyze.locales import Texts
     from traceanalyze.regression.results import GateResult
 

@@ -7,12 +7,10 @@ import functools
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, ParamSpec
+from collections.abc import Callable
+from typing import ParamSpec
 
 from traceanalyze.errors import TraceAnalyzeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DEBUG_VARIABLE = "TRACEANALYZE_DEBUG"
 INTERNAL_ERROR = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,8 +23,6 @@ from traceanalyze.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
 

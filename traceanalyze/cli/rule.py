@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +13,6 @@ from traceanalyze.errors import UsageError
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from traceanalyze.locales import Texts
     from traceanalyze.report.console.style import Style
     from traceanalyze.rules.rule import Rule

@@ -6,13 +6,11 @@ import os
 import socket
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 VIEWER_PORT = 9001
 """The only port of this computer that the viewer's content policy lets it read from."""

@@ -7,14 +7,11 @@ here stays as it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from traceanalyze.locales.en.notes import NOTES
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PLACEHOLDER = regex(r"\{(\w+)\}")
 

@@ -6,6 +6,7 @@ A member that cannot be understood is left out and noted; it never stops the rea
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from traceanalyze.model.trace import Device
 from traceanalyze.readers.scan import Field, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from traceanalyze.readers.scan import Metadata
 
 _MOST_RANKS = 1 << 20

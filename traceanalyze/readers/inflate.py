@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from isal import igzip_lib, isal_zlib
 
 from traceanalyze.readers.detect import GZIP_MAGIC
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _LONGEST_PIECE = 1 << 16
 _SHORTEST_PIECE = 1 << 8

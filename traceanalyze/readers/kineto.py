@@ -6,6 +6,7 @@ Both kinds of Chrome trace go through the same scanner; what it found tells whic
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,8 +34,6 @@ from traceanalyze.readers.source import STDIN
 from traceanalyze.readers.streams import open_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from traceanalyze.readers.header import Header
     from traceanalyze.readers.scan import Scan, Sparse
     from traceanalyze.readers.source import Source

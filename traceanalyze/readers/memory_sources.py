@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.patterns import regex
@@ -16,10 +16,6 @@ from traceanalyze.readers.runs import explicit_rank, numbered_ranks, read_run_li
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import is_archive, may_look_into, members_of_archive
 from traceanalyze.readers.streams import read_head
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 KINDS = frozenset({Kind.SNAPSHOT, Kind.SNAPSHOT_JSON, Kind.PICKLE})
 _SUFFIXES = (".pickle", ".pkl", ".json", ".gz", ".zst")

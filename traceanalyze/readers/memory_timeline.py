@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline, ProcessStatistics
@@ -14,10 +16,6 @@ from traceanalyze.readers.memory_sources import rank_in_name
 from traceanalyze.readers.streams import open_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
     from traceanalyze.readers.source import Source
 
 _ADVICE = "give the .json or .raw.json.gz file export_memory_timeline wrote"

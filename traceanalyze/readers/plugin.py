@@ -7,11 +7,13 @@ only about files that the tool's own readers refuse, so none can take a Chrome t
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError
@@ -22,10 +24,6 @@ from traceanalyze.readers.source import STDIN
 from traceanalyze.readers.streams import read_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
     from traceanalyze.model.columns import Sparse, Strings
     from traceanalyze.readers.source import Source
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import PurePath
@@ -21,7 +22,6 @@ from traceanalyze.model.trace import Run
 from traceanalyze.readers.source import ARCHIVE_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from traceanalyze.model.trace import Trace

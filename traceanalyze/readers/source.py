@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
@@ -9,7 +10,6 @@ from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.folder import stray_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 STDIN = "-"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import glob
 import os
 import stat
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
@@ -16,9 +17,6 @@ from traceanalyze.readers.runs import NAME as RUN_LIST
 from traceanalyze.readers.runs import read_run_list
 from traceanalyze.readers.source import STDIN, Source, no_permission, not_found, nothing_found
 from traceanalyze.readers.streams import read_head
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 TRACE_SUFFIXES = (".json", ".gz", ".zst", ".zip")
 """Names worth opening when nobody asked for the file by name."""

@@ -6,6 +6,7 @@ import queue
 import sys
 import threading
 import zlib
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Self, cast
@@ -18,8 +19,6 @@ from traceanalyze.readers.inflate import Inflation, inflate
 from traceanalyze.readers.source import no_permission
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from traceanalyze.readers.source import Source
 
 

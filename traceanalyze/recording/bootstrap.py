@@ -11,6 +11,7 @@ import runpy
 import signal
 import sys
 import weakref
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,7 +22,6 @@ from traceanalyze.recording.launch import FOLDER, OPTIONS, QUIET
 from traceanalyze.recording.options import RecordOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
     from types import FrameType
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,6 @@ from traceanalyze.recording.options import CPU, CUDA, HIP, NPU, Device, RecordOp
 from traceanalyze.recording.run_file import rank_and_world, refuse_recorded, trace_name, worker_name, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
 _ENTRIES = 100_000

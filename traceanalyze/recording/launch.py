@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,7 +16,6 @@ from traceanalyze.recording.options import require_this_package, require_torch
 from traceanalyze.recording.run_file import refuse_recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from traceanalyze.recording.options import RecordOptions

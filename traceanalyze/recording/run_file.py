@@ -7,6 +7,7 @@ import os
 import platform
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,6 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from traceanalyze.recording.options import Device, RecordOptions

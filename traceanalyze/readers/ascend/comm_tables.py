@@ -6,9 +6,11 @@ only the sums by type (`allreduce-total`) are taken; its other entries are singl
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import VendorCollective, VendorCollectives, VendorLink, collective_type
 from traceanalyze.model.patterns import regex
@@ -17,10 +19,7 @@ from traceanalyze.readers.ascend.tables import step_number
 from traceanalyze.readers.header import lenient_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from traceanalyze.readers.ascend.folder import Profile
     from traceanalyze.readers.ascend.info import About

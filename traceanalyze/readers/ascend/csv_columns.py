@@ -6,16 +6,16 @@ Kernel tables have 47 columns, of which a third is needed, and up to a million r
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
 
 _BLOCK = 1 << 19
 _BOM = b"\xef\xbb\xbf"

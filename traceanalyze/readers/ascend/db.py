@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.trace import Device, Flows, Origin, ReadReport
@@ -23,10 +25,7 @@ from traceanalyze.readers.ascend.sampled_memory import module_memory_of, process
 from traceanalyze.readers.ascend.shared import ABSENT, Parts, assemble, joined_events, memory_instants, no_instants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from traceanalyze.model.trace import Trace
     from traceanalyze.readers.ascend.db_file import Columns, Database

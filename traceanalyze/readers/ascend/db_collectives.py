@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.collectives import VendorCollective, VendorCollectives
@@ -26,10 +28,7 @@ from traceanalyze.readers.ascend.shared import ABSENT, HCCL_TASK, KERNEL, NO_TEX
 from traceanalyze.readers.ascend.tables import step_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from traceanalyze.model.collectives import VendorLink
     from traceanalyze.readers.ascend.db_file import Columns, Database

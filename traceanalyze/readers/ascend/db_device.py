@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend import db_file
@@ -24,10 +26,6 @@ from traceanalyze.readers.ascend.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
-
     from traceanalyze.readers.ascend.db_file import Columns
     from traceanalyze.readers.ascend.db_rows import Reading
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.shared import ABSENT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
 Columns = dict[str, "NDArray[np.int64]"]
 """Rows of a table: column name → int64 values, `ABSENT` where there is none."""

@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import db_file
@@ -26,8 +27,6 @@ from traceanalyze.readers.ascend.shared import (
 from traceanalyze.readers.ascend.tables import POOL, joined_allocations
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.readers.ascend.db_file import Columns
     from traceanalyze.readers.ascend.db_rows import Reading, StringIds
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings
@@ -14,9 +16,6 @@ from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Block, 
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Mapping
-
-    from numpy.typing import NDArray
 
     from traceanalyze.readers.ascend.db_file import Columns, Database
     from traceanalyze.readers.ascend.info import About

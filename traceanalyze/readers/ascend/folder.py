@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from traceanalyze.readers.scan import Scan

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.readers.ascend.shared import Texts
     from traceanalyze.readers.ascend.tables import Table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from traceanalyze.readers.ascend.folder import rank_of_name
 from traceanalyze.readers.header import lenient_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from traceanalyze.readers.ascend.folder import Profile

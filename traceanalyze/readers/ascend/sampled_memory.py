@@ -7,9 +7,11 @@ the allocator's own records tell better; it is left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.trace import ModuleMemory
 from traceanalyze.readers.ascend import db_file
@@ -17,10 +19,7 @@ from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import MB, device_of, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from traceanalyze.readers.ascend.db_rows import Reading
     from traceanalyze.readers.ascend.tables import Table

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse, Strings, distinct_codes
@@ -28,10 +30,6 @@ from traceanalyze.model.trace import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
     from traceanalyze.model.collectives import VendorCollectives
     from traceanalyze.model.trace import OtherExport
     from traceanalyze.readers.ascend.info import About

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from traceanalyze.frozen import frozen
@@ -12,7 +13,6 @@ from traceanalyze.readers.ascend.shared import ABSENT, Allocations
 from traceanalyze.readers.ascend.tables import KERNELS, MEMORY_RECORD, Table, allocations, read_table, step_times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from traceanalyze.model.collectives import VendorCollectives

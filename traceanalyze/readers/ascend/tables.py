@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import VendorNumbers, VendorStep
@@ -12,10 +14,8 @@ from traceanalyze.readers.ascend.csv_columns import cell_text, read_cells
 from traceanalyze.readers.ascend.shared import ABSENT, Allocations
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
 
 _NOTHING = frozenset({"", "N/A", "NA", "None", "null", "4294967295", "nan"})
 _KB, MB = 1 << 10, 1 << 20

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse
@@ -20,8 +21,6 @@ from traceanalyze.readers.ascend.side import Side, read_side
 from traceanalyze.readers.header import process_names, thread_names
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.model.trace import Origin, ReadReport, Trace
     from traceanalyze.readers.ascend.folder import Profile
     from traceanalyze.readers.ascend.info import About

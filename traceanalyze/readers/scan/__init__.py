@@ -5,6 +5,7 @@ The native scanner does the work wherever its library was built; the twin stands
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from traceanalyze.readers.scan.result import (
@@ -21,9 +22,6 @@ from traceanalyze.readers.scan.result import (
     Sparse,
     Strings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = [
     "MAX_DEPTH",

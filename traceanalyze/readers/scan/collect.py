@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.readers.scan.grammar import (
     INT64_MAX,
@@ -22,10 +24,6 @@ from traceanalyze.readers.scan.grammar import (
 from traceanalyze.readers.scan.result import Events, Field, Flows, Instants, Kind, Metadata, Sparse, Strings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
     from traceanalyze.readers.scan.grammar import Member
     from traceanalyze.readers.scan.result import Field
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from traceanalyze.model import native
 from traceanalyze.readers.scan.result import (
@@ -23,11 +25,6 @@ from traceanalyze.readers.scan.result import (
     Sparse,
     Strings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import DTypeLike, NDArray
 
 _OK, _NO_MEMORY, _TOO_LARGE, _BAD_OPTIONS = 0, 1, 2, 3
 _EVENTS, _INSTANTS = 0, 1

@@ -5,9 +5,12 @@ Both scanners (the native one and its pure-Python twin) return a `Scan`; everyth
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse, Strings
@@ -29,10 +32,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import numpy as np
-    from numpy.typing import NDArray
 
 
 class Kind(IntEnum):

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from traceanalyze.model.patterns import regex
@@ -42,8 +43,6 @@ from traceanalyze.readers.scan.grammar import BLANK, key_end, object_members, sk
 from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Scan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from traceanalyze.readers.scan.result import Field
 
 _BLOCK = 1 << 20

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from traceanalyze.report.console.page import render
 from traceanalyze.report.console.style import Style, file_style, style_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
     from traceanalyze.report.view import View

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
@@ -12,8 +13,6 @@ from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import OF_WEIGHT, Detail, View, halves, shallow, told_apart, with_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from traceanalyze.locales import Texts
     from traceanalyze.model.table import Message, Table
     from traceanalyze.report.console.style import Style

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from traceanalyze.locales import Texts
     from traceanalyze.model.table import Message, Table, Value
     from traceanalyze.report.console.style import Style

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import textwrap
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,6 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import TextIO
 
 HARD_SPACE = "\N{NO-BREAK SPACE}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from prettytable import HRuleStyle, PrettyTable, VRuleStyle
@@ -14,8 +15,6 @@ from traceanalyze.report.format import column_units
 from traceanalyze.report.view import below_side, common_folder, side_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from traceanalyze.model.table import Column, Row, Table, Value
     from traceanalyze.report.console.style import Style
     from traceanalyze.report.format import Formatter

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from enum import Enum
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.report.perfetto.events import FIRST_PID, blocks, metadata
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from numpy.typing import NDArray
-
 
 _QUOTE, _OPEN, _CLOSE = 1, 2, 3
 _CLASS = np.zeros(256, np.uint8)

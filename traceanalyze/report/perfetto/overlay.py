@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     Track = Slices | Counter
     Made = tuple[str, Track | tuple[Track, ...] | NotMeasured]
-    from collections.abc import Mapping
 
     from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.host.frames import locate
@@ -23,15 +25,10 @@ from traceanalyze.report.assembly.findings import sentence_of
 from traceanalyze.report.perfetto.events import MIB, Counter, Slices, lanes, milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.results import Steps
 
     Terms = Mapping[str, str]
-    from collections.abc import Mapping, Sequence
 
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.report.format import Formatter
