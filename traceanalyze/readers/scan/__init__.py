@@ -6,7 +6,6 @@ The native scanner does the work wherever its library was built; the twin stands
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from traceanalyze.readers.scan.result import (
     MAX_DEPTH,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.common.checks import failed_checks
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 
 @rule(
@@ -34,11 +35,4 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     References
         torch.profiler.
     """
-    found = [each for each in facts.analysis.checks if each.id in ("Q01", "Q02") and each.level > 0]
-    if found:
-        worst = max(each.level for each in found)
-        yield Finding(
-            evidence=(Evidence("checks", ", ".join(dict.fromkeys(each.id for each in found)), "TEXT"),),
-            count=len(found),
-            severity=(Severity.INFO, Severity.LOW, Severity.MEDIUM)[worst],
-        )
+    yield from failed_checks(each for each in facts.analysis.checks if each.id in ("Q01", "Q02") and each.level > 0)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from traceanalyze.model.columns import MISSING
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.intervals import contains
 from traceanalyze.model.vocabulary import DeviceClass, Mode
-from traceanalyze.rules.rule import Facts, intervals_of
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
 
 @frozen
@@ -152,3 +153,46 @@ def names_of(facts: Facts, codes: NDArray[np.int32], time: NDArray[np.int64], mo
     each = group(codes)
     costly = np.argsort(-each.sum(time), kind="stable")[:most]
     return tuple(facts.context.trace.strings.text(int(codes[each.first[at]])) for at in costly.tolist())
+
+
+def compute_finding(
+    facts: Facts,
+    chosen: NDArray[np.bool_] | NDArray[np.int64],
+    *,
+    saving: int,
+    bound: int,
+    about: str = "",
+    codes: NDArray[np.int32] | None = None,
+    evidence: tuple[Evidence, ...] = (),
+    **more: Any,
+) -> Finding:
+    """Some compute kernels that take too long: their time, their part of compute, and how many they are.
+
+    Args:
+        facts: Of the rank.
+        chosen: Which of `computing` they are.
+        saving: ns a step, as `Finding` has it, like `bound`.
+        bound: At most.
+        about: What to name; else what of `codes` takes most time.
+        codes: Of names, one a kernel; by default those of the operators.
+        evidence: What is measured beside.
+        more: Further fields of `Finding`.
+    """
+    work = facts.once(computing)
+    time = work.time[chosen]
+    return Finding(
+        saving=saving,
+        bound=bound,
+        draws="compute",
+        intervals=work.spans(chosen),
+        evidence=(
+            Evidence("time", facts.mean(int(time.sum())), "DURATION"),
+            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
+            *evidence,
+            Evidence("count", len(time), "COUNT"),
+        ),
+        scope=Scope(
+            ops=(about,) if about else names_of(facts, (work.op_name if codes is None else codes)[chosen], time)
+        ),
+        **{"count": len(time)} | more,
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.common.computing import compute_finding, computing, fits
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
 
 
 @rule(
@@ -51,17 +51,10 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if not chosen.any() or int(work.time[chosen].max()) < options.number("longest_us") * 1000:
         return
     time = facts.mean(int(work.time[chosen].sum()))
-    yield Finding(
+    yield compute_finding(
+        facts,
+        chosen,
         saving=time,
         bound=time,
-        draws="compute",
-        intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("longest", int(work.time[chosen].max()), "DURATION"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
-        count=int(chosen.sum()),
+        evidence=(Evidence("longest", int(work.time[chosen].max()), "DURATION"),),
     )

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traceanalyze.rules.common.computing import computing, dtypes_of, fits, op_text, part_of_compute, shapes_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.common.computing import (
+    compute_finding,
+    computing,
+    dtypes_of,
+    fits,
+    op_text,
+    part_of_compute,
+    shapes_of,
+)
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 _LONGEST = 4096
 """Beyond it the product with a triangular matrix costs more than it saves (candle pull request 3700)."""
@@ -47,19 +55,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
     time = facts.mean(int(work.time[chosen].sum()))
-    yield Finding(
-        saving=time // 2,
-        bound=time,
-        draws="compute",
-        intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=("aten::cumsum",)),
-        count=int(chosen.sum()),
-    )
+    yield compute_finding(facts, chosen, saving=time // 2, bound=time, about="aten::cumsum")
 
 
 def _is_half(text: str) -> int:

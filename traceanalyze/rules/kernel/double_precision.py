@@ -12,7 +12,7 @@ from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
-from traceanalyze.rules.common.computing import computing, listed, names_of, part_of_compute
+from traceanalyze.rules.common.computing import compute_finding, computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
@@ -61,19 +61,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     product = chosen & ((work.group == KernelGroup.MATMUL) | (work.group == KernelGroup.CONVOLUTION))
     time, products = (facts.mean(int(work.time[rows].sum())) for rows in (chosen, product))
-    yield Finding(
-        saving=time // 2,
-        bound=(time - products) // 2 + products * 31 // 32,
-        draws="compute",
-        intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
-        count=int(chosen.sum()),
-    )
+    yield compute_finding(facts, chosen, saving=time // 2, bound=(time - products) // 2 + products * 31 // 32)
 
 
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:

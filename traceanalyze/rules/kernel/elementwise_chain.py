@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.rules.common.computing import computing, largest, names_of, op_text, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.common.computing import compute_finding, computing, largest, op_text, part_of_compute
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
 
 _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
 
@@ -70,17 +70,11 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     time = work.time[order]
     saved = (np.add.reduceat(time, first) - np.maximum.reduceat(time, first))[long]
     total = facts.mean(int(work.time[chosen].sum()))
-    yield Finding(
+    yield compute_finding(
+        facts,
+        chosen,
         saving=facts.mean(int(saved.sum())),
         bound=total,
-        draws="compute",
-        intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", total, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("chains", int(long.sum()), "COUNT"),
-            Evidence("count", len(chosen), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
+        evidence=(Evidence("chains", int(long.sum()), "COUNT"),),
         count=int(long.sum()),
     )

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
+from traceanalyze.rules.common.computing import compute_finding, computing, fits, part_of_compute
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 _KERNELS = r"nchwTo|nhwcTo|nchwAddPadding|TransData|(?i:transpose|permute)(?!d?_?gemm)"
 _NOT = r"(?i)conv_?transpose|conv.*Transpose|gemm|matmul"
@@ -65,16 +65,4 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     time = facts.mean(int(work.time[chosen].sum()))
     formats = facts.mean(int(work.time[by_name & fits(facts, work.name, _FORMATS)].sum()))
-    yield Finding(
-        saving=(time + formats) // 2,
-        bound=time,
-        draws="compute",
-        intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, work.name[chosen], work.time[chosen])),
-        count=int(chosen.sum()),
-    )
+    yield compute_finding(facts, chosen, saving=(time + formats) // 2, bound=time, codes=work.name)

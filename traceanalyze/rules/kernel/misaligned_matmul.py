@@ -13,14 +13,13 @@ from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import (
     Computing,
+    compute_finding,
     computing,
     dtypes_of,
     fits,
-    names_of,
-    part_of_compute,
     shapes_of,
 )
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
 
 _PRODUCTS = r"^aten::(mm|addmm|bmm|baddbmm|_int_mm)$"
 _STEP = {"half": 8, "bfloat16": 8, "char": 16, "signed char": 16, "double": 2}
@@ -74,19 +73,12 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if len(bad) == 0:
         return
     time = facts.mean(int(work.time[bad].sum()))
-    yield Finding(
+    yield compute_finding(
+        facts,
+        bad,
         saving=round(time * options.number("gain")),
         bound=time // 2,
-        draws="compute",
-        intervals=work.spans(bad),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, bad), "SHARE"),
-            Evidence("shape", shape, "TEXT"),
-            Evidence("count", len(bad), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, work.op_name[bad], work.time[bad])),
-        count=len(bad),
+        evidence=(Evidence("shape", shape, "TEXT"),),
         confidence=Confidence.LOW if facts.platform == "ascend" else None,
     )
 

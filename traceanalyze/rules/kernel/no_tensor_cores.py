@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import (
+    compute_finding,
     computing,
     device_peaks,
     dtypes_of,
-    names_of,
     op_text,
     part_of_compute,
 )
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
 
 _TYPICAL = 8.0
 """Tensor cores over float32 units by the data sheets: V100 in 16 bits, A100 and H100 in TF32 (16 bits: twice)."""
@@ -82,20 +82,13 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     time = facts.mean(int(work.time[chosen].sum()))
     other = facts.mean(int(work.time[single & ~product].sum()))
     faster, fastest = _faster(facts)
-    yield Finding(
+    yield compute_finding(
+        facts,
+        chosen,
         saving=round(time * (1 - 1 / max(2.0, options.number("reached") * faster))),
         bound=round(time * (1 - 1 / fastest)) + other // 2,
-        draws="compute",
-        intervals=work.spans(chosen),
         sentence="volta" if newest == 7 else "",
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
         advice=("autocast",) if newest == 7 else (),
-        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
-        count=int(chosen.sum()),
     )
 
 

@@ -10,7 +10,7 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
+from traceanalyze.rules.common.computing import compute_finding, computing, fits, names_of, part_of_compute
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
@@ -66,19 +66,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     if len(chosen) == 0 or part_of_compute(facts, chosen) < options.number("share"):
         return
     time = facts.mean(int(work.time[chosen].sum()))
-    yield Finding(
-        saving=time // 2,
-        bound=time,
-        draws="compute",
-        intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("count", len(chosen), "COUNT"),
-        ),
-        scope=Scope(ops=("aten::_to_copy",)),
-        count=len(chosen),
-    )
+    yield compute_finding(facts, chosen, saving=time // 2, bound=time, about="aten::_to_copy")
 
 
 def _moved(facts: Facts) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.work import argument, ratio_argument
 from traceanalyze.model.columns import MISSING
-from traceanalyze.rules.common.computing import computing, names_of, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.common.computing import compute_finding, computing, part_of_compute
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, rule
 
 
 @rule(
@@ -58,21 +58,14 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     chosen &= work.time >= options.number("least_us") * 1000
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
-    time = facts.mean(int(work.time[chosen].sum()))
     empty = facts.mean(int((work.time[chosen] * (1 - filled[chosen])).sum()))
-    yield Finding(
+    yield compute_finding(
+        facts,
+        chosen,
         saving=empty // 2,
         bound=empty,
-        draws="compute",
-        intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("filled", float(np.average(filled[chosen], weights=work.time[chosen])), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, work.name[chosen], work.time[chosen])),
-        count=int(chosen.sum()),
+        codes=work.name,
+        evidence=(Evidence("filled", float(np.average(filled[chosen], weights=work.time[chosen])), "SHARE"),),
     )
 
 

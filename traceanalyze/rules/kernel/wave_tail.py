@@ -8,8 +8,8 @@ import numpy as np
 
 from traceanalyze.analyses.kernels.work import ratio_argument
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.rules.common.computing import computing, names_of, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.common.computing import compute_finding, computing, part_of_compute
+from traceanalyze.rules.rule import Confidence, Facts, Finding, NotApplicable, Options, Severity, rule
 
 _PRODUCTS = (KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
 
@@ -56,19 +56,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     chosen = np.isin(work.group, _PRODUCTS) & (waves > 1) & (tail > 0) & (tail < options.number("fraction"))
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
-    time = facts.mean(int(work.time[chosen].sum()))
     saved = facts.mean(int((work.time[chosen] * (1 - waves[chosen] / np.ceil(waves[chosen]))).sum()))
-    yield Finding(
-        saving=saved // 2,
-        bound=saved,
-        draws="compute",
-        intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, work.name[chosen], work.time[chosen])),
-        count=int(chosen.sum()),
-        severity=Severity.INFO,
+    yield compute_finding(
+        facts, chosen, saving=saved // 2, bound=saved, codes=work.name, severity=Severity.INFO
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 _COMPILING = regex(r"OpCompile|aclopCompileAndExecute")
 
@@ -51,8 +51,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     spans = facts.spans(rows)
     host = intervals.merge(spans[:, 0], spans[:, 1])
-    idle = facts.idle()
-    mine = intervals_of(*intervals.intersect(intervals.merge(idle[:, 0], idle[:, 1]), host))
+    mine = facts.overlap(host)
     yield Finding(
         saving=facts.length(mine),
         bound=facts.mean(intervals.total(host)),

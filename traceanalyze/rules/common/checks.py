@@ -1,0 +1,22 @@
+"""Failed checks of the recording's quality, for the rules about recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from traceanalyze.rules.rule import Evidence, Finding, Severity
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.results import Check
+
+
+def failed_checks(checks: Iterable[Check]) -> Iterator[Finding]:
+    """One finding on all of them, if there are any."""
+    found = tuple(checks)
+    if found:
+        yield Finding(
+            evidence=(Evidence("checks", ", ".join(dict.fromkeys(each.id for each in found)), "TEXT"),),
+            count=len(found),
+            severity=(Severity.INFO, Severity.LOW, Severity.MEDIUM)[max(each.level for each in found)],
+        )
