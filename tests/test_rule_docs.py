@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from traceanalyze.locales import catalogue
-from traceanalyze.locales.rule_docs import option_sources, rule_doc
+from traceanalyze.locales import catalogue, option_sources, rule_doc
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import HEADINGS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.declared import declared
-from traceanalyze.locales import KINDS, LANGUAGES, spoken
-from traceanalyze.locales.rule_docs import option_sources, rule_doc
+from traceanalyze.locales import KINDS, LANGUAGES, option_sources, rule_doc, spoken
 from traceanalyze.rules.registry import own_rules
 
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from traceanalyze.errors import UsageError
+from traceanalyze.recording import launch as tensorboard
 from traceanalyze.recording import options as requirements
-from traceanalyze.recording import tensorboard
 from traceanalyze.recording.context import record
 from traceanalyze.recording.launch import BOOTSTRAP, recorded
 from traceanalyze.recording.options import RecordOptions

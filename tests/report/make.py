@@ -10,14 +10,7 @@ from traceanalyze.analyses.idle.gap_table import GAPS
 from traceanalyze.analyses.idle.launches import LAUNCHES, RUNTIME_CALLS
 from traceanalyze.analyses.idle.syncs import SYNC_POINTS
 from traceanalyze.analyses.kernels.events import CLASSIFICATION
-from traceanalyze.analyses.results import (
-    Check,
-    HostSplit,
-    IdleCauses,
-    Partition,
-    RankAnalysis,
-    Steps,
-)
+from traceanalyze.analyses.results import Check, HostSplit, IdleCauses, Partition, RankAnalysis, Steps
 from traceanalyze.analyses.steps.critical_path import PathKind, PathSegments, path_tables
 from traceanalyze.analyses.steps.partition import DEVICE_SPANS
 from traceanalyze.analyses.steps.window import step_labels

@@ -77,7 +77,7 @@ def _facts(each: Rule, words: Texts) -> str:
 
 
 def _options(each: Rule, words: Texts) -> Iterator[str]:
-    from traceanalyze.locales.rule_docs import option_sources
+    from traceanalyze.locales import option_sources
 
     known = option_sources(words.language)
     for name, option in each.options.items():
@@ -86,7 +86,7 @@ def _options(each: Rule, words: Texts) -> Iterator[str]:
 
 def _document(each: Rule, words: Texts) -> str:
     """In the language of the texts where it is written in it; rules of others are told as they tell themselves."""
-    from traceanalyze.locales.rule_docs import rule_doc
+    from traceanalyze.locales import rule_doc
 
     return rule_doc(words.language, each.id) or each.doc
 

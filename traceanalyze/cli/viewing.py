@@ -117,6 +117,6 @@ def tensorboard(
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any that is free.")] = 6006,
 ) -> None:
     """Open a recording in TensorBoard's PyTorch profiler plugin, or say why that is not possible."""
-    from traceanalyze.recording.tensorboard import open_tensorboard
+    from traceanalyze.recording.launch import open_tensorboard
 
     open_tensorboard(folder, port)

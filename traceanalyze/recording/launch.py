@@ -7,17 +7,15 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NoReturn
 
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.patterns import regex
-from traceanalyze.recording.options import require_this_package, require_torch
+from traceanalyze.recording.options import installed, require_this_package, require_torch
 from traceanalyze.recording.run_file import refuse_recorded
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from traceanalyze.recording.options import RecordOptions
 
 BOOTSTRAP = "traceanalyze.recording.bootstrap"
@@ -122,3 +120,44 @@ def launch(command: Sequence[str], folder: Path, options: RecordOptions, *, quie
     sys.stdout.flush()
     sys.stderr.flush()
     os.execvpe(words[0], words, environment)  # noqa: S606 - the user's own command, as a shell would start it
+
+
+_ENDINGS = (".pt.trace.json", ".pt.trace.json.gz")
+"""What the plugin looks for; it passes over everything else without a word."""
+
+
+def open_tensorboard(folder: str, port: int) -> NoReturn:
+    """Become TensorBoard over the folder.
+
+    Raises:
+        UsageError: TensorBoard or its plugin is not installed.
+        InputError: The folder holds nothing that the plugin shows.
+    """
+    command = tensorboard_command(folder, port)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(command[0], command)  # noqa: S606 - this interpreter
+
+
+def tensorboard_command(folder: str, port: int) -> list[str]:
+    """The command that opens the folder; errors as `open_tensorboard`."""
+    path = Path(folder)
+    if not path.exists():
+        raise InputError(f"{folder}: does not exist")
+    if not path.is_dir():
+        raise InputError(f"{folder}: TensorBoard opens folders; give the one this file lies in")
+    if not any(file.name.endswith(_ENDINGS) for file in path.rglob("*")):
+        raise InputError(
+            f"{folder}: holds no {' or '.join('*' + ending for ending in _ENDINGS)}, and TensorBoard's plugin shows "
+            "nothing else; traceanalyze record writes such files"
+        )
+    missing = [
+        name
+        for package, name in (("tensorboard", "tensorboard"), ("torch_tb_profiler", "torch-tb-profiler"))
+        if not installed(package)
+    ]
+    if missing:
+        raise UsageError(
+            f"{' and '.join(missing)} not installed for {sys.executable}: pip install 'traceanalyze[tensorboard]'"
+        )
+    return [sys.executable, "-m", "tensorboard.main", "--logdir", str(path), "--port", str(port)]

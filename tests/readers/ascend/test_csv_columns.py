@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.readers.ascend.csv_columns import cell_text, read_cells
+from traceanalyze.readers.ascend.tables import cell_text, read_cells
 
 CELL = st.text(st.sampled_from('ab1.;, "\n'), max_size=6)
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.memory.columns import CATEGORY, LINE
-from traceanalyze.analyses.memory.composition import AT_DUMP, AT_OOM, AT_PEAK, by_category, categories, holders, moments
+from traceanalyze.analyses.memory.composition import (
+    AT_DUMP,
+    AT_OOM,
+    AT_PEAK,
+    by_category,
+    categories,
+    holders,
+    moments,
+)
 from traceanalyze.analyses.memory.device_calls import (
     RETRIES,
     Churn,

@@ -2,16 +2,209 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from traceanalyze.report.console.page import render
-from traceanalyze.report.console.style import Style, file_style, style_for
+from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Level
+from traceanalyze.report.console.style import Style, display_width, file_style, printable, style_for
+from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
+from traceanalyze.report.format import Formatter, formatter_of
+from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
     from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Report
-    from traceanalyze.report.view import View
+    from traceanalyze.model.table import Message, Table, Value
+    from traceanalyze.report.format import Formatter
+    from traceanalyze.report.model import Finding, RankReport, Report
+
+HEIGHT = 8
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_MOST = 120
+
+
+def curve_lines(table: Table, formatter: Formatter, style: Style) -> list[str]:
+    """The two columns `Table.plot` names over the table's first column, as long as the room allows."""
+    if isinstance(table.rows, NotMeasured) or len(table.rows) < 2:
+        return []
+    keys = [column.key for column in table.columns]
+    outer, inner = (keys.index(key) for key in table.plot)
+    top = max(_number(row[outer]) for row in table.rows)
+    kind = table.columns[outer].kind
+    labels = (formatter.value(kind, top), formatter.value(kind, 0))
+    margin = max(map(len, labels))
+    width = min(style.width - margin - 2, _MOST)
+    places = _buckets([_number(row[0]) for row in table.rows], width)
+    above = _highest([_number(row[outer]) for row in table.rows], places, width)
+    below = _highest([_number(row[inner]) for row in table.rows], places, width)
+    wall = "┤" if style.unicode else "|"
+    lines = []
+    for level in range(HEIGHT - 1, -1, -1):
+        label = labels[0] if level == HEIGHT - 1 else labels[1] if level == 0 else ""
+        cells = "".join(_cell(below[x], above[x], level, top, style) for x in range(width))
+        lines.append(f"{label:>{margin}} {wall}{cells.rstrip()}")
+    return lines
+
+
+def _cell(inside: int, outside: int, level: int, top: int, style: Style) -> str:
+    """One character: how far the filled part reaches into it, else whether the shaded one does."""
+    low = level / HEIGHT
+    filled = (inside / top - low) * HEIGHT if top else 0.0
+    if not style.unicode:
+        return "#" if filled >= 0.5 else "." if top and outside / top > low else " "
+    if filled >= 1 / 8:
+        return _EIGHTHS[min(int(filled * 8), 8)]
+    return "░" if top and outside / top > low else " "
+
+
+def _buckets(position: Sequence[int], width: int) -> list[int]:
+    """Column of each row, by its place along the first column."""
+    first, last = position[0], max(position[-1], position[0] + 1)
+    return [min((at - first) * width // (last - first), width - 1) for at in position]
+
+
+def _highest(values: Sequence[int], places: Sequence[int], width: int) -> list[int]:
+    """Highest value of each column; a column without a row keeps the last value before it."""
+    highest = [-1] * width
+    last_of: dict[int, int] = {}
+    for value, place in zip(values, places, strict=True):
+        highest[place] = max(highest[place], value)
+        last_of[place] = value
+    current = values[0]
+    for place in range(width):
+        if highest[place] < 0:
+            highest[place] = current
+        current = last_of.get(place, current)
+    return highest
+
+
+def _number(value: Value) -> int:
+    return value if isinstance(value, int) else 0
+
+
+_LEVEL_COLOURS = {Level.INFO: "dim", Level.WARN: "yellow", Level.ERROR: "red"}
+
+
+def render(report: Report, texts: Texts, style: Style, view: View | None = None) -> str:
+    """The report as text, ending in a newline."""
+    return _Page(report, texts, style, view or View()).text()
+
+
+@frozen
+class _Page:
+    report: Report
+    texts: Texts
+    style: Style
+    view: View
+
+    def text(self) -> str:
+        report = self.report
+        first = report.ranks[report.focus[0]]
+        formatter = self._formatter(first)
+        blocks = [self._verdict(formatter, report.verdict)]
+        if self.view.detail == Detail.QUIET:
+            return blocks[0] + "\n"
+        several = len(report.focus) > 1
+        intro = [] if several else [self._about(first)]
+        intro += [self.style.wrap(formatter.message(note)) for note in report.notes]
+        blocks += ["\n".join(intro)] if intro else []
+        blocks += self._tables(report.summary, formatter)
+        for index in report.focus:
+            blocks += self._rank(report.ranks[index], with_verdict=several)
+        return "\n\n".join(blocks) + "\n"
+
+    def _formatter(self, rank: RankReport) -> Formatter:
+        return formatter_of(rank, self.texts, parts=2 if self.style.width >= WIDE else 1)
+
+    def _verdict(self, formatter: Formatter, sentences: tuple[Message, ...]) -> str:
+        return self._painted(formatter.sentences(sentences), "bold")
+
+    def _painted(self, text: str, colour: str) -> str:
+        """Text broken at the width, each line in the colour."""
+        lines = self.style.wrap(printable(text)).splitlines()
+        return "\n".join(self.style.paint(line, colour) for line in lines)
+
+    def _about(self, rank: RankReport) -> str:
+        """File, rank, device and windows in one line."""
+        path = self.style.shorten(printable(PurePath(rank.path).name), self.style.width // 2)
+        return self._painted(self._formatter(rank).about(rank, path), "dim")
+
+    def _rank(self, rank: RankReport, *, with_verdict: bool) -> Iterator[str]:
+        formatter = self._formatter(rank)
+        if with_verdict:
+            yield self._about(rank)
+            yield self._verdict(formatter, rank.verdict)
+        yield from self._tables(rank.tables, formatter)
+        missing = [table for table in rank.tables if isinstance(table.rows, NotMeasured) and not table.detail]
+        if missing:
+            yield self._listed("not_measured", [self._missing(table, formatter) for table in missing])
+        if rank.checks:
+            yield from self._quality(rank, formatter)
+        hints = formatter.hints(rank)
+        if hints:
+            yield self._listed("measure_more", hints)
+
+    def _tables(self, tables: tuple[Table, ...], formatter: Formatter) -> Iterator[str]:
+        for table in tables:
+            empty = isinstance(table.rows, NotMeasured) or not table.rows
+            if table.plot:
+                yield from self._curve(table, formatter)
+            elif table.stack:
+                # Bands are told apart by colours and names, for which there is no room.
+                continue
+            elif not empty and (not table.detail or self.view.detail == Detail.VERBOSE):
+                yield self._table(table, formatter)
+
+    def _curve(self, table: Table, formatter: Formatter) -> Iterator[str]:
+        lines = curve_lines(table, formatter, self.style)
+        if lines:
+            yield "\n".join([self._painted(formatter.title(table), "bold"), *lines])
+
+    def _table(self, table: Table, formatter: Formatter) -> str:
+        if table.told:
+            sentences = [self.style.wrap(formatter.message(note)) for note in table.notes]
+            return "\n".join([self._painted(formatter.title(table), "bold"), *sentences])
+        picked = pick(table, self.view.top, everything=self.view.detail == Detail.VERBOSE)
+        title = formatter.title(table)
+        if picked.worst_first:
+            counts = {"count": len(picked.rows), "all": len(picked.rows) + picked.left_out}
+            title = self.texts.messages["slowest_of"].format(title=title, **counts)
+        lines = [self._painted(title, "bold"), *table_lines(table, picked, formatter, self.style)]
+        if picked.left_out and not picked.worst_first:
+            more = self.texts.messages["more_rows"]
+            counts = {"count": picked.left_out, "all": len(picked.rows) + picked.left_out}
+            lines.append(self._painted(more.format(**counts), "dim"))
+        lines += [self._painted(line, "dim") for line in absent_lines(table, picked, formatter, self.style)]
+        lines += [self.style.wrap(formatter.message(note)) for note in table.notes]
+        return "\n".join(lines)
+
+    def _missing(self, table: Table, formatter: Formatter) -> str:
+        reason = table.rows.reason if isinstance(table.rows, NotMeasured) else ""
+        return formatter.said_of([formatter.topic(table)], self.texts.reasons[reason])
+
+    def _quality(self, rank: RankReport, formatter: Formatter) -> Iterator[str]:
+        """Checks; mere notes only count in a short view."""
+        everything = self.view.detail == Detail.VERBOSE
+        shown = [check for check in rank.checks if everything or check.level > Level.INFO]
+        lines = [self._check(check, formatter) for check in shown]
+        if len(shown) < len(rank.checks):
+            count = len(rank.checks) - len(shown)
+            lines.append(self._painted(self.texts.messages["more_notes"].format(count=count), "dim"))
+        yield "\n".join([self.style.paint(self.texts.messages["quality"], "bold"), *lines])
+
+    def _check(self, check: Finding, formatter: Formatter) -> str:
+        level = self.texts.levels[check.level.name]
+        text = printable(formatter.fill(self.texts.checks[check.message.key], check.message))
+        first = f"{level} {check.id}  "
+        wrapped = self.style.wrap(text, " " * display_width(first), first=first)
+        return self.style.paint(level, _LEVEL_COLOURS[check.level]) + wrapped[len(level) :]
+
+    def _listed(self, title: str, items: list[str]) -> str:
+        wrapped = [self.style.wrap(item, "  ", first="- ") for item in items]
+        return "\n".join([self.style.paint(self.texts.messages[title], "bold"), *wrapped])
+
 
 __all__ = ["Style", "file_style", "render", "render_all", "style_for"]
 

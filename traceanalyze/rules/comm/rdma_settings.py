@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from traceanalyze.rules.common.communication import Transfers, transfers
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    NotApplicable,
+    Options,
+    Scope,
+    Severity,
+    rule,
+)
 
 _MB = 1 << 20
 

@@ -7,7 +7,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceanalyze.rules.common.communication import transfers
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    NotApplicable,
+    Options,
+    Scope,
+    Severity,
+    rule,
+)
 
 
 @rule(

@@ -13,7 +13,17 @@ from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    NotApplicable,
+    Options,
+    Scope,
+    Severity,
+    rule,
+)
 
 _CONV = r"^aten::(cudnn_|miopen_)?conv(olution|_transpose)?\w*$"
 _MALLOC = regex(r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$")

@@ -11,14 +11,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
-from traceanalyze.rules.common.computing import (
-    Computing,
-    compute_finding,
-    computing,
-    dtypes_of,
-    fits,
-    shapes_of,
-)
+from traceanalyze.rules.common.computing import Computing, compute_finding, computing, dtypes_of, fits, shapes_of
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
 
 _PRODUCTS = r"^aten::(mm|addmm|bmm|baddbmm|_int_mm)$"

@@ -57,6 +57,4 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
     saved = facts.mean(int((work.time[chosen] * (1 - waves[chosen] / np.ceil(waves[chosen]))).sum()))
-    yield compute_finding(
-        facts, chosen, saving=saved // 2, bound=saved, codes=work.name, severity=Severity.INFO
-    )
+    yield compute_finding(facts, chosen, saving=saved // 2, bound=saved, codes=work.name, severity=Severity.INFO)
