@@ -37,11 +37,7 @@ _PARTS = (
         meaning="of the device time, that in which no plane moves data: waiting for other ranks",
     ),
     Column(
-        "exposed_wait_ns",
-        Kind.DURATION,
-        heading="exposed waiting",
-        meaning="of the exposed time, the same",
-        minor=True,
+        "exposed_wait_ns", Kind.DURATION, heading="exposed waiting", meaning="of the exposed time, the same", minor=True
     ),
     Column("transfer_ns", Kind.DURATION, meaning="of the device time, that in which any plane moves data"),
     Column(
@@ -60,12 +56,7 @@ _COLLECTIVES = Table(
         Column("group", Kind.TEXT, meaning="ranks of the process group, or its name"),
         Column("ranks", Kind.COUNT, meaning="number of ranks in the group", minor=True),
         Column("dtype", Kind.TEXT, heading="type", meaning="type of the elements", minor=True),
-        Column(
-            "size_bytes",
-            Kind.BYTES,
-            heading="size of one",
-            meaning="input of one collective (all_gather: output)",
-        ),
+        Column("size_bytes", Kind.BYTES, heading="size of one", meaning="input of one collective (all_gather: output)"),
         COUNT,
         Column("device_time_ns", Kind.DURATION, meaning="sum of the durations, waiting for other ranks included"),
         replace(MEAN, minor=True),

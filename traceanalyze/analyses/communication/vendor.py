@@ -20,10 +20,7 @@ _STEPS = Table(
         Column("step", Kind.TEXT, meaning="number of the step, or its name"),
         Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
         Column(
-            "communication_ns",
-            Kind.DURATION,
-            heading="comm",
-            meaning="a collective is running and no compute kernel",
+            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
         ),
         Column(
             "communication_total_ns",

@@ -36,10 +36,7 @@ _OP_RATES = Table(
         Column("op", Kind.NAME, heading="operator", meaning="operator that launched the kernels itself"),
         Column("shapes", Kind.NAME, meaning="shapes of its tensors"),
         Column(
-            "dtype",
-            Kind.TEXT,
-            heading="type",
-            meaning="type of the first tensor; tf32 where float ran on matrix units",
+            "dtype", Kind.TEXT, heading="type", meaning="type of the first tensor; tf32 where float ran on matrix units"
         ),
         replace(WORK, minor=True),
         Column("calls", Kind.COUNT, meaning="calls that ran something on the device"),

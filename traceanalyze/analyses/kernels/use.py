@@ -106,10 +106,7 @@ _CHUNKS = Table(
         Column("length_ns", Kind.DURATION, meaning="length of the chunk"),
         _BUSY,
         Column(
-            "compute_share",
-            Kind.SHARE,
-            heading="compute",
-            meaning="part of the time in which some compute kernel runs",
+            "compute_share", Kind.SHARE, heading="compute", meaning="part of the time in which some compute kernel runs"
         ),
         Column(
             "communication_share",

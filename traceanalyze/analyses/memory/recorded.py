@@ -69,12 +69,7 @@ _PLACES = Table(
 )
 _STEPS = Table(
     "step_memory",
-    (
-        _STEP,
-        *_DEVICE,
-        _PEAK,
-        Column("relative", Kind.FLAG, meaning="the peak is only that of recorded changes"),
-    ),
+    (_STEP, *_DEVICE, _PEAK, Column("relative", Kind.FLAG, meaning="the peak is only that of recorded changes")),
     title="Peak memory step by step",
     detail=True,
 )

@@ -2,30 +2,6 @@
 
 from __future__ import annotations
 
-TABLES = {
-    "vendor_collectives": "Collectives as the profile's own table gives them",
-    "vendor_links": "Traffic between ranks as the profile's own table gives it",
-}
-
-COLUMNS = {
-    "elapsed_ns": "elapsed",
-    "plane_transit_ns": "transit",
-    "plane_wait_ns": "wait",
-    "plane_rest_ns": "rest",
-    "sent_bytes": "sent",
-}
-
-COLUMN_MEANINGS = {
-    "elapsed_ns": "from start to end, the table's Elapse Time",
-    "plane_transit_ns": "moving data on one plane of links, the table's Transit Time",
-    "plane_wait_ns": "waiting on one plane of links, the table's Wait Time",
-    "plane_rest_ns": "neither on that plane, the table's Idle Time: mostly waiting on the other planes",
-    "sent_bytes": "bytes that went over links between ranks",
-    "vendor_links.bytes": "sum over the collectives of this type",
-    "vendor_links.time_ns": "sum over transfers, which may run at the same time",
-    "vendor_links.bandwidth": "bytes over that time, 10⁹ bytes a second",
-}
-
 MESSAGES = {
     "vendor_planes": "From {source}, for comparison: it looks at one plane of links; most waiting stands under rest.",
 }

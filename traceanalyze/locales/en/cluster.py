@@ -11,8 +11,6 @@ TABLES = {
 COLUMNS = {"source_rank": "from", "target_rank": "to"}
 
 COLUMN_MEANINGS = {
-    "source_rank": "rank inside the group that sends",
-    "target_rank": "rank inside the group that receives",
     "rank_findings.severity": (
         "By its share of the step: high from 20 %, medium from 5 %; of those without a saving by the rule"
     ),

@@ -65,7 +65,6 @@ COLUMNS = {
         for key, (heading, _) in _SIDED.items()
     },
     "place": "#",
-    "link": "link",
     "rate_ratio": "ratio",
     "order": "order",
     "index": "part",

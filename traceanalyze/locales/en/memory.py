@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-TABLES = {
-    "module_memory": "Device memory that the vendor's software reserved",
-    "memory_peak_place": "Where memory in use was highest",
-    "allocator_sites": "Operators that call the allocator of the device",
-}
-
 COLUMNS = {
-    "component": "component",
-    "last_reserved_bytes": "last",
-    "samples": "samples",
     "source_line": "line",
     "severity": "severity",
     "amount_bytes": "amount",
 }
 
 COLUMN_MEANINGS = {
-    "component": "part of CANN, HCCL, or another; APP (process): all of the process, PyTorch's allocator included",
-    "module_memory.peak_reserved_bytes": "highest sample",
-    "last_reserved_bytes": "bytes of the last sample",
-    "samples": "samples taken",
     "source_line": "innermost line of the user's code in the call stack",
     "severity": "critical, warning or information",
     "amount_bytes": "memory it is about",
