@@ -15,6 +15,7 @@ import pytest
 from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import Action, Frame, State
 from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.snapshot.columns import StackTable
 from traceanalyze.readers.source import Source
 
 FRAMES = [{"name": "forward", "filename": "/home/me/model.py", "line": 54}, {"name": "f", "filename": "??", "line": 0}]
@@ -205,3 +206,10 @@ def test_the_file_is_left_as_it_was(tmp_path: Path) -> None:
     read_snapshot(source)
     assert Path(source.path).read_bytes() == content
     assert [path.name for path in tmp_path.iterdir()] == ["snapshot.pickle"]
+
+
+def test_stacks_are_numbered_as_they_appear_wherever_they_lie_in_memory():
+    lists = sorted(([{"name": str(n), "filename": "a.py", "line": n}] for n in range(1, 5)), key=id, reverse=True)
+    table = StackTable("x", identity=True)
+    stack, _ = table.codes([{"frames": frames} for frames in lists])
+    assert stack.tolist() == [0, 1, 2, 3]

@@ -34,7 +34,10 @@ class StackTable:
         rows = list(rows)
         call = np.fromiter((id(row.get("frames")) for row in rows), np.int64, len(rows))
         lists, first, of = np.unique(call, return_index=True, return_inverse=True)
-        each = np.fromiter((self._stack(rows[index].get("frames")) for index in first.tolist()), np.int32, len(lists))
+        # Numbered as they first appear: where lists lie in memory differs from run to run.
+        each = np.zeros(len(lists), np.int32)
+        for place in np.argsort(first).tolist():
+            each[place] = self._stack(rows[first[place]].get("frames"))
         stack = each[of]
         call[call == id(None)] = -1
         return stack, call if self._identity else stack.astype(np.int64)
