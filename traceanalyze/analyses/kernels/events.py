@@ -16,7 +16,6 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.context import Context
     from traceanalyze.model.trace import Trace
 
 OVERLAP_LIMIT_NS = 100_000
@@ -170,13 +169,12 @@ CLASSIFICATION = Table(
 )
 
 
-def classification(context: Context) -> Table:
+def classification(trace: Trace, device: DeviceEvents) -> Table:
     """Every kernel name with the class it counts as and the rule that said so, most time first."""
-    device = context.device
     keys = group(device.name, device.klass, device.rule)
     time = keys.sum(device.end - device.start)
     columns: dict[str, Values] = {
-        "name": list(context.trace.strings.texts(device.name[keys.first])),
+        "name": list(trace.strings.texts(device.name[keys.first])),
         "class": [f"class_{DeviceClass(code).name.lower()}" for code in device.klass[keys.first].tolist()],
         "rule": [device.rules[code] for code in device.rule[keys.first].tolist()],
         "count": keys.count(),

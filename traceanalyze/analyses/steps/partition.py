@@ -16,7 +16,6 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.kernels.events import DeviceEvents
 
 ClassSets = Mapping[DeviceClass, intervals.Intervals]
@@ -144,14 +143,14 @@ DEVICE_SPANS = Table(
 )
 
 
-def device_spans(context: Context) -> Table:
-    """First to last event of each device, the headline device first, split the same way: as other tools print it."""
-    events, rows = context.device, list[dict[str, int]]()
+def device_spans(events: DeviceEvents, sets: Mapping[int, ClassSets]) -> Table:
+    """First to last event of each device, split the same way: as other tools print it; `sets` are those of each."""
+    rows = list[dict[str, int]]()
     kernels = events.kind == EventKind.KERNEL
-    for device in context.devices:
+    for device, own in sets.items():
         mine = events.device == device
         start, end = events.start[mine].min(keepdims=True), events.end[mine].max(keepdims=True)
-        part = partition(events, device, context.class_sets(device), start, end)
+        part = partition(events, device, own, start, end)
         rows.append(
             {
                 "device": device,
