@@ -4,37 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.communication.collectives import collectives
-from traceanalyze.analyses.communication.vendor import vendor_tables
 from traceanalyze.analyses.filtering import context_of
-from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
-from traceanalyze.analyses.host.call_paths import call_paths
-from traceanalyze.analyses.host.modules import modules
-from traceanalyze.analyses.host.op_kernels import op_kernels
-from traceanalyze.analyses.host.operators import operator_steps, operators, operators_by_shape
-from traceanalyze.analyses.host.source_lines import source_lines
 from traceanalyze.analyses.host.split import host_split
 from traceanalyze.analyses.idle import idle
-from traceanalyze.analyses.idle.gap_table import gap_table
-from traceanalyze.analyses.idle.gc_pauses import gc_pauses
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import idle_pieces
-from traceanalyze.analyses.idle.launches import launches, runtime_calls, step_launches
 from traceanalyze.analyses.idle.syncs import sync_points
-from traceanalyze.analyses.kernels.copies import copies
-from traceanalyze.analyses.kernels.events import classification
-from traceanalyze.analyses.kernels.kernels import configurations, durations, kernel_groups, kernel_types, kernels
-from traceanalyze.analyses.kernels.op_work import op_rates
-from traceanalyze.analyses.kernels.sequences import kernel_sequences
-from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisation
-from traceanalyze.analyses.memory.recorded import memory_tables
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.quality.quality import quality
-from traceanalyze.analyses.results import HostSplit, IdleCauses, RankAnalysis
-from traceanalyze.analyses.steps.critical_path import critical_path_tables
-from traceanalyze.analyses.steps.inference import inference
-from traceanalyze.analyses.steps.partition import device_spans, partition
-from traceanalyze.analyses.steps.phases import phases
+from traceanalyze.analyses.results import Check, HostSplit, IdleCauses, RankAnalysis
+from traceanalyze.analyses.steps.partition import partition
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause, Mode
 
@@ -42,56 +20,6 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
     from traceanalyze.model.table import Table
     from traceanalyze.model.trace import Trace
-
-
-def device_tables(context: Context) -> list[Table]:
-    """Device work inside the analysed windows from every side."""
-    summary, sent = device_summary(context), collectives(context)
-    return [
-        kernel_groups(context),
-        kernels(context),
-        kernel_types(context),
-        sent,
-        copies(context),
-        summary,
-        overlaps(context),
-        *utilisation(context),
-        durations(context, summary),
-        configurations(context),
-        kernel_sequences(context),
-        op_rates(context),
-        step_launches(context),
-        device_annotations(context),
-        *memory_tables(context),
-        *vendor_tables(context.trace, sent),
-    ]
-
-
-def tables_of(context: Context) -> dict[str, Table]:
-    """Tables of the rank by key, in reading order."""
-    tables: list[Table] = []
-    if len(context.device):
-        tables += [sync_points(context), gap_table(context), launches(context), runtime_calls(context)]
-        tables += critical_path_tables(context)
-    if context.step_track >= 0:
-        by_phase, by_step = phases(context)
-        tables += [
-            operators(context),
-            by_phase,
-            modules(context),
-            operators_by_shape(context),
-            op_kernels(context),
-            source_lines(context),
-            by_step,
-            operator_steps(context),
-            host_annotations(context),
-        ]
-    tables += [*inference(context), gc_pauses(context), call_paths(context)]
-    if len(context.device):
-        tables += [*device_tables(context), device_spans(context), classification(context)]
-    else:
-        tables += memory_tables(context)
-    return {table.key: table for table in tables}
 
 
 def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
@@ -107,10 +35,17 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
     return analyze_context(context_of(trace, options or Options()))
 
 
-def analyze_context(context: Context) -> RankAnalysis:
-    """The same, for those who go on with the derived tables."""
-    if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
-        return _without_device(context)
+def analyze_context(context: Context, *, verdict_only: bool = False) -> RankAnalysis:
+    """The same, for those who go on with the derived tables; with `verdict_only` what a verdict needs, and no more."""
+    host_alone = context.mode in {Mode.HOST_ONLY, Mode.EMPTY}
+    checks: tuple[Check, ...] = ()
+    tables = _tables_of_verdict(context) if verdict_only else _tables(context)
+    if host_alone or not verdict_only:
+        from traceanalyze.analyses.quality.quality import quality
+
+        checks = quality(context)
+    if host_alone:
+        return _without_device(context, checks, tables)
     steps = context.steps
     return RankAnalysis(
         trace=context.trace,
@@ -122,12 +57,23 @@ def analyze_context(context: Context) -> RankAnalysis:
         ),
         idle=idle_causes(context),
         host=_host(context),
-        checks=quality(context),
-        tables=tables_of(context),
+        checks=checks,
+        tables=tables,
     )
 
 
-def _without_device(context: Context) -> RankAnalysis:
+def _tables(context: Context) -> dict[str, Table]:
+    # Imported here: a verdict needs only a few of the analyses.
+    from traceanalyze.analyses.tables import tables_of
+
+    return tables_of(context)
+
+
+def _tables_of_verdict(context: Context) -> dict[str, Table]:
+    return {table.key: table for table in ([sync_points(context)] if len(context.device) else [])}
+
+
+def _without_device(context: Context, checks: tuple[Check, ...], tables: dict[str, Table]) -> RankAnalysis:
     return RankAnalysis(
         trace=context.trace,
         mode=context.mode,
@@ -136,8 +82,8 @@ def _without_device(context: Context) -> RankAnalysis:
         partitions=(),
         idle=NotMeasured("no_device_events"),
         host=_host(context),
-        checks=quality(context),
-        tables=tables_of(context),
+        checks=checks,
+        tables=tables,
     )
 
 

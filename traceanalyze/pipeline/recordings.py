@@ -138,7 +138,7 @@ def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnal
 def verdict_of(trace: Trace, options: Options, *, alone: bool) -> Judged:
     """What the verdict on a rank needs; unless it is `alone`, with what tells whom the others wait for."""
     context = context_of(trace, options)
-    analysis = analyze_context(context)
+    analysis = analyze_context(context, verdict_only=alone)
     if alone:
         return Judged(analysis)
     from traceanalyze.ranks.summary import summarize

@@ -56,14 +56,14 @@ def side_by_side(ranks: Sequence[Judged], rules: Plan | None) -> SideBySide:
     return SideBySide(tuple(ranks), tuple(told), cluster, evaluate_run(cluster, rules))
 
 
-def run_report(run: Run, found: SideBySide, *, every_rank: bool = False) -> Report:
-    """The report on a run; with `every_rank` each in detail, not only the one to look at first."""
+def run_report(run: Run, found: SideBySide, scope: Scope | None = None) -> Report:
+    """The report on a run; the rank to look at first in detail, or what `scope` says."""
     return build_report(
         run.name,
         [one.analysis for one in found.ranks],
         version=__version__,
         notes=run.notes,
-        scope=Scope(every_rank=every_rank),
+        scope=scope,
         outcomes=found.outcomes,
         cluster=found.cluster,
         of_run=found.of_run,
@@ -94,7 +94,7 @@ def judged_reports(
 def report_of_ranks(run: Run, ranks: Sequence[Judged], choices: Choices) -> Report:
     """The report on a run of these ranks."""
     rules = None if choices.verdict_only else choices.rules()
-    return run_report(run, side_by_side(ranks, rules), every_rank=choices.ranks is not None)
+    return run_report(run, side_by_side(ranks, rules), Scope(choices.ranks is not None, choices.verdict_only))
 
 
 def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Column, Kind, Layout, Message, Table
-from traceanalyze.ranks.compare import EVEN, leading, longest
+from traceanalyze.model.table import Column, Kind, Message, Table
+from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
+from traceanalyze.ranks.stragglers import straggler_sentences
 from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.analyses.steps.window import Window
-    from traceanalyze.model.trace import Origin, Trace
+    from traceanalyze.model.trace import Origin
+    from traceanalyze.ranks.results import Cluster
     from traceanalyze.report.assembly.split import Part
+    from traceanalyze.rules.finding import Outcome
 
 EQUAL = 1.001
 """Up to which even the digits shown are the same, or nearly."""
-
-_FILES = (
-    Column("rank", Kind.COUNT),
-    Column("path", Kind.NAME),
-    Column("file_bytes", Kind.BYTES),
-    Column("text_bytes", Kind.BYTES),
-    Column("events", Kind.COUNT),
-    Column("host", Kind.TEXT),
-    Column("rank_source", Kind.TEXT),
-    Column("world_size", Kind.COUNT),
-    Column("backend", Kind.TEXT),
-    Column("devices", Kind.TEXT),
-    Column("profiler_options", Kind.TEXT),
-    Column("versions", Kind.TEXT),
-    Column("resolution_ns", Kind.DURATION, scale="clock"),
-    Column("base_ns", Kind.COUNT, machine=True),
-)
 
 
 @frozen
@@ -55,37 +42,6 @@ class RankRow:
 def rank_label(origin: Origin, index: int) -> str:
     """The rank, or the position of its file when the profile does not tell."""
     return str(origin.rank) if origin.rank is not None else f"?{index}"
-
-
-def files_table(traces: tuple[Trace, ...]) -> Table:
-    """Where each recording came from and what it says about itself."""
-    rows = tuple(
-        (
-            trace.origin.rank,
-            trace.origin.path,
-            trace.origin.size_bytes,
-            trace.origin.text_bytes,
-            sum(trace.read.phases.values()),
-            trace.origin.host,
-            trace.origin.rank_source,
-            trace.origin.world_size,
-            trace.origin.backend,
-            _device_names(trace),
-            ", ".join(name for name, on in trace.options.items() if on),
-            ", ".join(f"{name} {version}" for name, version in trace.versions.items()),
-            trace.resolution_ns,
-            trace.base_ns,
-        )
-        for trace in traces
-    )
-    return table_of_rows("files", _FILES, rows, layout=Layout.RECORD, detail=True)
-
-
-def _device_names(trace: Trace) -> str:
-    """Distinct device names with how many there are of each."""
-    names = [device.name for device in trace.devices]
-    counted = ((names.count(name), name) for name in dict.fromkeys(names))
-    return ", ".join(f"{count} × {name}" if count > 1 else name for count, name in counted)
 
 
 def ranks_table(rows: tuple[RankRow, ...]) -> Table:
@@ -138,3 +94,43 @@ def ranks_sentence(rows: tuple[RankRow, ...]) -> Message:
     if means[worst] > EVEN * min(means):
         return Message("ranks_uneven", values)
     return Message("ranks_even" if means[worst] > EQUAL * min(means) else "ranks_equal", values)
+
+
+class AcrossRanks(NamedTuple):
+    """What a report says about several ranks together."""
+
+    lead: int
+    """The rank to look at first."""
+    label: str
+    """What that is called."""
+    sentences: tuple[Message, ...]
+    summary: tuple[Table, ...]
+
+
+def across_ranks(
+    analyses: Sequence[RankAnalysis],
+    views: Sequence[tuple[tuple[Part, ...], Window]],
+    cluster: Cluster | None,
+    of_run: Outcome | None,
+) -> AcrossRanks:
+    """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
+    rows = tuple(
+        RankRow(rank_label(analysis.trace.origin, index), analysis.trace.origin.rank, *view)
+        for index, (analysis, view) in enumerate(zip(analyses, views, strict=True))
+    )
+    means, own = [row.mean for row in rows], (None,) * len(rows) if cluster is None else cluster.own_time
+    lead = leading(means, own)
+    summary: tuple[Table, ...] = (ranks_table(rows),)
+    late: tuple[Message, ...] = ()
+    if cluster is not None:
+        if of_run is not None:
+            from traceanalyze.report.assembly.findings import run_findings_tables
+
+            platform = "ascend" if analyses[0].trace.origin.format == "ascend" else "cuda"
+            summary = (*summary, *run_findings_tables(of_run, cluster, platform))
+        summary = (*summary, *cluster_tables(cluster))
+        late = straggler_sentences(cluster)
+        # That the others wait for a rank says well enough why it is told about.
+        if ("rank", Kind.TEXT, rows[lead].label) not in [value for one in late for value in one.values]:
+            late = (*late, *leading_sentence([row.label for row in rows], means, own))
+    return AcrossRanks(lead, rows[lead].label, (ranks_sentence(rows), *late), summary)
