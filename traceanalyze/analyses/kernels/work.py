@@ -53,7 +53,7 @@ class Work:
     tensor_core: NDArray[np.uint8]
     """`TensorCore`"""
     plugin: NDArray[np.int16]
-    """Index into `ClassifyOptions.plugins`: whose classifier told its class and group, -1 for none."""
+    """Index into `ClassifyOptions.plugins`: whose classifier decided its class and group, -1 for none."""
 
     def __len__(self) -> int:
         return len(self.event)
@@ -95,19 +95,19 @@ def _classify(
     kinds = group(name, klass.astype(np.int64) * 256 + kind)
     decided = np.zeros((len(kinds), 2), np.uint8)
     unnamed = np.zeros(len(kinds), np.bool_)
-    teller = np.full(len(kinds), -1, np.int16)
+    plugins = np.full(len(kinds), -1, np.int16)
     for index, row in enumerate(kinds.first.tolist()):
         text = strings.text(int(name[row]))
         found = _group_by_class(int(klass[row]), int(kind[row]))
-        told = told_of_kernel(text, known) if kind[row] == EventKind.KERNEL else None
-        if told is not None and (told[1] == KernelGroup.COMMUNICATION) == (klass[row] == DeviceClass.COMM):
-            teller[index], found = told
+        stated = told_of_kernel(text, known) if kind[row] == EventKind.KERNEL else None
+        if stated is not None and (stated[1] == KernelGroup.COMMUNICATION) == (klass[row] == DeviceClass.COMM):
+            plugins[index], found = stated
         if found is None:
             found = group_of_kernel(text)
             unnamed[index] = found is None
         what = KernelGroup.OTHER if found is None else found
         decided[index] = what, tensor_core_use(text, what)
-    groups, tensor_core, plugin = decided[kinds.of, 0], decided[kinds.of, 1], teller[kinds.of]
+    groups, tensor_core, plugin = decided[kinds.of, 0], decided[kinds.of, 1], plugins[kinds.of]
     unnamed_event = unnamed[kinds.of]
     if context.trace.origin.format == "ascend":
         mine = np.flatnonzero(klass == DeviceClass.COMPUTE)
