@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run
-from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import gather
 from traceanalyze.pipeline.recordings import judged
 from traceanalyze.pipeline.run_report import chosen_ranks, judged_reports, report_of_ranks, with_notes
@@ -42,7 +42,7 @@ def load(paths: Path | Sequence[Path]) -> Run:
 
 def load_runs(paths: Path | Sequence[Path]) -> tuple[Run, ...]:
     """Read the recordings of all runs found under the paths, each run with its ranks."""
-    gathered = gather(_texts(paths), lambda trace: trace, progress=None)
+    gathered = gather(path_texts(paths), lambda trace: trace, progress=None)
     return with_notes(group_runs(list(gathered.traces)), gathered.notes)
 
 
@@ -95,7 +95,7 @@ def analyze(
         by_rank = [judged(trace, options, rules) for trace in chosen_ranks(run, choices)]
         new = tuple(note for note in plugins.notes() if note not in run.notes)
         return report_of_ranks(with_notes((run,), new)[0], by_rank, choices)
-    found = reports(_texts(run), choices)
+    found = reports(path_texts(run), choices)
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise UsageError(f"the input holds {len(found)} runs ({names}); name one of them")
@@ -116,8 +116,3 @@ def reports(
 
         return reports_with_snapshots(paths, choices, progress=progress, parallel=parallel)
     return judged_reports(paths, choices, progress=progress, parallel=parallel)[0]
-
-
-def _texts(paths: Path | Sequence[Path]) -> list[str]:
-    several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return [os.fspath(path) for path in several]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from math import isfinite
@@ -23,6 +25,15 @@ if TYPE_CHECKING:
     from traceanalyze.model.vocabulary import EventKind
 
 _KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
+
+
+PathLike = str | os.PathLike[str]
+
+
+def path_texts(paths: PathLike | Sequence[PathLike]) -> tuple[str, ...]:
+    """One path or several, as text."""
+    several = [paths] if isinstance(paths, str | os.PathLike) else paths
+    return tuple(os.fspath(path) for path in several)
 
 
 def read_peaks(path: str) -> tuple[Peaks, ...]:

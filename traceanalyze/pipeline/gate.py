@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
-from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.choices import Choices, PathLike, path_texts
 from traceanalyze.pipeline.gate_runs import Reading, baseline_file, commit, read_runs
 from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, read_baseline, write_baseline
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from traceanalyze.pipeline.gather import ReadProgress
     from traceanalyze.regression.samples import RunSample
-
-    PathLike = str | os.PathLike[str]
 
 BUDGET_FILE, PROJECT_FILE = "traceanalyze.toml", "pyproject.toml"
 _FINDINGS = ("findings.high", "findings.total")
@@ -81,8 +79,8 @@ def gate(
         UsageError: The budget is wrong, or the sides cannot be compared.
     """
     choices = GateChoices(
-        candidate=_texts(candidate),
-        baseline=_texts(baseline),
+        candidate=path_texts(candidate),
+        baseline=path_texts(baseline),
         budget=None if budget is None else os.fspath(budget),
         warmup=warmup,
         strict=strict,
@@ -308,8 +306,3 @@ def _old(baseline: Baseline, days: int | None) -> Callable[[RunSample], bool]:
 
 def _now() -> str:
     return datetime.now(UTC).replace(microsecond=0).isoformat()
-
-
-def _texts(paths: PathLike | Sequence[PathLike]) -> tuple[str, ...]:
-    several = [paths] if isinstance(paths, str | os.PathLike) else paths
-    return tuple(os.fspath(path) for path in several)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from traceanalyze import plugins
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings
+from traceanalyze.model.trace import Events, Flows, Instants
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.sources import expand
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     ReadProgress = Callable[[str, int, int | None], None]
 
+Columns = TypeVar("Columns", Events, Instants, Flows)
 _SAMPLES = 4096
 """Events kept of an analysed trace, enough to tell recordings apart and when they were made."""
 _NAMES_SHOWN = 3
@@ -100,43 +102,21 @@ def told(progress: ReadProgress | None, source: Source) -> Callable[[int], None]
 def sampled(trace: Trace) -> Trace:
     """The trace without its bulk: what it says of itself, and a sample of times by which recordings are told apart."""
     events, instants, flows = trace.events, trace.instants, trace.flows
-    rows = _sample(events.ts, events.ts + events.dur)
-    few = _sample(instants.ts, instants.ts)
-    ends = _sample(flows.ts, flows.ts)
     return replace(
         trace,
         strings=Strings(np.zeros(0, np.uint8), np.zeros(2, np.int64)),
-        events=replace(
-            events,
-            ts=events.ts[rows],
-            dur=events.dur[rows],
-            name=events.name[rows],
-            cat=events.cat[rows],
-            track=events.track[rows],
-            fields={},
-        ),
-        instants=replace(
-            instants,
-            ts=instants.ts[few],
-            name=instants.name[few],
-            cat=instants.cat[few],
-            track=instants.track[few],
-            fields={},
-        ),
-        flows=replace(
-            flows,
-            ts=flows.ts[ends],
-            track=flows.track[ends],
-            cat=flows.cat[ends],
-            id=flows.id[ends],
-            phase=flows.phase[ends],
-        ),
+        events=_few(events, events.ts + events.dur),
+        instants=_few(instants, instants.ts),
+        flows=_few(flows, flows.ts),
     )
 
 
-def _sample(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Some rows: the first start, the last end, and evenly spread ones between."""
-    if len(start) == 0:
-        return np.zeros(0, np.int64)
-    spread = np.linspace(0, len(start) - 1, min(len(start), _SAMPLES)).astype(np.int64)
-    return np.sort(np.concatenate((spread, [start.argmin(), end.argmax()])))
+def _few(columns: Columns, end: NDArray[np.int64]) -> Columns:
+    """Some rows: the first start, the last end, and evenly spread ones between; no arguments."""
+    start = columns.ts
+    rows = np.zeros(0, np.int64)
+    if len(start):
+        spread = np.linspace(0, len(start) - 1, min(len(start), _SAMPLES)).astype(np.int64)
+        rows = np.sort(np.concatenate((spread, [start.argmin(), end.argmax()])))
+    known: dict[str, Any] = {each.name: getattr(columns, each.name) for each in fields(columns)}
+    return replace(columns, **{name: {} if name == "fields" else column[rows] for name, column in known.items()})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +11,7 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
 from traceanalyze.pipeline.recordings import Judged
@@ -32,6 +31,7 @@ from traceanalyze.rules.facts import Facts
 from traceanalyze.whole_file import whole_file
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Sequence
 
     from traceanalyze.locales import Texts
@@ -99,7 +99,7 @@ def annotated(
     progress: ReadProgress | None = None,
 ) -> Annotated:
     """As `annotate`, and where to look first."""
-    given = [os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    given = path_texts(paths)
     target, words = Path(output), texts(language)
     if target.suffix.lower() not in _ENDINGS:
         raise UsageError(f"{target}: end the name in .json or .json.gz")
@@ -124,7 +124,7 @@ def annotated(
     return Annotated(tuple(notes), next((rank.place(ranks) for rank in looked_at if rank.worst is not None), None))
 
 
-def _sources(given: list[str]) -> tuple[Source, ...]:
+def _sources(given: Sequence[str]) -> tuple[Source, ...]:
     """Traces; where there is none, snapshots."""
     try:
         return expand(given).sources
@@ -158,7 +158,7 @@ def _snapshot(sources: list[Source], target: Path, words: Texts) -> tuple[str, .
 
 
 def _ranks(
-    given: list[str], sources: dict[str, Source], words: Texts, progress: ReadProgress | None
+    given: Sequence[str], sources: dict[str, Source], words: Texts, progress: ReadProgress | None
 ) -> tuple[list[Rank], int, list[str]]:
     """Every recording analysed, in the order of the ranks, which to look at first, and remarks.
 

@@ -17,7 +17,7 @@ from traceanalyze.causes.waiting import cost_of, waiting
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.memory_files import (
     allocators_of_traces,
@@ -178,9 +178,8 @@ def postmortem(
         InputError: Nothing there can be used.
         UsageError: The directory holds several jobs; name one of them.
     """
-    several = [paths] if isinstance(paths, str | os.PathLike) else paths
     choices = Choices(steps, ranks, step_marker, select=tuple(select), ignore=tuple(ignore))
-    found = postmortem_reports([os.fspath(path) for path in several], choices, capacity=capacity)
+    found = postmortem_reports(path_texts(paths), choices, capacity=capacity)
     if len(found) > 1:
         raise UsageError(
             f"the input holds {len(found)} jobs ({', '.join(one.name for one in found)}); name one of them"

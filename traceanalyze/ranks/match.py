@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +98,10 @@ def _numbered(names: Sequence[str]) -> dict[tuple[str, int], int]:
     return found
 
 
+_COLUMNS = ("kind", "bytes", "step", "start", "end", "exposed", "moved", "synchronising")
+"""Of a `MatchedGroup`, a row a collective."""
+
+
 class _Part(NamedTuple):
     """What a rank contributes to a group: positions in its collectives."""
 
@@ -154,19 +158,9 @@ def _joined(groups: Sequence[MatchedGroup]) -> list[MatchedGroup]:
 
 
 def _merged(first: MatchedGroup, second: MatchedGroup) -> MatchedGroup:
-    step, start = np.concatenate((first.step, second.step)), np.concatenate((first.start, second.start))
-    order = np.lexsort((start[:, 0], step))
-    return replace(
-        first,
-        kind=np.concatenate((first.kind, second.kind))[order],
-        bytes=np.concatenate((first.bytes, second.bytes))[order],
-        step=step[order],
-        start=start[order],
-        end=np.concatenate((first.end, second.end))[order],
-        exposed=np.concatenate((first.exposed, second.exposed))[order],
-        moved=np.concatenate((first.moved, second.moved))[order],
-        synchronising=np.concatenate((first.synchronising, second.synchronising))[order],
-    )
+    columns: dict[str, Any] = {name: np.concatenate((getattr(first, name), getattr(second, name))) for name in _COLUMNS}
+    order = np.lexsort((columns["start"][:, 0], columns["step"]))
+    return replace(first, **{name: column[order] for name, column in columns.items()})
 
 
 def _by_step(side: _Part, steps: int) -> list[NDArray[np.int64]]:
@@ -210,10 +204,7 @@ def _match(
             kind=kind,
             bytes=columns["bytes"].max(axis=1),
             step=step,
-            start=columns["start"],
-            end=columns["end"],
-            exposed=columns["exposed"],
-            moved=columns["moved"],
+            **{name: columns[name] for name in ("start", "end", "exposed", "moved")},
             synchronising=SYNCHRONISING[kind],
         ),
         stops,
