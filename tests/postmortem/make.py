@@ -59,9 +59,9 @@ def rank(label: str, *found: Finding, own: int | None = None, costs: Sequence = 
     )
 
 
-def recording(*ranks: RankPart, of_run=(), of_run_unjudged=(), whole=True) -> RecordingPart:
-    missing = tuple(NotApplicable(reason, rule) for rule, reason in of_run_unjudged)
-    return RecordingPart(ranks, tuple(of_run), missing, whole=whole)
+def recording(*ranks: RankPart, about_ranks=(), about_ranks_unjudged=(), whole=True) -> RecordingPart:
+    missing = tuple(NotApplicable(reason, rule) for rule, reason in about_ranks_unjudged)
+    return RecordingPart(ranks, tuple(about_ranks), missing, whole=whole)
 
 
 def trouble(key="leak", severity="warn", *, amount=1 << 20, line="train.py:1 f", rank="", file=0) -> Trouble:

@@ -16,7 +16,7 @@ def test_one_cause_for_all_ranks_with_what_each_saves():
     ranks = [rank(str(n), finding("DAT101", 20 + n), own=100) for n in range(3)]
     (one,) = synthesize([recording(*ranks, rank("3", own=90))], []).causes
     assert one.ranks == ("0", "1", "2")
-    assert one.judged == 4
+    assert one.evaluated == 4
     assert (one.largest, one.mean) == (22 * MS, (20 + 21 + 22) * MS // 4)
     assert one.rank == "2"
     assert one.total == (20 + 21 + 22) * 4 * MS
@@ -30,7 +30,7 @@ def test_one_cause_for_all_ranks_with_what_each_saves():
 def test_a_rank_for_which_it_could_not_be_judged_does_not_count():
     ranks = rank("0", finding("DAT101", 20)), rank("1", unjudged=[("DAT101", "no_host_ops")])
     (one,) = synthesize([recording(*ranks)], []).causes
-    assert (one.judged, one.mean) == (1, 20 * MS)
+    assert (one.evaluated, one.mean) == (1, 20 * MS)
 
 
 def test_places_tell_findings_apart_only_where_one_rank_has_several():
@@ -119,7 +119,7 @@ def test_what_could_not_be_judged_by_reason():
         rank("0", unjudged=[("KRN101", "no_shapes"), ("KRN102", "no_shapes"), ("HST104", "no_python")]),
         rank("1", unjudged=[("KRN101", "no_shapes")]),
     )
-    found = synthesize([recording(*ranks, of_run_unjudged=[("RNK101", "ranks_missing")])], []).unjudged
+    found = synthesize([recording(*ranks, about_ranks_unjudged=[("RNK101", "ranks_missing")])], []).unjudged
     assert [(one.reason, one.rules, one.ranks) for one in found] == [
         ("no_shapes", ("KRN101", "KRN102"), ("0", "1")),
         ("no_python", ("HST104",), ("0",)),

@@ -41,13 +41,13 @@ def onset(spells: Sequence[Spell]) -> Onset:
 
     Of a single step, or a trace without steps, nothing can be said.
     """
-    told = [one for one in spells if len(one.steps)]
-    if sum(len(one.steps) for one in told) < 2 or all(one.cost is None for one in told):
+    stepped = [one for one in spells if len(one.steps)]
+    if sum(len(one.steps) for one in stepped) < 2 or all(one.cost is None for one in stepped):
         return Onset("untold")
-    known = np.concatenate([one.cost for one in told if one.cost is not None])
+    known = np.concatenate([one.cost for one in stepped if one.cost is not None])
     usual = float(known[known > 0].mean()) if (known > 0).any() else 0.0
-    hit = np.concatenate([_hits(one, usual) for one in told])
-    places = [(one.recording, step) for one in told for step in one.steps]
+    hit = np.concatenate([_hits(one, usual) for one in stepped])
+    places = [(one.recording, step) for one in stepped for step in one.steps]
     return _shape(hit, places)
 
 
@@ -101,8 +101,8 @@ def causes(recordings: Sequence[RecordingPart]) -> tuple[Cause, ...]:
 
 def _all(recordings: Sequence[RecordingPart]) -> Iterator[Held]:
     for index, recording in enumerate(recordings):
-        told = recording.of_run_costs or (None,) * len(recording.of_run)
-        for finding, cost in zip(recording.of_run, told, strict=True):
+        costs = recording.about_ranks_costs or (None,) * len(recording.about_ranks)
+        for finding, cost in zip(recording.about_ranks, costs, strict=True):
             yield Held(index, None, finding, cost)
         for rank in recording.ranks:
             costs = rank.costs or (None,) * len(rank.findings)
@@ -112,7 +112,7 @@ def _all(recordings: Sequence[RecordingPart]) -> Iterator[Held]:
 
 def _with_places(recordings: Sequence[RecordingPart]) -> set[Kind]:
     """Kinds of findings of which one rank, or one run, has several: sentences and places tell them apart."""
-    groups = [findings for one in recordings for findings in (one.of_run, *(rank.findings for rank in one.ranks))]
+    groups = [findings for one in recordings for findings in (one.about_ranks, *(rank.findings for rank in one.ranks))]
     counts = (Counter((each.rule, each.slug) for each in found) for found in groups)
     return {kind for count in counts for kind, number in count.items() if number > 1}
 
@@ -125,15 +125,15 @@ def _cause(held: list[Held], recordings: Sequence[RecordingPart]) -> Cause:
     here = [one for one in held if one.recording == worst]
     shown = max(here, key=lambda one: one.finding.saving or 0)
     gain, part = gains[worst], recordings[worst]
-    judged = [rank for rank in part.ranks if not _unjudged(rank, shown.finding.rule)]
+    evaluated = [rank for rank in part.ranks if not _unjudged(rank, shown.finding.rule)]
     savings = [one.finding.saving for one in here if one.finding.saving is not None]
-    count = max(len(judged), len(here)) if shown.rank is not None else 1
+    count = max(len(evaluated), len(here)) if shown.rank is not None else 1
     share = gain / part.step_time if gain is not None and part.step_time else None
     return Cause(
         finding=shown.finding,
         severity=_severity(held, share),
         ranks=in_order(label for one in held for label in _labels(one)),
-        judged=len(judged) or len(part.ranks),
+        evaluated=len(evaluated) or len(part.ranks),
         recording=worst,
         rank="" if shown.rank is None else shown.rank.label,
         gain=gain,
@@ -144,7 +144,7 @@ def _cause(held: list[Held], recordings: Sequence[RecordingPart]) -> Cause:
         share=share,
         onset=_onset(held, recordings),
         gains=gains,
-        of_run=shown.rank is None,
+        about_ranks=shown.rank is None,
     )
 
 
@@ -162,7 +162,7 @@ def _gain(held: list[Held], index: int, recording: RecordingPart) -> int | None:
     if not here:
         rule = held[0].finding.rule
         if held[0].rank is None:
-            known = len(recording.ranks) > 1 and all(one.rule != rule for one in recording.of_run_unjudged)
+            known = len(recording.ranks) > 1 and all(one.rule != rule for one in recording.about_ranks_unjudged)
         else:
             known = any(not _unjudged(rank, rule) for rank in recording.ranks)
         return 0 if known else None

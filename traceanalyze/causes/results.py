@@ -70,11 +70,11 @@ class RecordingPart:
     """Ranks that were recorded together."""
 
     ranks: tuple[RankPart, ...]
-    of_run: tuple[Finding, ...] = ()
+    about_ranks: tuple[Finding, ...] = ()
     """About the ranks side by side."""
-    of_run_unjudged: tuple[NotApplicable, ...] = ()
-    of_run_costs: tuple[NDArray[np.int64] | None, ...] = ()
-    """Of each of `of_run` the ns it takes in each of the common steps; None where that is not known."""
+    about_ranks_unjudged: tuple[NotApplicable, ...] = ()
+    about_ranks_costs: tuple[NDArray[np.int64] | None, ...] = ()
+    """Of each of `about_ranks` the ns it takes in each of the common steps; None where that is not known."""
     common: CommonSteps | None = None
     whole: bool = True
     """No file of it is cut short."""
@@ -191,7 +191,7 @@ class Cause:
     """The largest of all ranks, but no more than what the run gains is worth."""
     ranks: tuple[str, ...]
     """Labels of those it holds on; of a finding about a rank, of that rank."""
-    judged: int
+    evaluated: int
     """How many ranks it was looked for on."""
     recording: int
     rank: str = ""
@@ -212,7 +212,7 @@ class Cause:
     """Gain in each recording; None where it could not be judged, 0 where it was not found."""
     trouble: Trouble | None = None
     """What a snapshot tells."""
-    of_run: bool = False
+    about_ranks: bool = False
     """About the ranks side by side, not about one of them."""
     part_of: int | None = None
     """Position of the cause that is about the same time and gains more: the two must not be added."""

@@ -60,7 +60,7 @@ def _memory_cause(found: Sequence[Trouble]) -> Cause:
         finding=None,
         severity=SEVERITIES[worst.severity],
         ranks=in_order(one.rank for one in found if one.rank),
-        judged=len({one.file for one in found}),
+        evaluated=len({one.file for one in found}),
         recording=0,
         rank=worst.rank,
         trouble=worst,
@@ -90,8 +90,8 @@ def unjudged(recordings: Sequence[RecordingPart]) -> tuple[Unjudged, ...]:
     ranks: dict[str, set[str]] = {}
     for recording in recordings:
         everyone = [rank.label for rank in recording.ranks]
-        told = [(one, [rank.label]) for rank in recording.ranks for one in rank.unjudged]
-        for one, labels in [*told, *((one, everyone) for one in recording.of_run_unjudged)]:
+        single = [(one, [rank.label]) for rank in recording.ranks for one in rank.unjudged]
+        for one, labels in [*single, *((one, everyone) for one in recording.about_ranks_unjudged)]:
             rules.setdefault(one.reason, set()).add(one.rule)
             ranks.setdefault(one.reason, set()).update(labels)
     found = [Unjudged(reason, tuple(sorted(rules[reason])), in_order(ranks[reason])) for reason in rules]
@@ -130,7 +130,7 @@ def linked(causes: Sequence[Cause]) -> tuple[Cause, ...]:
             _explain(found, at)
         if one.finding.rule == STRAGGLER or one.finding.slug == WAITING:
             # Beside other ranks, waiting was taken off what is said about the communication of each.
-            _share(found, at, whole=one.judged == 1 and one.finding.sentence in {ABSENT, MISSING, ALONE})
+            _share(found, at, whole=one.evaluated == 1 and one.finding.sentence in {ABSENT, MISSING, ALONE})
     return _in_order(found)
 
 
@@ -145,29 +145,29 @@ def _explain(found: list[Cause], at: int) -> None:
             return
         found[reason] = replace(found[reason], part_of=at)
     for index, one in enumerate(found):
-        if not one.of_run and one.gain and one.part_of is None and one.ranks == late.ranks:
+        if not one.about_ranks and one.gain and one.part_of is None and one.ranks == late.ranks:
             found[index] = replace(one, part_of=at)
 
 
 def _reason(found: Sequence[Cause], late: Cause) -> int | None:
     """Position of the finding that saves most on the straggler, among those about what it takes longer for."""
-    told = {} if late.finding is None else {each.label: each.value for each in late.finding.evidence}
-    prefixes = _LATE.get(str(told.get("phase", "")), ())
-    excess = told.get("excess", 0)
+    known = {} if late.finding is None else {each.label: each.value for each in late.finding.evidence}
+    prefixes = _LATE.get(str(known.get("phase", "")), ())
+    excess = known.get("excess", 0)
     least = max(_EXPLAINS * (excess if isinstance(excess, int) else 0), 1)
     reasons = [
         index
         for index, one in enumerate(found)
         if prefixes and one.finding is not None and one.finding.rule.startswith(prefixes)
-        if (one.ranks == late.ranks if one.of_run else one.rank in late.ranks and _more_than_others(one) >= least)
+        if (one.ranks == late.ranks if one.about_ranks else one.rank in late.ranks and _more_than_others(one) >= least)
     ]
     return max(reasons, key=lambda index: found[index].largest or 0, default=None)
 
 
 def _more_than_others(one: Cause) -> int:
     """What it saves on its worst rank beyond the mean of the others."""
-    largest, others = one.largest or 0, max(one.judged - 1, 1)
-    return largest - max((one.mean or 0) * one.judged - largest, 0) // others
+    largest, others = one.largest or 0, max(one.evaluated - 1, 1)
+    return largest - max((one.mean or 0) * one.evaluated - largest, 0) // others
 
 
 def _share(found: list[Cause], at: int, *, whole: bool) -> None:
@@ -177,7 +177,7 @@ def _share(found: list[Cause], at: int, *, whole: bool) -> None:
             continue
         if one.finding.rule == IMBALANCE:
             found[index] = replace(one, part_of=at)
-        elif whole and one.finding.draws == DRAWS and not one.of_run:
+        elif whole and one.finding.draws == DRAWS and not one.about_ranks:
             lesser, greater = sorted((at, index), key=lambda each: found[each].gain or 0)
             if found[lesser].part_of is None and found[greater].part_of is None:
                 found[lesser] = replace(found[lesser], part_of=greater)
@@ -214,8 +214,8 @@ def synthesize(recordings: Sequence[RecordingPart], troubles: Sequence[Trouble],
         rules: How many rules were run.
     """
     found = causes(recordings)
-    told = _distinct((*_memory_causes(troubles), *(one for one in found if not _on_capture(one))))
-    ranked = linked(sorted(told, key=_rank))
+    named = _distinct((*_memory_causes(troubles), *(one for one in found if not _on_capture(one))))
+    ranked = linked(sorted(named, key=_rank))
     capture = tuple(sorted(filter(_on_capture, found), key=_rank))
     missing = unjudged(recordings)
     place = _decider(recordings, ranked)

@@ -44,7 +44,7 @@ def waiting(cluster: Cluster, about: Sequence[Finding] = (), least: float = MEDI
 
     Args:
         cluster: The ranks side by side.
-        about: What the rules say about them; the wait for a straggler is told by its own finding.
+        about: What the rules say about them; the wait for a straggler has a finding of its own.
         least: Share of the step.
     """
     waited = cluster.exposed_waits
@@ -52,13 +52,13 @@ def waiting(cluster: Cluster, about: Sequence[Finding] = (), least: float = MEDI
     if isinstance(waited, NotMeasured) or named:
         return None
     amounts = waited.mean
-    told = max((one.saving or 0 for one in about if one.draws == DRAWS), default=0)
+    known = max((one.saving or 0 for one in about if one.draws == DRAWS), default=0)
     step = int(cluster.step_time.sum()) // max(cluster.step_time.size, 1)
     partial = bool(cluster.missing_ranks) or len(cluster.ranks) == 1
     mean = int(amounts.sum()) // len(amounts)
     saving = mean if partial else mean - int(amounts.min())
     share = saving / step if step else 0.0
-    if saving < LEAST_NS or saving - told < least * step:
+    if saving < LEAST_NS or saving - known < least * step:
         return None
     sentence, evidence, ranks = _for_whom(cluster, partial)
     return Finding(

@@ -14,7 +14,7 @@ from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import sampled, told
+from traceanalyze.pipeline.gather import progress_of, sampled
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
 from traceanalyze.readers.runs import group_runs, run_folder
@@ -26,7 +26,7 @@ from traceanalyze.regression.budget import Settings
 from traceanalyze.regression.environment import run_environment
 from traceanalyze.regression.explain import Explain
 from traceanalyze.regression.rank_sample import rank_sample, snapshot_samples
-from traceanalyze.regression.samples import RunSample, combined, count_findings, seen_together, with_run_findings
+from traceanalyze.regression.samples import RunSample, combined, count_findings, side_by_side, with_run_findings
 from traceanalyze.report.assembly.selection import parse_numbers, step_chooser
 from traceanalyze.version import __version__
 
@@ -106,7 +106,7 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     small = []
     selection = expand(paths)
     for source in selection.sources:
-        trace = read_trace(source, told(progress, source))
+        trace = read_trace(source, progress_of(progress, source))
         samples[trace.origin.path] = rank_sample(
             trace,
             options,
@@ -174,7 +174,7 @@ def _run_sample(
         mask = parse_numbers(wanted, "--ranks", "rank").chosen(numbers)
         traces = [trace for trace, chosen in zip(traces, mask, strict=True) if chosen]
     ranks = [(trace.origin.rank, samples[trace.origin.path]) for trace in traces]
-    kept, of_run = seen_together(ranks)
+    kept, of_run = side_by_side(ranks)
     metrics, missing, steps = combined([(rank, sample) for (rank, _), sample in zip(ranks, kept, strict=True)])
     if steps == 0:
         raise InputError(f"{run.name}: the ranks have no usable step in common")

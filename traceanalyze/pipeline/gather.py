@@ -33,7 +33,7 @@ _NAMES_SHOWN = 3
 
 
 @frozen
-class Gathered:
+class ReadRecordings:
     """What became of each recording, and remarks on those that were left out."""
 
     traces: tuple[Trace, ...]
@@ -44,30 +44,30 @@ class Gathered:
     """Other files of searched folders."""
 
 
-def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: ReadProgress | None) -> Gathered:
+def gather(paths: Sequence[str], use: Callable[[Trace], Trace], *, progress: ReadProgress | None) -> ReadRecordings:
     """Read every recording and use it. One that cannot be read is left out with a note, if it is not the only one."""
     selection = expand(paths)
 
     def results() -> Iterator[Trace | InputError]:
         for source in selection.sources:
             try:
-                trace = read_trace(source, told(progress, source))
+                trace = read_trace(source, progress_of(progress, source))
             except InputError as error:
                 yield error
                 continue
             yield use(trace)
             del trace
 
-    return gathered(selection, results())
+    return collected(selection, results())
 
 
-def gathered(
+def collected(
     selection: Selection,
     results: Iterable[Trace | InputError],
     *,
     required: bool = True,
     known: Collection[str] = (),
-) -> Gathered:
+) -> ReadRecordings:
     """What became of each source, from its trace or the reason why there is none.
 
     No note says of files that are `known` for something else, by their names, that they were passed over.
@@ -89,11 +89,11 @@ def gathered(
     if doubtful:
         more = ", …" if len(doubtful) > _NAMES_SHOWN else ""
         notes.append(f"files passed over: {len(doubtful)} ({', '.join(doubtful[:_NAMES_SHOWN])}{more})")
-    return Gathered(tuple(traces), tuple(notes), tuple(failed), selection.passed)
+    return ReadRecordings(tuple(traces), tuple(notes), tuple(failed), selection.passed)
 
 
-def told(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:
-    """How far the reading of one source is, for whom it is to be told."""
+def progress_of(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:
+    """How far the reading of one source is, for whom it may concern."""
     if progress is None:
         return None
     return lambda done: progress(source.name, done, source.size)

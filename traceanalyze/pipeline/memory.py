@@ -13,7 +13,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.pipeline import reports
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import told
+from traceanalyze.pipeline.gather import progress_of
 from traceanalyze.pipeline.memory_files import (
     allocators_of_traces,
     expected_capacity,
@@ -121,7 +121,7 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
         found = snapshots_of(os.fspath(path))
         if len(found) != 1:
             raise UsageError(f"{path}: holds {len(found)} snapshots; two snapshots are compared, name one file each")
-        snapshot = not_empty(read_snapshot(found[0], told(progress, found[0])))
+        snapshot = not_empty(read_snapshot(found[0], progress_of(progress, found[0])))
         sides.append((snapshot, analyze_snapshot(snapshot)))
     (first, before), (second, after) = sides
     return build_difference_report(first, second, difference(before, after), version=__version__)

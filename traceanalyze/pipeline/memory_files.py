@@ -12,7 +12,7 @@ from traceanalyze.analyses.memory.findings import memory_findings
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Kind, Message, NotMeasured
-from traceanalyze.pipeline.gather import told
+from traceanalyze.pipeline.gather import progress_of
 from traceanalyze.pipeline.recordings import allocator_of
 from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import (
@@ -80,7 +80,7 @@ def memory_files(
     files: list[MemoryFile] = []
     notes: list[str] = []
     for source in _distinct(paths):
-        tell, kind = told(progress, source), _kind(source)
+        tell, kind = progress_of(progress, source), _kind(source)
         try:
             if kind == "memory_timeline":
                 report = build_timeline_report(read_memory_timeline(source, tell), version=__version__)

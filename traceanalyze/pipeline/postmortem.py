@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from traceanalyze.model.trace import Run
-    from traceanalyze.pipeline.gather import Gathered, ReadProgress
+    from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
     from traceanalyze.pipeline.memory_files import MemoryFile
     from traceanalyze.pipeline.recordings import Judged
     from traceanalyze.pipeline.run_report import SideBySide
@@ -191,7 +191,7 @@ def postmortem(
 class _Everything:
     """What was read."""
 
-    gathered: Gathered
+    gathered: ReadRecordings
     judged: Mapping[str, Judged]
     memory: tuple[MemoryFile, ...]
     choices: Choices
@@ -296,7 +296,7 @@ def _names(paths: Sequence[str], jobs: Sequence[Job]) -> list[str]:
     return [f"{name} (job {at})" if names.count(name) > 1 else name for at, name in enumerate(names, 1)]
 
 
-def _nothing(paths: Sequence[str], gathered: Gathered, left_out: tuple[str, ...]) -> InputError:
+def _nothing(paths: Sequence[str], gathered: ReadRecordings, left_out: tuple[str, ...]) -> InputError:
     """Why nothing can be used."""
     if left_out:
         return InputError(left_out[0].removeprefix("left out: "))

@@ -16,7 +16,7 @@ from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.pipeline.gather import gathered, sampled, told
+from traceanalyze.pipeline.gather import collected, progress_of, sampled
 from traceanalyze.ranks.run import map_ranks, workers_for
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.sources import expand, survey
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from traceanalyze.causes.results import Costs
     from traceanalyze.model.table import NotMeasured
     from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.gather import Gathered, ReadProgress
+    from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
     from traceanalyze.ranks.results import RankSummary
     from traceanalyze.readers.source import Source
     from traceanalyze.report.assembly.excerpts import Key, Places
@@ -168,7 +168,7 @@ def judged_files(
     allocators: Allocators = NO_SNAPSHOTS,
     required: bool = True,
     known: Collection[str] = (),
-) -> tuple[Gathered, dict[str, Judged]]:
+) -> tuple[ReadRecordings, dict[str, Judged]]:
     """Every recording under the paths, by path; with `parallel` large ones in processes of their own.
 
     `allocators` are what snapshots of the recordings' ranks tell. Where no recording is `required`, there may be none.
@@ -203,7 +203,7 @@ def judged_files(
                 found[one.analysis.trace.origin.path] = one
                 yield one.analysis.trace
 
-    return gathered(selection, kept(), required=required, known=known), found
+    return collected(selection, kept(), required=required, known=known), found
 
 
 class _Job(NamedTuple):
@@ -249,7 +249,7 @@ def _attempt(
     With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
     """
     try:
-        trace = read_trace(source, told(progress, source))
+        trace = read_trace(source, progress_of(progress, source))
         one = judge(trace, allocator_of(trace, allocators))
     except InputError as error:
         return error

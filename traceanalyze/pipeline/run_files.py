@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from traceanalyze.causes.results import RecordingPart
     from traceanalyze.model.trace import Run, Trace
-    from traceanalyze.pipeline.gather import Gathered
+    from traceanalyze.pipeline.gather import ReadRecordings
     from traceanalyze.pipeline.memory_files import MemoryFile
     from traceanalyze.pipeline.recordings import Judged
     from traceanalyze.readers.sources import Passed
@@ -209,7 +209,7 @@ def _file(
 class Unused(NamedTuple):
     """What belongs to no job."""
 
-    gathered: Gathered
+    gathered: ReadRecordings
     """What became of all recordings."""
     left_out: tuple[str, ...]
     """Remarks on snapshots and timelines that cannot be used."""

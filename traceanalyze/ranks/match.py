@@ -90,11 +90,11 @@ def common_steps(ranks: Sequence[RankSummary]) -> tuple[tuple[str, ...], NDArray
 
 
 def _numbered(names: Sequence[str]) -> dict[tuple[str, int], int]:
-    seen: Counter[str] = Counter()
+    count: Counter[str] = Counter()
     found = {}
     for row, name in enumerate(names):
-        found[name, seen[name]] = row
-        seen[name] += 1
+        found[name, count[name]] = row
+        count[name] += 1
     return found
 
 

@@ -24,19 +24,19 @@ def sources(groups: Sequence[MatchedGroup], last: Mapping[int, int]) -> dict[int
         groups: Complete ones.
         last: By position of a group the place in it of the rank that comes last again and again.
     """
-    before = {at: _passed_on_from(groups, at, place) for at, place in last.items()}
+    before = {at: _delayed_by(groups, at, place) for at, place in last.items()}
     found: dict[int, int | None] = {}
     for at in last:
-        seen, here = [at], at
-        while (source := before.get(here)) is not None and source not in seen:
-            seen.append(source)
+        way, here = [at], at
+        while (source := before.get(here)) is not None and source not in way:
+            way.append(source)
             here = source
         # Ranks that wait for each other in turn pass nothing on.
         found[at] = at if before.get(here) is not None else here if here in last else None
     return found
 
 
-def _passed_on_from(groups: Sequence[MatchedGroup], at: int, place: int) -> int | None:
+def _delayed_by(groups: Sequence[MatchedGroup], at: int, place: int) -> int | None:
     """The group in which the last rank of this one waits most, if that is why it comes late."""
     one = groups[at]
     chosen = np.flatnonzero(one.synchronising)
@@ -114,8 +114,8 @@ def stragglers(
     for one in found:
         if source[one.group] == one.group:
             named.setdefault(whole[one.group].members[one.place], []).append(one)
-    told = [_straggler(ranks, whole, rows, position, own) for position, own in named.items()]
-    return tuple(sorted(_together(told, whole, rows), key=lambda one: -one.wait))
+    late_ranks = [_straggler(ranks, whole, rows, position, own) for position, own in named.items()]
+    return tuple(sorted(_together(late_ranks, whole, rows), key=lambda one: -one.wait))
 
 
 def _last_of(groups: Sequence[MatchedGroup], at: int, steps: int) -> _Last | None:
@@ -166,7 +166,7 @@ def _straggler(
 
 
 def _together(
-    told: Sequence[Straggler], groups: Sequence[MatchedGroup], rows: NDArray[np.int64]
+    stragglers: Sequence[Straggler], groups: Sequence[MatchedGroup], rows: NDArray[np.int64]
 ) -> Iterator[Straggler]:
     """Where several ranks of groups that depend on each other are late, what they cost is the waiting of the others.
 
@@ -174,9 +174,9 @@ def _together(
     that are not late waits, and each has its part of that.
     """
     waits = by_durations(groups, rows).sum(axis=1)
-    for one in told:
+    for one in stragglers:
         near = _connected(groups, one.position)
-        late = [each for each in told if each.position in near]
+        late = [each for each in stragglers if each.position in near]
         others = sorted(near - {each.position for each in late})
         total = sum(each.exposed for each in late)
         most = int(waits[others].sum()) // (len(others) * rows.shape[1]) if others else total

@@ -38,12 +38,12 @@ def recording(context: Context) -> dict[str, str]:
     """What was recorded, by the header or by what is there: stacks, shapes, memory; on Ascend the level, too."""
     trace = context.trace
     stated = trace.options
-    seen = {
+    shown = {
         "with_stack": bool((context.kind == EventKind.PYTHON).any()),
         "record_shapes": "shapes" in trace.events.fields,
         "profile_memory": "bytes" in trace.instants.fields,
     }
-    found = {name: "on" if stated.get(name, False) or there else "off" for name, there in seen.items()}
+    found = {name: "on" if stated.get(name, False) or there else "off" for name, there in shown.items()}
     return found | ({"level": trace.origin.level} if trace.origin.level else {})
 
 
@@ -231,10 +231,10 @@ def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, .
         listed = tuple(map(int, re.findall(r"\d+", written))) if ranks[first] >= 0 else ()
         listed = listed or context.trace.groups.get(written, ())
         mine = rows.of == index
-        seen = max(int(size[mine].max()), int(peers[mine].max()) + 1, len(listed), 0)
+        ranks_known = max(int(size[mine].max()), int(peers[mine].max()) + 1, len(listed), 0)
         if label not in labels:
             labels[label] = len(found)
-            found.append(Group(label, tuple(listed), seen))
+            found.append(Group(label, tuple(listed), ranks_known))
         place.append(labels[label])
     return tuple(found), np.array(place, np.int64)[rows.of]
 

@@ -20,7 +20,7 @@ from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, Rank
 def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
     """Exposed time of sends and receives in some steps, ns.
 
-    How much of it is waiting cannot be told: a receive begins when the rank is ready, and ends when the data is there.
+    How much of it is waiting nobody knows: a receive begins when the rank is ready, and ends when the data is there.
     """
     own = rank.collectives
     chosen = POINT_TO_POINT[own.kind] & np.isin(own.step, rows)

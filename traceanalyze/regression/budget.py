@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Rule:
-    """How one metric is judged."""
+    """How one metric is evaluated."""
 
     metric: Metric
     level: Level
@@ -74,7 +74,7 @@ class Budget:
 
 
 def default(metric: Metric) -> Rule:
-    """How a metric is judged when nobody says anything."""
+    """How a metric is evaluated when nobody says anything."""
     return Rule(metric, metric.level, metric.budget, metric.min_effect)
 
 

@@ -75,7 +75,7 @@ def _profiler_options(rank: RankSteps) -> tuple[str, ...]:
     """What was recorded, as the recording states and shows it: each of it costs host time."""
     context = rank.side.context
     events, stated = context.trace.events, context.trace.options
-    seen = {
+    shown = {
         "device": len(context.device) > 0,
         "host": len(context.host_rows) > 0,
         "runtime": len(context.calls) > 0,
@@ -87,7 +87,7 @@ def _profiler_options(rank: RankSteps) -> tuple[str, ...]:
         "flops": stated.get("with_flops", False),
     }
     level = context.trace.origin.level
-    return (*(name for name, there in seen.items() if there), *([level] if level else []))
+    return (*(name for name, there in shown.items() if there), *([level] if level else []))
 
 
 def _marker(rank: RankSteps) -> str | None:

@@ -74,7 +74,7 @@ def evaluate(
     ]
     corrected = dict(zip(tested, holm([_p(done[name]) for name in tested]), strict=True))
     return [
-        _judged(each, corrected.get(name, each.estimate.p)) if isinstance(each, _Tested) else each
+        _with_verdict(each, corrected.get(name, each.estimate.p)) if isinstance(each, _Tested) else each
         for name, each in done.items()
     ]
 
@@ -231,7 +231,7 @@ def _interval(
     return _Tested(found, estimate(_transformed(rule, old), _transformed(rule, new), prior), threshold_of(rule), prior)
 
 
-def _judged(tested: _Tested, p_holm: float) -> MetricResult:
+def _with_verdict(tested: _Tested, p_holm: float) -> MetricResult:
     rule, got, threshold, prior = tested.result.rule, tested.estimate, tested.threshold, tested.prior
     found, e, h = tested.result, got.effect, got.half_width
     significant = p_holm <= prior.alpha

@@ -38,7 +38,7 @@ class Overall(StrEnum):
 
 @frozen
 class Statistics:
-    """How a metric with an interval was judged; `effect` and the like on the transformed scale (more is worse)."""
+    """How a metric with an interval was evaluated; `effect` and the like on the transformed scale (more is worse)."""
 
     effect: float
     half_width: float

@@ -72,22 +72,22 @@ def count_findings(trace: Trace, options: Options) -> Counted:
     return replace(_counted(outcome.findings), summary=summarize(context, analysis), outcome=kept)
 
 
-def seen_together(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[RankSample], Counted]:
+def side_by_side(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[RankSample], Counted]:
     """The ranks of a run with what is said of each beside the others, and the findings about all of them.
 
     As in a report: communication that is waiting for a late rank is a finding about ranks, not one of each.
     """
     samples = [sample for _, sample in ranks]
-    told = [
+    known = [
         (sample.summary.of_rank(rank), sample.outcome)
         for rank, sample in ranks
         if sample.summary is not None and sample.outcome is not None
     ]
-    if len(told) < max(len(samples), 2):
+    if len(known) < max(len(samples), 2):
         return samples, Counted()
     wanted = plan()
-    cluster = compare_ranks([summary for summary, _ in told])
-    outcomes = without_waiting([outcome for _, outcome in told], cluster, wanted)
+    cluster = compare_ranks([summary for summary, _ in known])
+    outcomes = without_waiting([outcome for _, outcome in known], cluster, wanted)
     found = [_with(sample, _counted(one.findings)) for sample, one in zip(samples, outcomes, strict=True)]
     return found, _counted(evaluate_run(cluster, wanted).findings)
 

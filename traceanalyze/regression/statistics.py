@@ -93,7 +93,7 @@ _quantile = lru_cache(maxsize=256)(quantile)
 
 @frozen
 class Prior:
-    """What is known of the spread from run to run before any run is seen."""
+    """What is known of the spread from run to run before there is any run."""
 
     floor: float
     """Standard deviation of `y`."""
@@ -199,7 +199,7 @@ def two_populations(steps: Sequence[float]) -> bool:
 
 
 def outliers(runs: Sequence[float]) -> list[int]:
-    """Positions of runs far from the others (robust z above 3.5); they are told, never removed."""
+    """Positions of runs far from the others (robust z above 3.5); they are reported, never removed."""
     values = np.asarray(runs, np.float64)
     mad = _mad(values) * _MAD_TO_SD
     if len(values) < 4 or mad == 0:

@@ -41,9 +41,9 @@ def comparable(
     must = {*settings.match, PROFILER_OPTIONS} - set(waived)
     broken = [each for each in found if each.key in must]
     if broken:
-        told = "; ".join(f"{each.key}: {_listed(each.baseline)} / {_listed(each.candidate)}" for each in broken)
+        listed = "; ".join(f"{each.key}: {_listed(each.baseline)} / {_listed(each.candidate)}" for each in broken)
         raise UsageError(
-            f"the environments cannot be compared (baseline / candidate): {told}; --no-match KEY waives a key"
+            f"the environments cannot be compared (baseline / candidate): {listed}; --no-match KEY waives a key"
         )
     _same_ranks(baseline, candidate)
     likeness = similarity([run.workload for run in baseline], [run.workload for run in candidate])
@@ -58,8 +58,8 @@ def comparable(
 def _same_ranks(baseline: Sequence[RunSample], candidate: Sequence[RunSample]) -> None:
     sets = [{tuple(run.ranks) for run in side if run.ranks} for side in (baseline, candidate)]
     if len(sets[0] | sets[1]) > 1:
-        told = " / ".join("; ".join(sorted(_ranks(each) for each in side)) for side in sets)
-        raise UsageError(f"the runs have different ranks (baseline / candidate): {told}; --ranks chooses common ones")
+        listed = " / ".join("; ".join(sorted(_ranks(each) for each in side)) for side in sets)
+        raise UsageError(f"the runs have different ranks (baseline / candidate): {listed}; --ranks chooses common ones")
 
 
 def _ranks(ranks: Iterable[int | None]) -> str:
@@ -148,12 +148,12 @@ def conclude(found: Sequence[MetricResult], budget: Budget, *, strict: bool = Fa
     settings = budget.settings
     failing = [each for each in found if fails_gate(each, budget, strict=strict)]
     if failing:
-        return Overall.FAIL, FAILED, _told(failing)
+        return Overall.FAIL, FAILED, _named(failing)
     open_ = [each for each in found if each.verdict == Verdict.INCONCLUSIVE and each.rule.level == Level.ERROR]
     if open_:
         fails = strict or settings.on_inconclusive == "fail"
         answer = Overall.PASS if settings.on_inconclusive == "pass" and not strict else Overall.INCONCLUSIVE
-        return answer, INCONCLUSIVE if fails else 0, _told(open_) if fails else ""
+        return answer, INCONCLUSIVE if fails else 0, _named(open_) if fails else ""
     return Overall.PASS, 0, ""
 
 
@@ -167,7 +167,7 @@ def fails_gate(each: MetricResult, budget: Budget, *, strict: bool) -> bool:
     return each.verdict == Verdict.MISSING and error and settings.on_missing == "fail"
 
 
-def _told(found: Sequence[MetricResult]) -> str:
+def _named(found: Sequence[MetricResult]) -> str:
     names = [f"{each.name} ({each.verdict.replace('_', ' ')})" for each in sorted(found, key=_worst_first)]
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 

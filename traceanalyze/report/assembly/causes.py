@@ -356,7 +356,7 @@ def _remedies(at: int, found: Postmortem) -> tuple[str, ...]:
     if one.because is not None:
         return advice(found.causes[one.because])
     late = one.finding is not None and one.finding.rule == STRAGGLER
-    part = next((each for each in found.causes if late and each.part_of == at and not each.of_run), None)
+    part = next((each for each in found.causes if late and each.part_of == at and not each.about_ranks), None)
     return (*advice(one), *(() if part is None else advice(part)))
 
 

@@ -266,7 +266,7 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
         yield from _late(one.finding)
     elif one.finding is not None and one.finding.slug == WAITING:
         yield from _waiting(one.finding)
-    elif one.of_run:
+    elif one.about_ranks:
         yield sentence(one)
     yield from _since(one.onset, several=len(found.recordings) > 1)
     for each in found.growths:
@@ -297,7 +297,7 @@ def _extent(one: Cause, ranks: int) -> str:
         return "alone"
     if one.finding is not None and one.finding.rule == STRAGGLER:
         return "by_rank"
-    if one.of_run or not one.ranks:
+    if one.about_ranks or not one.ranks:
         return "run"
     if len(one.ranks) >= ranks:
         return "all"

@@ -56,7 +56,7 @@ _INVALID = regex("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit(result: GateResult, texts: Texts) -> str:
     """A test suite, which GitLab, Jenkins and Azure show: failures are what fails the gate.
 
-    Skipped is what could not be judged, or only warns.
+    Skipped is what could not be evaluated, or only warns.
     """
     cases = [(each, _outcome(each, result)) for each in result.metrics]
     failures = sum(kind == "failure" for _, kind in cases)

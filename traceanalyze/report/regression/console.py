@@ -45,8 +45,8 @@ def sections(result: GateResult, texts: Texts) -> tuple[Section, ...]:
     if why is None or not why.change:
         return ()
     say = texts.messages
-    judged = next((each for each in result.metrics if each.name == "step.time"), None)
-    whole = judged.difference if judged is not None and judged.difference else why.change
+    step = next((each for each in result.metrics if each.name == "step.time"), None)
+    whole = step.difference if step is not None and step.difference else why.change
     heads = (say["gate_column_baseline"], say["gate_column_candidate"], say["gate_why_diff"])
     parts = [
         (part_name(row.name, texts), *_times(row), _share(row.change, whole))
@@ -84,8 +84,8 @@ def reason_name(row: WhyRow, texts: Texts) -> str:
         "copy": texts.terms.get(f"copy_{row.name}", row.name),
         "kernels": texts.terms.get(f"work_{row.name}", row.name),
     }
-    told = texts.messages[f"gate_why_{key}"].format(name=name.get(row.what, row.name))
-    return texts.messages["said_of"].format(title=part_name(row.part, texts), text=told + _only(row, texts))
+    text = texts.messages[f"gate_why_{key}"].format(name=name.get(row.what, row.name))
+    return texts.messages["said_of"].format(title=part_name(row.part, texts), text=text + _only(row, texts))
 
 
 def _only(row: WhyRow, texts: Texts) -> str:
@@ -128,10 +128,10 @@ def _lines(result: GateResult, texts: Texts, style: Style) -> Iterator[str]:
     width = max(map(display_width, labels))
     yield from (f"{padded(label, width)}  {words.side(side, texts)}" for label, side in zip(labels, sides, strict=True))
     yield ""
-    judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
+    measured = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
     heads = tuple(say[f"gate_column_{name}"] for name in words.COLUMNS)
-    yield from table(heads, [words.cells(each, texts) for each in judged], style, text_columns={0, 6})
-    if any(each.statistics is not None for each in judged):
+    yield from table(heads, [words.cells(each, texts) for each in measured], style, text_columns={0, 6})
+    if any(each.statistics is not None for each in measured):
         yield style.wrap(say["gate_legend"])
     unknown = [each.name for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
     if unknown:

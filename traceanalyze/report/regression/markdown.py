@@ -45,9 +45,9 @@ def _blocks(result: GateResult, texts: Texts) -> Iterator[str]:
         if side.runs:
             yield f"- **{_plain(words.label(side, texts))}**: {_plain(words.side(side, texts))}\n"
     heads = [say[f"gate_column_{name}"] for name in words.COLUMNS]
-    judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
+    measured = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
     yield "\n" + _head(heads, text_columns={0, 6})
-    for each in judged:
+    for each in measured:
         yield _row(words.cells(each, texts))
     unknown = [each.name for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
     if unknown:

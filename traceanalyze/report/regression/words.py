@@ -27,29 +27,29 @@ COLUMNS = ("metric", "baseline", "candidate", "change", "resolution", "budget", 
 def headline(result: GateResult, texts: Texts) -> str:
     """The answer in one sentence."""
     say = texts.messages
-    judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
+    measured = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
     if result.overall == Overall.FAIL:
         strict = result.strict
         failing = [
             each
-            for each in judged
+            for each in measured
             if each.verdict in {Verdict.REGRESSION, Verdict.MISSING, Verdict.IMPROVEMENT}
             and (each.rule.level == Level.ERROR or (strict and each.verdict == Verdict.REGRESSION))
         ]
         worst = [each for each in failing if each.verdict != Verdict.IMPROVEMENT] or failing
-        return say["gate_fail"].format(names=_listed([_told(each, texts) for each in worst], texts))
+        return say["gate_fail"].format(names=_listed([_with_change(each, texts) for each in worst], texts))
     if result.overall == Overall.INCONCLUSIVE:
         open_ = [
-            each.name for each in judged if each.verdict == Verdict.INCONCLUSIVE and each.rule.level == Level.ERROR
+            each.name for each in measured if each.verdict == Verdict.INCONCLUSIVE and each.rule.level == Level.ERROR
         ]
         return say["gate_inconclusive"].format(names=_listed(open_, texts))
-    warned = [each for each in judged if each.verdict in {Verdict.REGRESSION, Verdict.MISSING}]
+    warned = [each for each in measured if each.verdict in {Verdict.REGRESSION, Verdict.MISSING}]
     if warned:
-        return say["gate_pass_warn"].format(names=_listed([_told(each, texts) for each in warned], texts))
+        return say["gate_pass_warn"].format(names=_listed([_with_change(each, texts) for each in warned], texts))
     return say["gate_pass"]
 
 
-def _told(each: MetricResult, texts: Texts) -> str:
+def _with_change(each: MetricResult, texts: Texts) -> str:
     verdict = texts.messages[f"gate_verdict_{each.verdict}"]
     return f"{each.name} {change(each) if each.verdict != Verdict.MISSING else verdict}"
 
@@ -79,9 +79,9 @@ def _worth_telling(each: MetricResult) -> bool:
 
 def verdict(each: MetricResult, texts: Texts) -> str:
     """The verdict, with its level where that is not the strict one."""
-    told = texts.messages[f"gate_verdict_{each.verdict}"]
+    word = texts.messages[f"gate_verdict_{each.verdict}"]
     mild = each.rule.level == Level.WARN and each.verdict in {Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE}
-    return texts.messages["gate_level_warn"].format(verdict=told) if mild else told
+    return texts.messages["gate_level_warn"].format(verdict=word) if mild else word
 
 
 def value(each: MetricResult, number: float | None) -> str:
