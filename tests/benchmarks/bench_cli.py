@@ -24,6 +24,9 @@ _GOALS = {
     "1000 MB gz": (2.5, None),
 }
 """What is run → seconds and bytes allowed."""
+_REFERENCE = "import numpy"
+_CPU_OF_REFERENCE = {"tiny": 1.4, "tiny, verdict only": 1.4}
+"""What is run → CPU time allowed, in that of importing NumPy in the same rounds: true on any machine."""
 
 
 def _line(label: str, runs: list[Spent]) -> str:
@@ -37,7 +40,8 @@ def _cases(folder: Path, trace: Path, sizes: list[float]) -> dict[str, list[str]
     """What is run → its arguments; tiles the trace to every size."""
     from tests.benchmarks import child
 
-    cases = {"--help": ["--help"], "tiny": [str(ROOT / "sample_traces/gpu_two_ranks/rank0.json.gz")]}
+    tiny = str(ROOT / "sample_traces/gpu_two_ranks/rank0.json.gz")
+    cases = {"--help": ["--help"], "tiny": [tiny], "tiny, verdict only": [tiny, "-q"]}
     for megabytes in sizes:
         packed, plain = (folder / f"{megabytes:g}{suffix}" for suffix in (".json.gz", ".json"))
         child.tiled(trace, megabytes, packed)
@@ -49,16 +53,23 @@ def _cases(folder: Path, trace: Path, sizes: list[float]) -> dict[str, list[str]
 
 
 def _measure(cases: dict[str, list[str]], rounds: int) -> dict[str, list[Spent]]:
-    """Every command once a round."""
+    """Every command once a round, and the reference."""
     from tests.benchmarks import child
 
-    for arguments in cases.values():
-        child.run([*_COMMAND, *arguments])  # compiles the modules that it needs
-    runs: dict[str, list[Spent]] = {label: [] for label in cases}
+    commands = {label: [*_COMMAND, *arguments] for label, arguments in cases.items()}
+    commands[_REFERENCE] = [sys.executable, "-c", _REFERENCE]
+    for command in commands.values():
+        child.run(command)  # compiles the modules that it needs
+    runs: dict[str, list[Spent]] = {label: [] for label in commands}
     for _ in range(rounds):
         for label, spent in runs.items():
-            spent.append(child.run([*_COMMAND, *cases[label]]))
+            spent.append(child.run(commands[label]))
     return runs
+
+
+def _ratio(runs: dict[str, list[Spent]], label: str) -> float:
+    """CPU time in that of the reference: the median of the rounds, in each of which both were run."""
+    return statistics.median(run.cpu / of.cpu for run, of in zip(runs[label], runs[_REFERENCE], strict=True))
 
 
 def _broken(runs: dict[str, list[Spent]]) -> list[str]:
@@ -72,6 +83,9 @@ def _broken(runs: dict[str, list[Spent]]) -> list[str]:
             broken.append(f"{label}: {wall:.2f} s > {seconds} s")
         if memory is not None and peak > memory:
             broken.append(f"{label}: {peak / _MB:.0f} MB > {memory / _MB:.0f} MB")
+    for label, most in _CPU_OF_REFERENCE.items():
+        if (ratio := _ratio(runs, label)) > most:
+            broken.append(f"{label}: {ratio:.2f} times the CPU time of {_REFERENCE} > {most}")
     return broken
 
 
@@ -91,6 +105,8 @@ def main() -> None:
     print(f"{'':24}{'wall s':>9}{'CPU s':>9}{'MB peak':>9}")
     for label, spent in runs.items():
         print(_line(label, spent))
+    for label in _CPU_OF_REFERENCE:
+        print(f"{label}: {_ratio(runs, label):.2f} times the CPU time of {_REFERENCE}")
     if options.check and (broken := _broken(runs)):
         sys.exit("goals missed:\n" + "\n".join(broken))
 

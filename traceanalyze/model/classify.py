@@ -109,7 +109,7 @@ def rocm_copy_kind(name: str) -> EventKind | None:
     return None
 
 
-_STEP = regex(r"ProfilerStep#\d+")
+PROFILER_STEP = regex(r"ProfilerStep#(\d+)")
 _DATA = regex(r"enumerate\(DataLoader\)#.*__next__|enumerate\(DataPipe\)#")
 _PEER = regex(
     r"gloo[:_]|mpi[:_]|c10d::(barrier|monitored_barrier)|.*monitored_barrier|TCPStore|.*store[_:]*wait|c10d::.*Store",
@@ -121,7 +121,7 @@ def is_step_marker(name: str, options: ClassifyOptions) -> bool:
     """A host range that marks a training step."""
     if options.step_marker is not None:
         return options.step_marker.search(name) is not None
-    return _STEP.fullmatch(name) is not None
+    return PROFILER_STEP.fullmatch(name) is not None
 
 
 def is_data_loading(name: str, options: ClassifyOptions) -> bool:

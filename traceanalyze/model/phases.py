@@ -11,7 +11,8 @@ _BACKWARD = regex(r"autograd::engine::evaluate_function: |torch::autograd::Accum
 _CHECKPOINT = regex(r".*CheckpointFunctionBackward$")
 _NODE = regex(r"autograd::engine::evaluate_function: (?!.*CheckpointFunctionBackward)")
 _FUSED = regex(r"aten::_(fused|foreach)_")
-_OPTIMIZER = regex(r"Optimizer\.step#")
+OPTIMIZER_STEP = regex(r"^Optimizer\.step#")
+"""The range that torch records around a step of an optimizer."""
 _ZERO_GRAD = regex(r"Optimizer\.zero_grad#")
 _FORWARD = regex(r".*\.forward$")
 _RECOMPUTE_FRAME = regex(r".*\brecompute_fn$")
@@ -44,7 +45,7 @@ _OPS = (
     (Role.FUSED, _FUSED),
     (Role.FORWARD, _FORWARD),
 )
-_ANNOTATIONS = ((Role.OPTIMIZER, _OPTIMIZER), (Role.ZERO_GRAD, _ZERO_GRAD), (Role.FORWARD, _FORWARD))
+_ANNOTATIONS = ((Role.OPTIMIZER, OPTIMIZER_STEP), (Role.ZERO_GRAD, _ZERO_GRAD), (Role.FORWARD, _FORWARD))
 _FRAMES = ((Role.RECOMPUTE, _RECOMPUTE_FRAME), (Role.OPTIMIZER_FRAME, _OPTIMIZER_FRAME))
 
 

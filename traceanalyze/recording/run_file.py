@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.errors import UsageError
 from traceanalyze.model.patterns import regex
 from traceanalyze.version import __version__
+from traceanalyze.whole_file import whole_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,9 +51,8 @@ def write_run(
         "files": list(files),
     }
     path = folder / run_file(rank[0])
-    hidden = path.with_name(f".{path.name}")
-    hidden.write_text(f"{json.dumps(content, indent=1)}\n", encoding="utf-8")
-    os.replace(hidden, path)  # noqa: PTH105
+    with whole_file(path) as file:
+        file.write(f"{json.dumps(content, indent=1)}\n".encode())
 
 
 TRACES = "*.pt.trace.json.gz"

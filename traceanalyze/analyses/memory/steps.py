@@ -14,7 +14,8 @@ import numpy as np
 from traceanalyze.analyses.memory.columns import EVENT, STEP
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.frozen import frozen
-from traceanalyze.model.patterns import regex
+from traceanalyze.model.classify import PROFILER_STEP
+from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.sites import Site
     from traceanalyze.model.snapshot import History, Snapshot
 
-_NUMBERED = regex(r"ProfilerStep#(\d+)")
-_MARKERS = (regex(r"ProfilerStep#"), regex(r"Optimizer\.step#"))
+_MARKERS = (PROFILER_STEP, OPTIMIZER_STEP)
 LEAST_STEPS = 3
 """Fewer repetitions are no loop (memory-snapshot specification, D6; so are the other limits here)."""
 REGULAR = 0.25
@@ -152,7 +152,7 @@ class Leak:
 
 def step_label(name: str | None) -> str | None:
     """The number of `ProfilerStep#5`, else the name."""
-    found = _NUMBERED.fullmatch(name) if name else None
+    found = PROFILER_STEP.fullmatch(name) if name else None
     return found[1] if found else name
 
 

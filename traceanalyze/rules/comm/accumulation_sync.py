@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
 
 _FORWARD = regex(r"^DistributedDataParallel\.forward$")
-_OPTIMIZER = regex(r"^Optimizer\.step#")
 
 
 @rule(
@@ -51,7 +51,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     """
     kinds = (EventKind.ANNOTATION, EventKind.HOST_OP)
     ts = facts.context.trace.events.ts
-    forward, updated = ts[facts.rows(kinds, _FORWARD)], ts[facts.rows(kinds, _OPTIMIZER)]
+    forward, updated = ts[facts.rows(kinds, _FORWARD)], ts[facts.rows(kinds, OPTIMIZER_STEP)]
     work = facts.once(communicating)
     reduces = work.of_kind("all_reduce", "reduce_scatter") & (work.asked > 0)
     if len(forward) < 2 or len(updated) == 0 or not reduces.any():

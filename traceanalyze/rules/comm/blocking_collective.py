@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model import intervals
+from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import computing, names_of
@@ -17,7 +18,6 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
 
 _COLLECTIVE = r"^(nccl|rccl|hccl):|^c10d::(?!.*wait)|^record_param_comms$"
 _BACKWARD = r"^autograd::|Backward\d*$"
-_OPTIMIZER = r"^Optimizer\.step#"
 _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "AscendCL@aclrtStreamWaitEvent")
 
 
@@ -116,7 +116,7 @@ def _before_optimizer(facts: Facts) -> NDArray[np.bool_]:
     known = asked >= 0
     calls = context.calls
     inside = np.zeros(len(asked), np.bool_)
-    inside[known] = inside_ranges(facts, calls.track[asked[known]], calls.start[asked[known]], _OPTIMIZER)
+    inside[known] = inside_ranges(facts, calls.track[asked[known]], calls.start[asked[known]], OPTIMIZER_STEP.pattern)
     found[found] = inside
     return found
 

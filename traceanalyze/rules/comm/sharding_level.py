@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import device_memory
@@ -13,7 +14,6 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
 
 _SHARDED = regex(r"FSDP::|FullyShardedDataParallel|fully_shard|partition_parameters|zero/stage3|DeepSpeedZero")
 _REPLICATED = regex(r"^DistributedDataParallel\.forward|c10d::.*Reducer")
-_OPTIMIZER = regex(r"^Optimizer\.step#")
 
 
 @rule(
@@ -78,7 +78,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
     gathers = work.of_kind("all_gather")
     sharded = bool(gathers.any()) and bool(len(facts.rows(kinds, _SHARDED)))
     replicated = bool(work.of_kind("all_reduce").any()) and not sharded and bool(len(facts.rows(kinds, _REPLICATED)))
-    if not sharded and not (replicated and len(facts.rows(kinds, _OPTIMIZER))):
+    if not sharded and not (replicated and len(facts.rows(kinds, OPTIMIZER_STEP))):
         return
     known = device_memory(facts)
     if known is None:

@@ -9,12 +9,12 @@ import numpy as np
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
 
-_OPTIMIZER = r"^Optimizer\.step#"
 """Optimizers compile their parts one by one, which is no break."""
 REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
 
@@ -66,7 +66,7 @@ def find(facts: Facts, options: Options) -> Iterator[Finding]:
     events, calls = facts.context.trace.events, facts.context.calls
     track = int(np.bincount(events.track[rows]).argmax())
     rows = rows[events.track[rows] == track]
-    rows = rows[~inside_ranges(facts, events.track[rows], events.ts[rows], _OPTIMIZER)]
+    rows = rows[~inside_ranges(facts, events.track[rows], events.ts[rows], OPTIMIZER_STEP.pattern)]
     if len(rows) == 0:
         return
     frame = facts.context.trace.strings.lookup(events.name[rows], _number)
