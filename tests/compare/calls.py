@@ -62,6 +62,6 @@ class Program:
 def told(pairs):
     """Matched calls by name with µs on both sides."""
     return [
-        tuple(None if side is None else (side.name, side.device_time / 1000) for side in (pair.base, pair.candidate))
+        tuple(None if side is None else (side["op"], side["device_ns"] / 1000) for side in (pair.base, pair.candidate))
         for pair in pairs
     ]

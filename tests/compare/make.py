@@ -40,6 +40,11 @@ def training(*, wait: float = 0, kernel: float = 30, steps: int = 2, launches: b
     return b
 
 
+def amounts(pair, key):
+    """A number of both sides of a pair, 0 where a side has none."""
+    return tuple(0 if side is None else side[key] for side in (pair.base, pair.candidate))
+
+
 def parts_of(found):
     """Parts by key, in µs over all steps."""
     return {

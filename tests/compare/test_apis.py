@@ -12,8 +12,8 @@ from traceanalyze.model.table import NotMeasured
 def told(base, candidate, **options):
     found = api_pairs(side_from(base).context, side_from(candidate).context, CompareOptions(**options))
     return {
-        row.name: tuple(
-            None if side is None else (side.count, side.total / 1000, side.own / 1000)
+        row.shared["api"]: tuple(
+            None if side is None else (side["calls"], side["total_ns"] / 1000, side["self_ns"] / 1000)
             for side in (row.base, row.candidate)
         )
         for row in found

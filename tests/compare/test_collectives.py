@@ -31,10 +31,10 @@ def stated(kind, elements=None, ranks="[0, 1]"):
 
 def told(base, candidate):
     def sums(each):
-        return None if each is None else (each.count, each.total / 1000)
+        return None if each is None else (each["calls"], each["total_ns"] / 1000)
 
     return [
-        (row.kind, row.group, row.bytes, sums(row.base), sums(row.candidate))
+        (*(row.shared[key] for key in ("collective", "group", "size_bytes")), sums(row.base), sums(row.candidate))
         for row in collective_pairs(base, candidate, CompareOptions())
     ]
 
@@ -100,8 +100,8 @@ def test_groups_of_other_ranks_meet_only_groups_of_their_size():
 def test_exposed_time_is_that_of_the_partition_and_waiting_needs_more():
     one = side((NCCL, 30, stated("allreduce", 64)), (NCCL, 20, stated("allreduce", 128)), compute=40)
     rows = collective_pairs(one, one, CompareOptions())
-    assert {row.bytes: row.base_exposed for row in rows} == {256: 0, 512: 10_000}
-    assert rows[0].base_wait == rows[0].base_transfer == NotMeasured("needs_all_ranks")
+    assert {row.shared["size_bytes"]: row.base["exposed_ns"] for row in rows} == {256: 0, 512: 10_000}
+    assert rows[0].base["wait_ns"] == rows[0].base["transfer_ns"] == NotMeasured("needs_all_ranks")
 
 
 def test_without_communication_there_is_nothing_to_compare():

@@ -14,7 +14,7 @@ OPTIONS = CompareOptions()
 def totals(base, candidate):
     found = operator_totals(base.context, candidate.context, OPTIONS)
     return {
-        row.name: ((row.base_time / 1000, row.base_count), (row.candidate_time / 1000, row.candidate_count))
+        row.shared["op"]: tuple((side["device_ns"] / 1000, side["calls"]) if side else (0, 0) for side in row[1:])
         for row in found
     }
 

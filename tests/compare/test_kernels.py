@@ -8,7 +8,6 @@ from tests.compare.calls import Program
 from tests.compare.make import side_from
 from traceanalyze.comparison.kernels import kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.side import CompareOptions
-from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import NotMeasured
 
 
@@ -20,9 +19,9 @@ def program(**kernels):
     return made
 
 
-def told(rows):
+def told(rows, named="kernel"):
     return {
-        row.name: tuple(None if s is None else (s.count, s.total / 1000) for s in (row.base, row.candidate))
+        row.shared[named]: tuple(None if s is None else (s["calls"], s["total_ns"] / 1000) for s in row[1:])
         for row in rows
     }
 
@@ -32,7 +31,7 @@ def by_name(base, candidate, **options):
 
 
 def by_type(base, candidate):
-    return told(kernel_type_pairs(base.context, candidate.context, CompareOptions()))
+    return told(kernel_type_pairs(base.context, candidate.context, CompareOptions()), "kernel_type")
 
 
 BASE = program(**{"volta_sgemm_128x64_nn": [10, 20], "triton_poi_fused_add_3": [5], "void scan<int>(int)": [4]})
@@ -50,15 +49,15 @@ def test_names_meet_where_only_they_can_be_meant():
 
 def test_kernels_of_different_vendors_meet_by_family():
     found = by_type(BASE, CANDIDATE)
-    assert found["matmul"] == ((2, 30), (1, 12))
-    assert found["compiled"] == ((1, 5), (1, 6))
+    assert found["work_matmul"] == ((2, 30), (1, 12))
+    assert found["work_compiled"] == ((1, 5), (1, 6))
 
 
 @pytest.mark.parametrize("pairs", [kernel_pairs, kernel_type_pairs])
 def test_times_sum_to_all_device_time(pairs):
     rows = pairs(BASE.context, CANDIDATE.context, CompareOptions())
-    assert sum(row.base.total for row in rows if row.base) == side_from(BASE.builder).info.device_time == 39_000
-    assert sum(row.candidate.total for row in rows if row.candidate) == 21_000
+    assert sum(row.base["total_ns"] for row in rows if row.base) == side_from(BASE.builder).info.device_time == 39_000
+    assert sum(row.candidate["total_ns"] for row in rows if row.candidate) == 21_000
 
 
 def test_the_map_of_the_user_holds_for_kernels():
@@ -68,10 +67,12 @@ def test_the_map_of_the_user_holds_for_kernels():
 
 def test_longest_and_shortest_calls_and_the_name_of_each_side():
     (row,) = (
-        row for row in kernel_type_pairs(BASE.context, CANDIDATE.context, CompareOptions()) if row.name == "matmul"
+        row
+        for row in kernel_type_pairs(BASE.context, CANDIDATE.context, CompareOptions())
+        if row.shared["kernel_type"] == "work_matmul"
     )
-    assert (row.base.longest, row.base.shortest, row.base.name) == (20_000, 10_000, "volta_sgemm_128x64_nn")
-    assert row.group == KernelGroup.MATMUL
+    assert [row.base[key] for key in ("max_ns", "min_ns", "kernel")] == [20_000, 10_000, "volta_sgemm_128x64_nn"]
+    assert row.shared["work"] == "work_matmul"
 
 
 def test_without_device_events_nothing_is_measured():

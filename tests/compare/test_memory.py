@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
-from traceanalyze.comparison.memory import OTHER_CALLS, memory_call_pairs, memory_pairs
+from traceanalyze.comparison.memory import MEMORY, OTHER_CALLS, memory_call_pairs, memory_pairs
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import NotMeasured
 
 OPTIONS = CompareOptions()
+NOT_FREED = NotMeasured("no_frees")
 
 
 def program(size, *, freed_at=60.0, name="aten::mm", launch_at=20):
@@ -33,7 +35,7 @@ def record(b, at, size, address, *, kind=1):
 
 def told(base, candidate):
     return {
-        row.name: tuple(None if s is None else (s.count, s.bytes, s.duration) for s in (row.base, row.candidate))
+        row.shared["op"]: tuple(None if s is None else (s["calls"], s["bytes"], s["lifetime_ns"]) for s in row[1:])
         for row in memory_pairs(base, candidate, OPTIONS)
     }
 
@@ -41,27 +43,30 @@ def told(base, candidate):
 def test_memory_counts_for_the_operator_that_asked_for_it_not_for_the_one_that_makes_tensors():
     assert told(program(512), program(1024, freed_at=24)) == {
         "aten::mm": ((1, 512, 46_000), (1, 1024, 10_000)),
-        "<outside operators>": ((1, 64, None), (1, 64, None)),
+        "<outside operators>": ((1, 64, NOT_FREED), (1, 64, NOT_FREED)),
     }
 
 
 def test_how_long_memory_lived_is_unknown_if_it_was_not_freed():
-    assert told(program(512), program(512, freed_at=0))["aten::mm"] == ((1, 512, 46_000), (1, 512, None))
+    assert told(program(512), program(512, freed_at=0))["aten::mm"] == ((1, 512, 46_000), (1, 512, NOT_FREED))
 
 
 def test_largest_change_comes_first():
-    assert next(iter(told(program(512), program(1024)))) == "aten::mm"
+    found = MEMORY.fill(memory_pairs(program(512), program(1024), OPTIONS), PerStep(1, 1, 0))
+    assert found.column("op")[0] == "aten::mm"
 
 
 def test_calls_meet_call_by_call():
     first, rest = memory_call_pairs(program(512), program(1024), OPTIONS)
-    assert (first.base.name, first.base.allocations, first.candidate.bytes) == ("aten::mm", ((512, 46_000),), 1024)
-    assert (rest.base.name, rest.base.allocations) == ("<outside operators>", ((64, None),))
+    assert (first.base["op"], first.base["details"]) == ("aten::mm", ((512, 46_000),))
+    assert first.candidate["size_bytes"] == 1024
+    assert (rest.base["op"], rest.base["details"]) == ("<outside operators>", ((64, None),))
 
 
 def test_what_wrappers_allocate_is_not_lost():
     wrapper = program(512, name="CompiledFunction", launch_at=35)
-    found = {row.base.name: row.base.bytes for row in memory_call_pairs(wrapper, program(512), OPTIONS) if row.base}
+    rows = memory_call_pairs(wrapper, program(512), OPTIONS)
+    found = {row.base["op"]: row.base["size_bytes"] for row in rows if row.base}
     assert found == {OTHER_CALLS: 512, "<outside operators>": 64}
 
 

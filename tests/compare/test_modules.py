@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.compare.make import side_from
-from traceanalyze.comparison.modules import OUTSIDE_MODULES, module_pairs
+from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES, module_pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import NotMeasured
 
@@ -32,10 +32,14 @@ def model(*layers, first=0, outside=0.0):
     return side_from(b).context
 
 
+def op_of(row):
+    return None if row.shared["op"] == ALL_OPERATORS else row.shared["op"]
+
+
 def told(base, candidate, **options):
     """Rows by path, operator and µs of their own."""
     return [
-        (row.path, row.op, *(None if side is None else side.device_self / 1000 for side in (row.base, row.candidate)))
+        (row.shared["module"], op_of(row), *(None if side is None else side["self_ns"] / 1000 for side in row[1:]))
         for row in module_pairs(base, candidate, CompareOptions(**options))
     ]
 
@@ -52,8 +56,8 @@ def test_each_module_with_its_operators_and_what_lies_outside():
         ("Net_0/Norm_0", "aten::mm", 5, 6),
     ]
     net = module_pairs(base, candidate, OPTIONS)[2]
-    assert (net.level, net.base.device_total, net.candidate.device_total, net.base.calls) == (0, 35_000, 26_000, 1)
-    assert module_pairs(base, candidate, OPTIONS)[3].level == 1
+    assert (net.base["total_ns"], net.candidate["total_ns"], net.base["calls"]) == (35_000, 26_000, 1)
+    assert [row.shared["module_level"] for row in module_pairs(base, candidate, OPTIONS)[2:4]] == [0, 1]
 
 
 def test_modules_of_a_recording_without_operators_have_what_was_launched_in_them():
@@ -63,10 +67,10 @@ def test_modules_of_a_recording_without_operators_have_what_was_launched_in_them
     b.launch(12, 1, 1000, 30, name="gemm")
     b.launch(22, 1, 1040, 20, name="gemm")
     context = side_from(b).context
-    (net,) = (row for row in module_pairs(context, context, OPTIONS) if row.op is None)
-    (inside,) = (row for row in module_pairs(context, context, OPTIONS) if row.op is not None)
-    assert (net.path, net.base.device_total) == ("Net_0", 50_000)
-    assert (inside.path, inside.base.calls, inside.base.device_self) == ("Net_0", 2, 50_000)
+    (net,) = (row for row in module_pairs(context, context, OPTIONS) if op_of(row) is None)
+    (inside,) = (row for row in module_pairs(context, context, OPTIONS) if op_of(row) is not None)
+    assert (net.shared["module"], net.base["total_ns"]) == ("Net_0", 50_000)
+    assert (inside.shared["module"], inside.base["calls"], inside.base["self_ns"]) == ("Net_0", 2, 50_000)
 
 
 def test_numbers_of_modules_may_differ_if_the_model_is_the_same():
@@ -104,13 +108,14 @@ def test_backward_work_belongs_to_the_module_of_its_forward_operator():
     b.launch(66, 1, 200, 40, tid=2)
     one = side_from(b).context
     rows = module_pairs(one, one, OPTIONS)
-    assert [(row.path, row.backward, row.op, row.base.device_self) for row in rows] == [
-        ("Net_0", False, None, 30_000),
-        ("Net_0", False, "aten::mm", 30_000),
-        ("Net_0", True, None, 40_000),
-        ("Net_0", True, "aten::mm (backward)", 40_000),
+    assert {row.shared["module"] for row in rows} == {"Net_0"}
+    assert [(row.shared["direction_of_pass"], op_of(row), row.base["self_ns"]) for row in rows] == [
+        ("phase_forward", None, 30_000),
+        ("phase_forward", "aten::mm", 30_000),
+        ("phase_backward", None, 40_000),
+        ("phase_backward", "aten::mm (backward)", 40_000),
     ]
-    assert rows[2].base.calls is None
+    assert rows[2].base["calls"] is None
 
 
 def test_a_side_without_modules_cannot_be_compared():

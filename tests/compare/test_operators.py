@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compare.calls import Program, told
-from tests.compare.make import side_from
-from traceanalyze.comparison.operators import EXTRA_STEPS, operator_pairs, operator_totals
+from tests.compare.make import amounts, side_from
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.operators import EXTRA_STEPS, operator_pairs, operator_totals, operators_table
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import NotMeasured
 
@@ -23,12 +25,12 @@ def pairs(base, candidate, **options):
 
 def totals(base, candidate, **options):
     found = operator_totals(base.context, candidate.context, CompareOptions(**options))
-    return {row.name: (row.base_time / 1000, row.candidate_time / 1000) for row in found}
+    return {row.shared["op"]: tuple(time / 1000 for time in amounts(row, "device_ns")) for row in found}
 
 
 def counts(base, candidate):
     found = operator_totals(base.context, candidate.context, OPTIONS)
-    return {row.name: (row.base_count, row.candidate_count) for row in found}
+    return {row.shared["op"]: amounts(row, "calls") for row in found}
 
 
 def test_work_of_every_kind_counts_once():
@@ -65,7 +67,9 @@ def test_stream_zero_and_driver_launches_are_work_like_any_other():
 def test_largest_change_per_step_comes_first():
     base = Program().step().op("aten::mm", 30).op("aten::add", 10).op("aten::mul", 5)
     candidate = Program().step().op("aten::mm", 32).op("aten::add", 20).op("aten::mul", 5)
-    assert list(totals(base, candidate)) == ["aten::add", "aten::mm", "aten::mul"]
+    found = compare_sides(side_from(base.builder), side_from(candidate.builder))
+    table = operators_table(found.operators, PerStep.of(found.base, found.candidate))
+    assert table.column("op") == ("aten::add", "aten::mm", "aten::mul")
 
 
 def test_forward_and_backward_of_an_operator_meet_their_like_whatever_the_library():
@@ -194,7 +198,7 @@ def test_shapes_tell_calls_apart_only_when_asked():
         (None, ("aten::mm", 2.0)),
     ]
     found = operator_totals(base.context, candidate.context, CompareOptions(use_input_shape=True))
-    assert {row.shapes for row in found} == {"[[2, 3], [3, 4]]", "[[5, 3], [3, 4]]"}
+    assert {row.shared["shapes"] for row in found} == {"[[2, 3], [3, 4]]", "[[5, 3], [3, 4]]"}
 
 
 def test_shapes_are_equal_however_they_are_printed():
@@ -223,8 +227,8 @@ def test_without_operators_nothing_is_measured():
 def test_kernels_of_a_call_are_named_in_order():
     one = Program().step().op("aten::linear", 1, inside=[("aten::mm", 2)])
     (row,) = pairs(one, one)
-    assert row.base.kernels == (("kernel_of_aten::linear", 1000), ("kernel_of_aten::mm", 2000))
-    assert row.base.start == 1000
+    assert row.base["kernels"] == (("kernel_of_aten::linear", 1000), ("kernel_of_aten::mm", 2000))
+    assert row.base["start_ns"] == 1000
 
 
 NAMES = ["aten::mm", "aten::add", "aten::mul"]
@@ -253,13 +257,14 @@ def test_times_sum_to_all_device_time_and_swapping_the_sides_swaps_the_rows(a, b
     base, candidate = program(["aten::mm", *a]).unlinked(3), program([*b, "aten::mul"]).launch(2)
     info = side_from(base.builder).info, side_from(candidate.builder).info
     rows = operator_totals(base.context, candidate.context, OPTIONS)
-    assert (sum(r.base_time for r in rows), sum(r.candidate_time for r in rows)) == tuple(i.device_time for i in info)
+    sums = tuple(map(sum, zip(*(amounts(row, "device_ns") for row in rows), strict=True)))
+    assert sums == tuple(each.device_time for each in info)
     found, swapped = pairs(base, candidate), pairs(candidate, base)
-    assert sum(pair.base.device_time for pair in found if pair.base) == info[0].device_time
-    assert sum(pair.candidate.device_time for pair in found if pair.candidate) == info[1].device_time
+    assert sum(pair.base["device_ns"] for pair in found if pair.base) == info[0].device_time
+    assert sum(pair.candidate["device_ns"] for pair in found if pair.candidate) == info[1].device_time
 
     def key(side):
-        return None if side is None else (side.name, side.start)
+        return None if side is None else (side["op"], side["start_ns"])
 
     def in_order(rows):
         return sorted(rows, key=str)

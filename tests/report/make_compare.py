@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from traceanalyze.comparison.modules import ALL_OPERATORS
 from traceanalyze.comparison.results import (
-    ApiPair,
-    ApiSide,
     Caveat,
-    CollectivePair,
     Comparison,
     Contribution,
-    KernelPair,
-    Measured,
-    MemoryCall,
-    MemoryCallPair,
-    MemoryPair,
-    MemorySide,
-    ModulePair,
-    ModuleSide,
-    OperatorPair,
-    OperatorTotal,
-    OpSide,
     Overall,
+    Pair,
     Part,
     SideInfo,
     Unmatched,
 )
-from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import NotMeasured, Word
 
 MS = 1_000_000
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize96x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
@@ -63,8 +50,55 @@ def contribution(part, what, name, base, candidate, counts=(1, 1), **more):
     return Contribution(part, what, name, base, candidate, *counts, **more)
 
 
-def measured(name, count, total):
-    return Measured(name, count, total, total // count + 1, total // count - 1) if count else None
+def measured(name, count, total, **more):
+    times = {"calls": count, "total_ns": total, "max_ns": total // count + 1, "min_ns": total // count - 1}
+    return {"name": name, "kernel": name, **times, **more}
+
+
+def kernels(name, work, base, candidate, **more):
+    shared = {"kernel": name, "kernel_type": Word(f"work_{work}"), "work": f"work_{work}", "shapes": None, "core": None}
+    return Pair(shared | more, base, candidate)
+
+
+def total(names, time, count):
+    return {"op": names, "device_ns": time, "calls": count}
+
+
+def call(name, shapes, dtypes, kernels, start, frame=None):
+    time = sum(ns for _, ns in kernels)
+    cells = {"op": name, "shapes": shapes, "dtypes": dtypes, "kernels": kernels}
+    return cells | {"device_ns": time, "start_ns": start, "frame": frame}
+
+
+def module(path, level, op, base, candidate):
+    names = {"module": path, "module_class": path.rpartition("/")[2].rpartition("_")[0], "module_level": level}
+    return Pair(names | {"op": op, "direction_of_pass": "phase_forward"}, base, candidate)
+
+
+def inside(calls, own, whole, kernels=(), frame=None, op=None):
+    return {"op": op, "calls": calls, "self_ns": own, "total_ns": whole, "kernels": kernels, "frame": frame}
+
+
+def waits(wait, transfer, exposed):
+    return {"wait_ns": wait, "transfer_ns": transfer, "exposed_ns": exposed}
+
+
+def host_calls(count, whole, own):
+    return {"calls": count, "total_ns": whole, "self_ns": own}
+
+
+def allocated(count, size, lived):
+    return {"calls": count, "bytes": size, "lifetime_ns": lived}
+
+
+def allocations(name, shapes, dtypes, each):
+    return {
+        "op": name,
+        "shapes": shapes,
+        "dtypes": dtypes,
+        "details": each,
+        "size_bytes": sum(size for size, _ in each),
+    }
 
 
 def comparison():
@@ -106,77 +140,77 @@ def comparison():
             overall("peak_memory", 0, 3_000_000_000, 2_000_000_000, kind="bytes"),
         ),
         operators=(
-            OperatorTotal("aten::mm", ("aten::mm",), ("aten::mm",), None, 100 * MS, 200 * MS, 20, 40),
-            OperatorTotal("aten::add_", (), ("aten::add_",), None, 0, 8 * MS, 0, 8),
-            OperatorTotal("aten::addmm", ("aten::addmm",), ("npu::linear",), None, 20 * MS, 40 * MS, 10, 20),
+            Pair({"op": "aten::mm", "shapes": None}, total("aten::mm", 100 * MS, 20), total("aten::mm", 200 * MS, 40)),
+            Pair({"op": "aten::add_", "shapes": None}, None, total("aten::add_", 8 * MS, 8)),
+            Pair(
+                {"op": "aten::addmm", "shapes": None},
+                total("aten::addmm", 20 * MS, 10),
+                total("npu::linear", 40 * MS, 20),
+            ),
         ),
         operator_pairs=(
-            OperatorPair(
-                OpSide("aten::mm", "[[8, 8], [8, 8]]", "float", ((GEMM, MS), (GEMM, MS)), 2 * MS, 100),
-                OpSide("aten::mm", "[[8, 8], [8, 8]]", "float", ((GEMM, 3 * MS),), 3 * MS, 200, "train.py(3): step"),
+            Pair(
+                {"order": 1},
+                call("aten::mm", "[[8, 8], [8, 8]]", "float", ((GEMM, MS), (GEMM, MS)), 100),
+                call("aten::mm", "[[8, 8], [8, 8]]", "float", ((GEMM, 3 * MS),), 200, "train.py(3): step"),
             ),
-            OperatorPair(None, OpSide("=cmd|'/C calc'!A0", None, None, (("\r\nk", 5 * MS),), 5 * MS, 300)),
+            Pair({"order": 2}, None, call("=cmd|'/C calc'!A0", None, None, (("\r\nk", 5 * MS),), 300)),
         ),
         modules=(
-            ModulePair(
+            module(
                 "Net_0/Linear_0",
-                "Linear",
                 1,
-                False,
-                None,
-                ModuleSide(2, 20 * MS, 20 * MS, ((GEMM, 20 * MS),), "net.py(9): forward"),
-                ModuleSide(4, 80 * MS, 80 * MS, ((GEMM, 80 * MS),), None),
+                ALL_OPERATORS,
+                inside(2, 20 * MS, 20 * MS, ((GEMM, 20 * MS),), "net.py(9): forward"),
+                inside(4, 80 * MS, 80 * MS, ((GEMM, 80 * MS),)),
             ),
-            ModulePair(
+            module(
                 "Net_0/Linear_0",
-                "Linear",
                 1,
-                False,
                 "aten::addmm",
-                ModuleSide(2, 20 * MS, 20 * MS, ((GEMM, 20 * MS),)),
-                ModuleSide(4, 80 * MS, 80 * MS, ((GEMM, 80 * MS),)),
+                inside(2, 20 * MS, 20 * MS, ((GEMM, 20 * MS),), op="aten::addmm"),
+                inside(4, 80 * MS, 80 * MS, ((GEMM, 80 * MS),), op="aten::addmm"),
             ),
-            ModulePair("Net_0", "Net", 0, False, None, ModuleSide(2, 0, 20 * MS, ()), ModuleSide(4, 0, 80 * MS, ())),
+            module("Net_0", 0, ALL_OPERATORS, inside(2, 0, 20 * MS), inside(4, 0, 80 * MS)),
         ),
         collectives=(
-            CollectivePair(
-                "all_reduce",
-                "0-1",
-                4096,
-                measured("ncclDevKernel_AllReduce", 4, 8 * MS),
-                measured("hcom_allReduce_", 8, 24 * MS),
-                NotMeasured("no_communication"),
-                4 * MS,
-                8 * MS,
-                20 * MS,
-                2 * MS,
-                12 * MS,
+            Pair(
+                {"collective": "all_reduce", "group": "0-1", "size_bytes": 4096},
+                measured(
+                    "ncclDevKernel_AllReduce", 4, 8 * MS, **waits(NotMeasured("no_communication"), 8 * MS, 2 * MS)
+                ),
+                measured("hcom_allReduce_", 8, 24 * MS, **waits(4 * MS, 20 * MS, 12 * MS)),
             ),
-            CollectivePair("broadcast", "0-1", None, None, measured("b", 1, 2 * MS), 0, 0, 0, 2 * MS, 0, 0),
+            Pair(
+                {"collective": "broadcast", "group": "0-1", "size_bytes": None},
+                None,
+                measured("b", 1, 2 * MS, **waits(0, 2 * MS, 0)),
+            ),
         ),
         kernels=(
-            KernelPair(
-                GEMM, KernelGroup.MATMUL, None, None, measured(GEMM, 30, 120 * MS), measured(GEMM, 60, 240 * MS)
-            ),
-            KernelPair("add", KernelGroup.ELEMENTWISE, "[8]", "AI_CORE", None, measured("add", 8, 8 * MS)),
+            kernels(GEMM, "matmul", measured(GEMM, 30, 120 * MS), measured(GEMM, 60, 240 * MS)),
+            kernels("add", "elementwise", None, measured("add", 8, 8 * MS), shapes="[8]", core="AI_CORE"),
         ),
-        kernel_types=(
-            KernelPair("matmul", KernelGroup.MATMUL, None, None, measured(GEMM, 30, 120 * MS), measured("x", 60, 9)),
-        ),
+        kernel_types=(kernels("matmul", "matmul", measured(GEMM, 30, 120 * MS), measured("x", 60, 9)),),
         apis=(
-            ApiPair("cudaLaunchKernel", ApiSide(32, 4 * MS, 4 * MS), ApiSide(72, 16 * MS, 12 * MS)),
-            ApiPair("enumerate(DataLoader)", ApiSide(2, 60 * MS, 60 * MS), None),
+            Pair({"api": "cudaLaunchKernel"}, host_calls(32, 4 * MS, 4 * MS), host_calls(72, 16 * MS, 12 * MS)),
+            Pair({"api": "enumerate(DataLoader)"}, host_calls(2, 60 * MS, 60 * MS), None),
         ),
         memory=(
-            MemoryPair("aten::empty", MemorySide(4, 8_000_000, 10 * MS), MemorySide(8, 32_000_000, None)),
-            MemoryPair("aten::clone", None, MemorySide(4, 4_000_000, 3 * MS)),
+            Pair(
+                {"op": "aten::empty"},
+                allocated(4, 8_000_000, 10 * MS),
+                allocated(8, 32_000_000, NotMeasured("no_frees")),
+            ),
+            Pair({"op": "aten::clone"}, None, allocated(4, 4_000_000, 3 * MS)),
         ),
         memory_calls=(
-            MemoryCallPair(
-                MemoryCall("aten::empty", "[[8]]", "float", ((512, 3_000), (512, None)), 1024),
-                MemoryCall("aten::empty", "[[8]]", "float", ((2048, 3_000),), 2048),
+            Pair(
+                {"order": 1},
+                allocations("aten::empty", "[[8]]", "float", ((512, 3_000), (512, None))),
+                allocations("aten::empty", "[[8]]", "float", ((2048, 3_000),)),
             ),
-            MemoryCallPair(None, MemoryCall("aten::clone", None, None, ((100, None),), 100)),
+            Pair({"order": 2}, None, allocations("aten::clone", None, None, ((100, None),))),
         ),
         unmatched=(
             Unmatched("kernels", "base", 0, 0, 120 * MS),
@@ -204,7 +238,12 @@ SECTIONS = (
 
 def _mirrored(row):
     """Fields of the base and the fields of the candidate they stand for."""
-    return {name: name.replace("base", "candidate") for name in row.__slots__ if name.startswith("base")}
+    names = row._fields if isinstance(row, Pair) else row.__slots__
+    return {name: name.replace("base", "candidate") for name in names if name.startswith("base")}
+
+
+def _replaced(row, **values):
+    return row._replace(**values) if isinstance(row, Pair) else replace(row, **values)
 
 
 def itself():
@@ -212,7 +251,7 @@ def itself():
     found = comparison()
 
     def doubled(row):
-        return replace(row, **{other: getattr(row, name) for name, other in _mirrored(row).items()})
+        return _replaced(row, **{other: getattr(row, name) for name, other in _mirrored(row).items()})
 
     def there(row):
         return any(getattr(row, name) for name in _mirrored(row)) or isinstance(row, Part | Overall)
@@ -228,7 +267,7 @@ def swapped():
     def flip(row):
         pairs = _mirrored(row)
         values = {name: getattr(row, other) for name, other in pairs.items()}
-        return replace(row, **values, **{other: getattr(row, name) for name, other in pairs.items()})
+        return _replaced(row, **values, **{other: getattr(row, name) for name, other in pairs.items()})
 
     sections = {name: tuple(flip(row) for row in getattr(found, name)) for name in SECTIONS}
     return replace(found, base=found.candidate, candidate=found.base, **sections)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.report.make_compare import MS, comparison, itself, side, swapped
+from traceanalyze.comparison.pairs import PerStep
+from traceanalyze.comparison.reasons import effects
 from traceanalyze.comparison.results import Contribution, Part
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
-from traceanalyze.report.assembly.compare.causes import effects
-from traceanalyze.report.assembly.compare.per_step import PerStep
 from traceanalyze.report.format import Formatter
 
 WORDS = texts()
@@ -273,7 +273,7 @@ def test_every_text_is_there():
         for table in report.listing:
             assert formatter.title(table)
             for index, column in enumerate(table.columns):
-                assert column.key in WORDS.columns
+                assert WORDS.heading(column)
                 assert WORDS.meaning(table, column), (table.key, column.key)
                 if column.kind == Kind.TERM:
                     assert {row[index] for row in table.rows} <= set(WORDS.terms), (table.key, column.key)
@@ -281,7 +281,7 @@ def test_every_text_is_there():
 
 def test_headings_of_a_table_differ():
     for table in built().listing:
-        shown = [WORDS.columns[column.key] for column in table.columns if not column.machine]
+        shown = [WORDS.heading(column) for column in table.columns if not column.machine]
         assert len(shown) == len(set(shown)), table.key
 
 

@@ -274,7 +274,8 @@ def test_caveats_come_before_the_picture_and_doubts_after_the_tables():
 def test_very_long_names_are_cut_and_said_to_be():
     long = "kernel_" * 100
     found = comparison()
-    html = html_of(replace(found, kernels=tuple(replace(pair, name=long) for pair in found.kernels)))
+    kernels = tuple(pair._replace(shared=pair.shared | {"kernel": long}) for pair in found.kernels)
+    html = html_of(replace(found, kernels=kernels))
     assert long not in html
     _, rows = table_of(Page(html), "kernel_compare", at="compare")
     assert rows[1][1][0] == f"{long[:MAX_TEXT]}…"
@@ -299,7 +300,7 @@ def test_hostile_names_stay_text(name):
         base=replace(found.base, path=f"/tmp/{name}/a", device_name=name),
         candidate=replace(found.candidate, path=f"/tmp/{name}/b"),
         contributions=(*found.contributions, contribution("compute", "operator", name, 0, 90 * MS, (0, 4), frame=name)),
-        kernels=tuple(replace(pair, name=name) for pair in found.kernels),
+        kernels=tuple(pair._replace(shared=pair.shared | {"kernel": name}) for pair in found.kernels),
     )
     plain, html = Page(html_of()), html_of(evil)
     page = Page(html)

@@ -8,10 +8,9 @@ from dataclasses import replace
 import openpyxl
 import pytest
 
-from tests.report.make_compare import MS, comparison, itself, measured
-from traceanalyze.comparison.results import KernelPair, MemoryPair, MemorySide
+from tests.report.make_compare import MS, allocated, comparison, itself, kernels, measured
+from traceanalyze.comparison.results import Pair
 from traceanalyze.locales import texts
-from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.xlsx.compare import render
@@ -250,8 +249,7 @@ def test_a_section_without_data_is_named_once_with_the_reason():
 
 def test_a_long_sheet_says_what_it_leaves_out():
     rows = tuple(
-        KernelPair(f"k{number}", KernelGroup.OTHER, None, None, measured("k", 1, (number + 1) * 1000), None)
-        for number in range(MAX_ROWS + 7)
+        kernels(f"k{number}", "other", measured("k", 1, (number + 1) * 1000), None) for number in range(MAX_ROWS + 7)
     )
     book = opened(replace(comparison(), kernels=rows))
     sheet = book["KernelCompare"]
@@ -279,7 +277,8 @@ def test_both_sides_are_shown_in_one_unit_with_as_many_decimals():
     peaks = tuple(
         replace(row, base=708_000_000, candidate=2_210_000_000) if row.kind == "bytes" else row for row in found.overall
     )
-    memory = (MemoryPair("aten::empty", MemorySide(4, 8_000, 10 * MS), MemorySide(8, 32_000_000_000, None)),)
+    sides = allocated(4, 8_000, 10 * MS), allocated(8, 32_000_000_000, NotMeasured("no_frees"))
+    memory = (Pair({"op": "aten::empty"}, *sides),)
     sheets = opened(replace(found, overall=peaks, memory=memory))
     assert {"base (GB)", "candidate (GB)"} <= set(lines(sheets["Summary"]))
     row = next(row for row in sheets["Summary"].iter_rows() if row[0].value == "peak memory")

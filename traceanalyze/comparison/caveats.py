@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
-from traceanalyze.comparison.modules import OUTSIDE_MODULES
-from traceanalyze.comparison.results import Caveat, Unmatched
+from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
+from traceanalyze.comparison.pairs import PerStep, rounded
+from traceanalyze.comparison.results import Caveat, Pair, Pairs, Unmatched
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.results import (
-        CollectivePair,
-        KernelPair,
-        Measured,
-        ModulePair,
-        ModuleSide,
-        OperatorPair,
-        OperatorTotal,
-        OpSide,
-    )
     from traceanalyze.comparison.side import Side
-    from traceanalyze.model.table import NotMeasured
 
 COVERAGE_POINTS = 5
 """Shares of compute time with a known operator that differ by more percentage points make operators incomparable."""
@@ -185,96 +175,88 @@ def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:
             yield Caveat("side_left_out", (("side", name), ("steps", side.info.left_out)))
 
 
-_T = TypeVar("_T")
 _SIDES = ("base", "candidate")
 _NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})
+_UNMATCHED = Table(
+    "unmatched",
+    (
+        Column("section", Kind.TERM, heading="work", meaning="which kind of work"),
+        Column("side", Kind.TERM, meaning="which side"),
+        Column("number", Kind.NUMBER, meaning="how many per step have no partner"),
+        Column("unmatched_ns", Kind.DURATION, meaning="their time per step"),
+        Column("of_ns", Kind.DURATION, meaning="time of all of that kind per step"),
+        Column("unmatched_share", Kind.SHARE, heading="share", meaning="the one over the other"),
+    ),
+    title="Work without a partner on the other side (per step)",
+    detail=True,
+)
 
 
-class _Row(NamedTuple):
-    """Number and device time of a row on both sides; the number is 0 where a side does not have it."""
-
-    number: tuple[int, int]
-    time: tuple[int, int]
+def unmatched_table(rows: Sequence[Unmatched], per: PerStep) -> Table:
+    """One row a section and side."""
+    steps = {"base": per.base_steps, "candidate": per.candidate_steps}
+    return _UNMATCHED.fill(
+        section=[f"section_{row.section}" for row in rows],
+        side=[f"side_{row.side}" for row in rows],
+        number=[row.count / steps[row.side] for row in rows],
+        unmatched_ns=[rounded(row.time, steps[row.side]) for row in rows],
+        of_ns=[rounded(row.of_time, steps[row.side]) for row in rows],
+        unmatched_share=[row.time / row.of_time if row.of_time else 0.0 for row in rows],
+    )
 
 
 def unmatched(
-    operators: tuple[OperatorTotal, ...] | NotMeasured | None,
-    operator_pairs: tuple[OperatorPair, ...] | NotMeasured | None,
-    modules: tuple[ModulePair, ...] | NotMeasured | None,
-    collectives: tuple[CollectivePair, ...] | NotMeasured | None,
-    kernels: tuple[KernelPair, ...] | NotMeasured | None,
+    operators: Pairs | None,
+    operator_pairs: Pairs | None,
+    modules: Pairs | None,
+    collectives: Pairs | None,
+    kernels: Pairs | None,
 ) -> tuple[Unmatched, ...]:
     """Number and device time without a partner, of all of the section on that side; sections that were compared only.
 
     Operators are calls where calls were matched, else names; work of no operator is no part of it. Modules are those
     with work of their own.
     """
-    found: list[Unmatched] = []
-    if isinstance(operator_pairs, tuple):
-        found += _section("operators", operator_pairs, _call)
-    elif isinstance(operators, tuple):
-        found += _section("operators", operators, _total)
-    if isinstance(modules, tuple):
-        found += _section("modules", modules, _module)
-    if isinstance(collectives, tuple):
-        found += _section("collectives", collectives, _measured)
-    if isinstance(kernels, tuple):
-        found += _section("kernels", kernels, _measured)
-    return tuple(found)
-
-
-def _section(section: str, rows: tuple[_T, ...], read: Callable[[_T], _Row | None]) -> Iterator[Unmatched]:
-    known = [row for row in map(read, rows) if row is not None]
-    for side, name in enumerate(_SIDES):
-        alone = [row for row in known if row.number[side] and not row.number[1 - side]]
-        yield Unmatched(
-            section=section,
-            side=name,
-            count=sum(row.number[side] for row in alone),
-            time=sum(row.time[side] for row in alone),
-            of_time=sum(row.time[side] for row in known),
-        )
-
-
-def _call(row: OperatorPair) -> _Row | None:
-    named = row.base or row.candidate
-    if named is None or named.name in _NO_OPERATOR:
-        return None
-    sides = row.base, row.candidate
-    return _Row(
-        (int(sides[0] is not None), int(sides[1] is not None)),
-        (_time(sides[0]), _time(sides[1])),
+    names = operators if operator_pairs is None or isinstance(operator_pairs, NotMeasured) else None
+    sections = (
+        ("operators", _of_operators(operator_pairs), "device_ns", ""),
+        ("operators", _of_operators(names), "device_ns", "calls"),
+        ("modules", _whole_modules(modules), "self_ns", ""),
+        ("collectives", collectives, "total_ns", "calls"),
+        ("kernels", kernels, "total_ns", "calls"),
+    )
+    return tuple(
+        row
+        for section, pairs, amount, number in sections
+        if pairs is not None and not isinstance(pairs, NotMeasured)
+        for row in _alone(section, pairs, amount, number)
     )
 
 
-def _time(side: OpSide | None) -> int:
-    return 0 if side is None else side.device_time
+def _of_operators(pairs: Pairs | None) -> Pairs | None:
+    if pairs is None or isinstance(pairs, NotMeasured):
+        return pairs
+    names = [pair.shared.get("op") or (pair.base or pair.candidate or {}).get("op") for pair in pairs]
+    return [pair for pair, name in zip(pairs, names, strict=True) if name not in _NO_OPERATOR]
 
 
-def _total(row: OperatorTotal) -> _Row | None:
-    if row.name in _NO_OPERATOR:
-        return None
-    return _Row((row.base_count, row.candidate_count), (row.base_time, row.candidate_time))
+def _whole_modules(pairs: Pairs | None) -> Pairs | None:
+    if pairs is None or isinstance(pairs, NotMeasured):
+        return pairs
+    return [pair for pair in pairs if pair.shared["op"] == ALL_OPERATORS and pair.shared["module"] != OUTSIDE_MODULES]
 
 
-def _module(row: ModulePair) -> _Row | None:
-    if row.op is not None or row.path == OUTSIDE_MODULES:
-        return None
-    return _Row((_there(row.base), _there(row.candidate)), (_own(row.base), _own(row.candidate)))
-
-
-def _there(side: ModuleSide | None) -> int:
-    return int(side is not None)
-
-
-def _own(side: ModuleSide | None) -> int:
-    return 0 if side is None else side.device_self
-
-
-def _measured(row: CollectivePair | KernelPair) -> _Row | None:
-    counts, times = zip(*(_sums(side) for side in (row.base, row.candidate)), strict=True)
-    return _Row((counts[0], counts[1]), (times[0], times[1]))
-
-
-def _sums(side: Measured | None) -> tuple[int, int]:
-    return (0, 0) if side is None else (side.count, side.total)
+def _alone(section: str, pairs: Sequence[Pair], amount: str, number: str) -> Iterator[Unmatched]:
+    """What one side has, and the other has none of; rows count once, or by a number of theirs."""
+    sides = [(pair.base, pair.candidate) for pair in pairs]
+    for at, name in enumerate(_SIDES):
+        numbers = [[0 if side is None else side[number] if number else 1 for side in pair] for pair in sides]
+        times = [0 if (side := pair[at]) is None else side[amount] for pair in sides]
+        alone = [index for index, each in enumerate(numbers) if each[at] and not each[1 - at]]
+        yield Unmatched(
+            section=section,
+            side=name,
+            count=sum(numbers[index][at] for index in alone),
+            time=sum(times[index] for index in alone),
+            of_time=sum(times),
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,12 +14,13 @@ from traceanalyze.analyses.communication.ranges import description_rows, sizes, 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
-from traceanalyze.comparison.results import CollectivePair
-from traceanalyze.comparison.side import change, measured
+from traceanalyze.comparison.pairs import MATCH, PLACE, STEP_SHARE, SUMS, Section, both, diff, ratio
+from traceanalyze.comparison.results import Pair, Pairs, Time
+from traceanalyze.comparison.side import measured
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.results import Measured, Time
     from traceanalyze.comparison.side import CompareOptions
 
     Simplify = Callable[[str], str]
@@ -111,8 +112,47 @@ class _Side(NamedTuple):
     """Position in `kinds`."""
 
 
-def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> tuple[CollectivePair, ...] | NotMeasured:
-    """Collectives by type, group and size, most changed exposed time first.
+COLLECTIVES = Section(
+    Table(
+        "communication_compare",
+        (
+            replace(PLACE, alias="Order Id"),
+            Column("collective", Kind.TEXT, meaning="type, the same for all libraries"),
+            Column("group", Kind.NAME, meaning="ranks of the process group, or its name"),
+            Column(
+                "size_bytes",
+                Kind.BYTES,
+                heading="size of one",
+                meaning="input of one collective (all_gather: output)",
+            ),
+            *both(
+                name="Communication OP Name",
+                calls="Calls",
+                total_ns="Total Duration(us)",
+                avg_ns="Avg Duration(us)",
+                max_ns="Max Duration(us)",
+                min_ns="Min Duration(us)",
+                wait_ns="Task Name (Notify_Wait)",
+                transfer_ns="Task Name (Memcpy, Reduce_Inline, RDMASend)",
+                exposed_ns="",
+            ),
+            diff(alias="Diff Duration(us)"),
+            ratio(),
+            diff("exposed_diff_ns", heading="exposed diff", meaning="candidate minus base of the exposed time"),
+            STEP_SHARE,
+            MATCH,
+            *SUMS,
+        ),
+        title="Collectives (per step)",
+        ranked=True,
+    ),
+    ("exposed_ns", "total_ns"),
+    "total_ns",
+)
+
+
+def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> Pairs:
+    """Collectives by type, group and size.
 
     Types are those of definitions §12, whatever the library; groups are matched by `groups.common_names`. Sizes count
     where both sides state them and share them: of one type and group the collectives that only one side has in their
@@ -126,41 +166,23 @@ def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> tu
         return NotMeasured("no_communication")
     shared = _shared_sizes(set(sides[0].kinds), set(sides[1].kinds))
     keys: dict[_Key, int] = {}
-    rows = []
     numbers = []
     for context, side in zip((base, candidate), sides, strict=True):
         number = [keys.setdefault(shared.get(key, key), len(keys)) for key in side.kinds]
         of = np.array(number, np.int64)[side.of] if number else side.of
-        numbers.append((measured(context, side.work, of), _parts(context, side.work, of)))
-    (old, old_parts), (new, new_parts) = numbers
-    for key, index in keys.items():
-        one, other = old.get(index), new.get(index)
-        wait, transfer, exposed = old_parts.get(index, _missing(one))
-        new_wait, new_transfer, new_exposed = new_parts.get(index, _missing(other))
-        rows.append(
-            CollectivePair(
-                kind=key.kind,
-                group=key.group,
-                bytes=None if key.bytes == _UNKNOWN else key.bytes,
-                base=one,
-                candidate=other,
-                base_wait=wait,
-                candidate_wait=new_wait,
-                base_transfer=transfer,
-                candidate_transfer=new_transfer,
-                base_exposed=exposed,
-                candidate_exposed=new_exposed,
-            )
+        parts = _parts(context, side.work, of)
+        numbers.append({row: cells | parts[row] for row, cells in measured(context, side.work, of).items()})
+    return [
+        Pair(
+            {
+                "collective": key.kind,
+                "group": key.group,
+                "size_bytes": None if key.bytes == _UNKNOWN else key.bytes,
+            },
+            *(side.get(keys[key]) for side in numbers),
         )
-    steps = len(base.steps), len(candidate.steps)
-    rows.sort(
-        key=lambda row: (
-            -abs(row.candidate_exposed * steps[0] - row.base_exposed * steps[1]),
-            -change(row.base, row.candidate, steps),
-            (row.kind, row.group, row.bytes or 0),
-        )
-    )
-    return tuple(rows)
+        for key in sorted(keys, key=lambda key: (key.kind, key.group, max(key.bytes, 0)))
+    ]
 
 
 def _side(context: Context, names: Mapping[str, str]) -> _Side:
@@ -194,17 +216,11 @@ def _shared_sizes(base: set[_Key], candidate: set[_Key]) -> dict[_Key, _Key]:
     }
 
 
-_Parts = dict[int, tuple["Time", "Time", int]]
-"""Wait, transfer and exposed time by row."""
+def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> dict[int, dict[str, Time]]:
+    """Wait, transfer and exposed time by row.
 
-
-def _missing(side: Measured | None) -> tuple[Time, Time, int]:
-    """Of a row that a side does not have: nothing waited, if it could have been told."""
-    return (0, 0, 0) if side is None else (NotMeasured("needs_all_ranks"), NotMeasured("needs_all_ranks"), 0)
-
-
-def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> _Parts:
-    """Waiting is what is left of a collective without the time in which some plane moves data."""
+    Waiting is what is left of a collective without the time in which some plane moves data.
+    """
     event, time = context.once(device_work).event[work], context.once(device_work).time[work]
     windows = intervals.merge(context.steps.start, context.steps.end)
     exposed = np.zeros(len(context.device), np.int64)
@@ -216,13 +232,15 @@ def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> 
     keys = of[rows.first].tolist()
     if parts is None:
         why = NotMeasured("needs_all_ranks")
-        return {key: (why, why, each) for key, each in zip(keys, bare, strict=True)}
+        return {
+            key: {"wait_ns": why, "transfer_ns": why, "exposed_ns": each} for key, each in zip(keys, bare, strict=True)
+        }
     moved = parts.by_event(intervals.coverage(windows, parts.start, parts.end))[event]
     unknown = rows.sum(~parts.recorded[event]).tolist()
     sums = zip(rows.sum(time - moved).tolist(), rows.sum(moved).tolist(), strict=True)
-    untold = NotMeasured("no_collective_tasks")
+    why = NotMeasured("no_collective_tasks")
     return {
-        key: (untold, untold, each) if some else (wait, transfer, each)
+        key: {"wait_ns": why if some else wait, "transfer_ns": why if some else transfer, "exposed_ns": each}
         for key, each, some, (wait, transfer) in zip(keys, bare, unknown, sums, strict=True)
     }
 

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from traceanalyze.comparison.attribution import parts
-from traceanalyze.comparison.caveats import caveats, unmatched
-from traceanalyze.comparison.collectives import collective_pairs
-from traceanalyze.comparison.kernels import kernel_pairs, kernel_type_pairs
-from traceanalyze.comparison.memory import memory_call_pairs, memory_pairs
-from traceanalyze.comparison.modules import module_pairs
-from traceanalyze.comparison.operators import api_pairs, operator_pairs, operator_totals
-from traceanalyze.comparison.overall import overall
-from traceanalyze.comparison.reasons import contributions
-from traceanalyze.comparison.results import Comparison
-from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.comparison.caveats import caveats, unmatched, unmatched_table
+from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
+from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
+from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pairs, memory_pairs
+from traceanalyze.comparison.modules import module_pairs, module_tables
+from traceanalyze.comparison.operators import (
+    APIS,
+    CALLS,
+    api_pairs,
+    operator_pairs,
+    operator_totals,
+    operators_table,
+)
+from traceanalyze.comparison.overall import overall, overall_tables, parts_table
+from traceanalyze.comparison.reasons import causes_table, contributions
+from traceanalyze.comparison.results import Comparison, Pairs
+from traceanalyze.comparison.side import CompareOptions, Side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.side import Side
-
-T = TypeVar("T")
+    from traceanalyze.comparison.pairs import PerStep
+    from traceanalyze.model.table import Table
 
 
 def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = None) -> Comparison:
@@ -30,8 +35,8 @@ def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = 
     chosen = options or CompareOptions()
 
     def section(
-        name: str, compared: Callable[[Context, Context, CompareOptions], T], *, wanted: bool = True
-    ) -> T | None:
+        name: str, compared: Callable[[Context, Context, CompareOptions], Pairs], *, wanted: bool = True
+    ) -> Pairs | None:
         if name not in chosen.sections or not wanted:
             return None
         return compared(base.context, candidate.context, chosen)
@@ -60,3 +65,28 @@ def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = 
         caveats=caveats(base, candidate),
         memory_calls=section("memory", memory_call_pairs, wanted=chosen.details),
     )
+
+
+def tables(found: Comparison, per: PerStep) -> Iterator[Table]:
+    """Tables of the sections that were asked for, in reading order."""
+    yield parts_table(found, per)
+    yield from overall_tables(found, per)
+    yield causes_table(found, per)
+    if found.collectives is not None:
+        yield COLLECTIVES.fill(found.collectives, per)
+    if found.modules is not None:
+        yield from module_tables(found.modules, per)
+    if found.operators is not None:
+        yield operators_table(found.operators, per)
+    for section, pairs in (
+        (CALLS, found.operator_pairs),
+        (MEMORY, found.memory),
+        (MEMORY_CALLS, found.memory_calls),
+        (APIS, found.apis),
+        (KERNELS, found.kernels),
+        (KERNEL_TYPES, found.kernel_types),
+    ):
+        if pairs is not None:
+            yield section.fill(pairs, per)
+    if found.unmatched:
+        yield unmatched_table(found.unmatched, per)

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
-from traceanalyze.comparison.results import KernelPair
-from traceanalyze.comparison.side import change, measured
+from traceanalyze.comparison.pairs import (
+    AVG_RATIO,
+    CHANGE_SHARE,
+    DIFF,
+    MATCH,
+    PLACE,
+    SHAPES,
+    TOTAL_RATIO,
+    Section,
+    both,
+    minor,
+)
+from traceanalyze.comparison.results import Pair, Pairs
+from traceanalyze.comparison.side import measured
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +33,70 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.results import Measured
     from traceanalyze.comparison.side import CompareOptions
+
+
+_CORE = Column("core", Kind.TEXT, meaning="kind of core the kernels ran on")
+_NUMBERS = (
+    *both(
+        total_ns="Total Duration(us)",
+        avg_ns="Avg Duration(us)",
+        max_ns="Max Duration(us)",
+        min_ns="Min Duration(us)",
+        calls="Calls",
+    ),
+    TOTAL_RATIO,
+    AVG_RATIO,
+    DIFF,
+    CHANGE_SHARE,
+    Column(
+        "work",
+        Kind.TERM,
+        heading="kind of work",
+        meaning="what the kernel computes, by its name, else by the operator that launched it",
+        minor=True,
+    ),
+    MATCH,
+    *minor(*both(kernel="")),
+)
+KERNELS = Section(
+    Table(
+        "kernel_compare",
+        (
+            replace(PLACE, alias="Order Id"),
+            Column("kernel", Kind.NAME, meaning="kernel, copy or fill that the operator launched", alias="Kernel"),
+            replace(SHAPES, alias="Input Shape"),
+            *_NUMBERS,
+            replace(_CORE, minor=True),
+        ),
+        title="Kernels (per step)",
+        ranked=True,
+    ),
+    ("total_ns",),
+    "total_ns",
+)
+KERNEL_TYPES = Section(
+    Table(
+        "kernel_type_compare",
+        (
+            replace(PLACE, alias="Order Id"),
+            Column(
+                "kernel_type",
+                Kind.NAME,
+                heading="type",
+                meaning="operator or kind of work the kernels belong to",
+                alias="Kernel Type",
+            ),
+            replace(_CORE, alias="Core Type"),
+            *_NUMBERS,
+        ),
+        title="Types of kernels (per step)",
+        ranked=True,
+        detail=True,
+    ),
+    ("total_ns",),
+    "total_ns",
+)
 
 
 class _Key(NamedTuple):
@@ -37,8 +112,8 @@ class _Side(NamedTuple):
     of: NDArray[np.int64]
 
 
-def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> tuple[KernelPair, ...] | NotMeasured:
-    """Device events by name, largest change per step first; the times of a side sum to all its device time.
+def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
+    """Device events by name; the times of a side sum to all its device time.
 
     Names are matched as recorded; where that fails without signature, trailing counter and CANN's prefix; where even
     that fails without template arguments, if only one kernel of each side can be meant. Profiles of Ascend that both
@@ -55,9 +130,7 @@ def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
     )
 
 
-def kernel_type_pairs(
-    base: Context, candidate: Context, options: CompareOptions
-) -> tuple[KernelPair, ...] | NotMeasured:
+def kernel_type_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
     """Device events by what they are for, or by type of operator and core where both profiles state these (Ascend).
 
     The times of a side sum to all its device time. NotMeasured if a side has no device events.
@@ -116,16 +189,16 @@ def _families(context: Context) -> _Side:
     return _Side([_Key(name, None, None) for name in names], rows.of)
 
 
-def _pairs(contexts: tuple[Context, Context], sides: Sequence[_Side]) -> tuple[KernelPair, ...]:
+def _pairs(contexts: tuple[Context, Context], sides: Sequence[_Side]) -> list[Pair]:
     names = [[key.name for key in side.kinds] for side in sides]
     label = common_labels(names[0], names[1], (plain_kernel, True), (untemplated, False))
     keys: dict[_Key, int] = {}
-    found: list[dict[int, Measured]] = []
+    found: list[dict[int, dict[str, Any]]] = []
     time: dict[tuple[int, int], int] = {}
     for context, side in zip(contexts, sides, strict=True):
         number = [keys.setdefault(key._replace(name=label[key.name]), len(keys)) for key in side.kinds]
         key = np.array(number, np.int64)[side.of] if number else side.of
-        found.append(measured(context, np.arange(len(key)), key))
+        found.append(measured(context, np.arange(len(key)), key, "kernel"))
         parts = group(key, context.once(device_work).group)
         for first, total in zip(parts.first.tolist(), parts.sum(context.once(device_work).time).tolist(), strict=True):
             part = int(key[first]), int(context.once(device_work).group[first])
@@ -133,10 +206,18 @@ def _pairs(contexts: tuple[Context, Context], sides: Sequence[_Side]) -> tuple[K
     family: dict[int, int] = {}
     for (index, kind), _ in sorted(time.items(), key=lambda item: (item[1], -item[0][1])):
         family[index] = kind
-    rows = [
-        KernelPair(key.name, KernelGroup(family[index]), key.shapes, key.core, found[0].get(index), found[1].get(index))
-        for key, index in keys.items()
-    ]
-    steps = [len(context.steps) for context in contexts]
-    rows.sort(key=lambda row: (-change(row.base, row.candidate, steps), row.name, row.shapes or "", row.core or ""))
-    return tuple(rows)
+    ordered = sorted(keys, key=lambda key: (key.name, key.shapes or "", key.core or ""))
+    return [Pair(_shared(key, family[keys[key]]), *(side.get(keys[key]) for side in found)) for key in ordered]
+
+
+def _shared(key: _Key, family: int) -> dict[str, str | None]:
+    """A type that the profile names, or a kind of work that the tool does."""
+    kind = KernelGroup(family).name.lower()
+    name = Word(f"work_{kind}") if key.name == kind else key.name
+    return {
+        "kernel": key.name,
+        "kernel_type": name,
+        "shapes": key.shapes,
+        "core": key.core,
+        "work": f"work_{kind}",
+    }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,11 +14,12 @@ from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import compact
 from traceanalyze.comparison.canonical_ops import accountable, canonical_ops, fused_names
-from traceanalyze.comparison.results import MemoryCall, MemoryCallPair, MemoryPair, MemorySide
+from traceanalyze.comparison.pairs import CHANGE_SHARE, MATCH, OP, PLACE, Section, both, diff, ratio
+from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from traceanalyze.comparison.canonical_ops import Fused
     from traceanalyze.comparison.side import CompareOptions
 
+_Cells = dict[str, Any]
+"""What a row says of one side."""
 _MAKES = regex(
     r"empty_tensor|aten::((new_)?(empty|zeros|ones|full)(_like|_strided)?|empty_\w+|resize_\w*|_resize_output_?)"
 )
@@ -107,10 +111,32 @@ def _lived(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 _NO_RECORDS = NotMeasured("no_memory_records")
+MEMORY = Section(
+    Table(
+        "memory_compare_statistic",
+        (
+            replace(PLACE, alias="Top"),
+            replace(OP, alias="Operator Name"),
+            *both(
+                lifetime_ns="{side} Allocated Duration(ms)",
+                bytes="{side} Allocated Memory(MB)",
+                calls="{side} Operator Number",
+            ),
+            diff("diff_bytes", "Diff Memory(MB)"),
+            ratio(),
+            CHANGE_SHARE,
+            MATCH,
+        ),
+        title="Device memory allocated by operators (per step)",
+        ranked=True,
+    ),
+    ("bytes",),
+    "bytes",
+)
 
 
-def memory_pairs(base: Context, candidate: Context, options: CompareOptions) -> tuple[MemoryPair, ...] | NotMeasured:
-    """Device memory allocated in the steps by canonical operator, largest change per step first.
+def memory_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
+    """Device memory allocated in the steps by canonical operator.
 
     An allocation counts for the innermost operator of its thread at that time. NotMeasured if a side has no records.
     """
@@ -119,17 +145,10 @@ def memory_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
         return _NO_RECORDS
     fused = fused_names(base, candidate, options)
     old, new = _totals(base, found[0], options, fused), _totals(candidate, found[1], options, fused)
-    rows = [MemoryPair(name, old.get(name), new.get(name)) for name in old | new]
-    steps = len(base.steps), len(candidate.steps)
-    rows.sort(key=lambda row: (-abs(_bytes(row.candidate) * steps[0] - _bytes(row.base) * steps[1]), row.name))
-    return tuple(rows)
+    return [Pair({"op": name}, old.get(name), new.get(name)) for name in sorted(old | new)]
 
 
-def _bytes(side: MemorySide | None) -> int:
-    return 0 if side is None else side.bytes
-
-
-def _totals(context: Context, found: Allocations, options: CompareOptions, fused: Fused) -> dict[str, MemorySide]:
+def _totals(context: Context, found: Allocations, options: CompareOptions, fused: Fused) -> dict[str, _Cells]:
     ops = canonical_ops(context, options, fused)
     known = found.op >= 0
     key = np.full(len(found.op), -1, np.int64)
@@ -138,9 +157,11 @@ def _totals(context: Context, found: Allocations, options: CompareOptions, fused
     lived = found.lived != UNKNOWN
     columns = rows.count(), rows.sum(found.bytes), rows.sum(np.where(lived, found.lived, 0)), rows.sum(lived)
     return {
-        ops.label(int(found.op[first])) if known[first] else OUTSIDE_OPS: MemorySide(
-            count, size, time if freed else None
-        )
+        ops.label(int(found.op[first])) if known[first] else OUTSIDE_OPS: {
+            "calls": count,
+            "bytes": size,
+            "lifetime_ns": time if freed else NotMeasured("no_frees"),
+        }
         for first, count, size, time, freed in zip(
             rows.first.tolist(), *(column.tolist() for column in columns), strict=True
         )
@@ -152,9 +173,35 @@ OTHER_CALLS = "<other calls>"
 _OUTSIDE = -1
 
 
-def memory_call_pairs(
-    base: Context, candidate: Context, options: CompareOptions
-) -> tuple[MemoryCallPair, ...] | NotMeasured:
+MEMORY_CALLS = Section(
+    Table(
+        "memory_compare",
+        (
+            Column("order", Kind.COUNT, meaning="order in time", alias="Order Id"),
+            *both(
+                op="Operator Name",
+                shapes="Input Shape",
+                dtypes="Input Type",
+                details="Allocated Details",
+                size_bytes="Size(KB)",
+            ),
+            diff("diff_size_bytes", "Diff Size(KB)"),
+            ratio(),
+            CHANGE_SHARE,
+            PLACE,
+            MATCH,
+        ),
+        title="Device memory allocated call by call",
+        ranked=True,
+        detail=True,
+    ),
+    ("size_bytes",),
+    "size_bytes",
+    per_call=True,
+)
+
+
+def memory_call_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
     """Allocations of matched calls (see `operators.operator_pairs`), in order of time; calls with none are left out.
 
     What other calls allocated, and what was allocated in none, are rows at the end: so each allocation in the steps
@@ -162,7 +209,7 @@ def memory_call_pairs(
     """
     found = allocations(base), allocations(candidate)
     if found[0] is None or found[1] is None:
-        return NotMeasured("no_memory_records")
+        return _NO_RECORDS
     if min(len(base.op_nest), len(candidate.op_nest)) == 0:
         return NotMeasured("no_host_ops")
     calls, pairing = paired(base, candidate, options)
@@ -170,9 +217,10 @@ def memory_call_pairs(
         _Side(one, made, level.owner)
         for one, made, level in zip(calls, (found[0], found[1]), pairing.levels, strict=True)
     ]
-    pairs = [MemoryCallPair(sides[0].call(place), sides[1].call(other)) for place, other in pairing.rows]
-    pairs += [MemoryCallPair(*(side.rest(name) for side in sides)) for name in (OTHER_CALLS, OUTSIDE_OPS)]
-    return tuple(pair for pair in pairs if pair.base or pair.candidate)
+    pairs = [(sides[0].call(place), sides[1].call(other)) for place, other in pairing.rows]
+    pairs += [(sides[0].rest(name), sides[1].rest(name)) for name in (OTHER_CALLS, OUTSIDE_OPS)]
+    there = [pair for pair in pairs if any(pair)]
+    return [Pair({"order": order}, *pair) for order, pair in enumerate(there, start=1)]
 
 
 class _Side:
@@ -187,7 +235,7 @@ class _Side:
         for index, place in enumerate(of.tolist()):
             self._left.setdefault(place, []).append(index)
 
-    def call(self, place: int) -> MemoryCall | None:
+    def call(self, place: int) -> _Cells | None:
         """What one call allocated; None if nothing, or if there is no call (-1)."""
         mine = self._left.pop(place, None) if place >= 0 else None
         if mine is None:
@@ -199,13 +247,13 @@ class _Side:
         given = (compact(text(code)) if code >= 0 else None for code in (shapes, dtypes))
         return self._result(name, mine, *given)
 
-    def rest(self, name: str) -> MemoryCall | None:
+    def rest(self, name: str) -> _Cells | None:
         """What was allocated in other calls, or in none."""
         wanted = [place for place in self._left if (place == _OUTSIDE) == (name == OUTSIDE_OPS)]
         mine = sorted(index for place in wanted for index in self._left.pop(place))
         return self._result(name, mine, None, None) if mine else None
 
-    def _result(self, name: str, mine: Sequence[int], shapes: str | None, dtypes: str | None) -> MemoryCall:
+    def _result(self, name: str, mine: Sequence[int], shapes: str | None, dtypes: str | None) -> _Cells:
         sizes, lived = (column[mine].tolist() for column in (self._made.bytes, self._made.lived))
         each = tuple((size, None if time == UNKNOWN else time) for size, time in zip(sizes, lived, strict=True))
-        return MemoryCall(name, shapes, dtypes, each, sum(sizes))
+        return {"op": name, "shapes": shapes, "dtypes": dtypes, "details": each, "size_bytes": sum(sizes)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,25 @@ from traceanalyze.analyses.steps.phases import event_phases, launch_places
 from traceanalyze.comparison.align import align
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.operators import frames_at
-from traceanalyze.comparison.results import ModulePair, ModuleSide
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.comparison.pairs import (
+    CHANGE_SHARE,
+    MATCH,
+    MODULE,
+    OP,
+    PLACE,
+    SELF_DIFF,
+    TOTAL_DIFF,
+    PerStep,
+    Ranked,
+    Section,
+    both,
+    of_base,
+    of_candidate,
+    ranked,
+    ratio,
+)
+from traceanalyze.comparison.results import Pair, Pairs
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import Phase
 
 if TYPE_CHECKING:
@@ -106,6 +124,94 @@ def _own_name(found: Places, index: int) -> str:
 OUTSIDE_MODULES = "<outside modules>"
 """Stands for device work of no module, and for backward work whose module is not known."""
 
+ALL_OPERATORS = "[ TOTAL ]"
+"""Stands for all operators of a module, as in msprof-analyze."""
+_MODULE = (
+    replace(PLACE, alias="Order Id"),
+    Column("module_class", Kind.TEXT, heading="class", meaning="class of the module", alias="Module Class"),
+    Column(
+        "module_level",
+        Kind.COUNT,
+        heading="level",
+        meaning="depth in the module tree, 0 is the outermost",
+        alias="Module Level",
+    ),
+    replace(MODULE, alias="Module Name"),
+)
+_CHANGES = (
+    replace(TOTAL_DIFF, alias="Device Total Time Diff"),
+    replace(SELF_DIFF, alias="Device Self Time Diff"),
+    ratio(alias="Diff Total Ratio"),
+    *of_base(frame="Base Call Stack"),
+    *of_candidate(frame="Comparison Call Stack"),
+    CHANGE_SHARE,
+    Column("direction_of_pass", Kind.TERM, heading="pass", meaning="forward or backward pass"),
+    MATCH,
+)
+MODULES = Section(
+    Table(
+        "module_compare_statistic",
+        (
+            *_MODULE,
+            replace(OP, alias="Operator Name"),
+            *both(
+                kernels="Kernel Details",
+                self_ns="Device Self Time(ms)",
+                calls="Number",
+                total_ns="Device Total Time(ms)",
+            ),
+            *_CHANGES,
+        ),
+        title="Modules (per step)",
+        ranked=True,
+    ),
+    ("self_ns",),
+    "total_ns",
+)
+MODULE_OPERATORS = Section(
+    Table(
+        "module_compare",
+        (
+            *_MODULE,
+            *both(
+                op="Operator Name",
+                kernels="Kernel Details",
+                self_ns="Device Self Time(us)",
+                total_ns="Device Total Time(us)",
+            ),
+            *_CHANGES,
+        ),
+        title="Operators in their modules (per step)",
+        ranked=True,
+        detail=True,
+    ),
+    ("self_ns",),
+    "total_ns",
+)
+
+
+def module_tables(pairs: Pairs, per: PerStep) -> tuple[Table, Table]:
+    """Modules by how much their own work differs, below each its operators; and all operators by how much they do."""
+    if isinstance(pairs, NotMeasured):
+        return MODULES.fill(pairs, per), MODULE_OPERATORS.fill(pairs, per)
+    operators = [pair for pair in pairs if pair.shared["op"] != ALL_OPERATORS]
+    inside: dict[tuple[Any, ...], list[Pair]] = {}
+    for pair in operators:
+        inside.setdefault(_place(pair), []).append(pair)
+    rows: list[Ranked] = []
+    for module in ranked([pair for pair in pairs if pair.shared["op"] == ALL_OPERATORS], per, "self_ns"):
+        rows.append(module)
+        below = ranked(inside.pop(_place(module.pair), []), per, "self_ns")
+        rows += [row._replace(place=module.place, share=None) for row in below]
+    return MODULES.fill(pairs, per, rows), MODULE_OPERATORS.fill(operators, per)
+
+
+def _place(pair: Pair) -> tuple[Any, ...]:
+    return pair.shared["module"], pair.shared["direction_of_pass"]
+
+
+_Cells = dict[str, Any]
+"""What a row says of one side."""
 _Key = tuple[int, bool]
 """Module (-1 for none), and whether in the backward pass."""
 
@@ -114,11 +220,11 @@ class _Side(NamedTuple):
     """Work of the modules of one side."""
 
     places: Places
-    whole: dict[_Key, ModuleSide]
-    ops: dict[_Key, dict[str, ModuleSide]]
+    whole: dict[_Key, _Cells]
+    ops: dict[_Key, dict[str, _Cells]]
 
 
-def module_pairs(base: Context, candidate: Context, options: CompareOptions) -> tuple[ModulePair, ...] | NotMeasured:
+def module_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
     """Modules matched by their place in the model (see `match_modules`), in order of the model.
 
     After each module its operators by canonical name, most time first. Self times are those of what was launched in
@@ -130,14 +236,14 @@ def module_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
         return NotMeasured("no_modules")
     fused = fused_names(base, candidate, options)
     old, new = _side(base, places[0], options, fused), _side(candidate, places[1], options, fused)
-    rows = []
+    rows: list[Pair] = []
     for one, other in [(-1, -1), *match_modules(old.places, new.places)]:
         for backward in (False, True):
             rows += _rows((old, new), (one, other), backward=backward)
-    return tuple(rows)
+    return rows
 
 
-def _rows(sides: tuple[_Side, _Side], match: tuple[int, int], *, backward: bool) -> list[ModulePair]:
+def _rows(sides: tuple[_Side, _Side], match: tuple[int, int], *, backward: bool) -> list[Pair]:
     """A module and its operators; nothing where neither side has work there."""
     outside = match == (-1, -1)
     keys = [(place, backward) if place >= 0 or outside else None for place in match]
@@ -150,14 +256,20 @@ def _rows(sides: tuple[_Side, _Side], match: tuple[int, int], *, backward: bool)
         path, name, level = places.places[index].path, places.places[index].name, _level(places, index)
     old, new = ({} if key is None else side.ops.get(key, {}) for side, key in zip(sides, keys, strict=True))
     inside = sorted(old | new, key=lambda op: (-max(_own(old.get(op)), _own(new.get(op))), op))
+    shared: dict[str, Value] = {
+        "module": path,
+        "module_class": name,
+        "module_level": level,
+        "direction_of_pass": "phase_backward" if backward else "phase_forward",
+    }
     return [
-        ModulePair(path, name, level, backward, None, whole[0], whole[1]),
-        *(ModulePair(path, name, level, backward, op, old.get(op), new.get(op)) for op in inside),
+        Pair(shared | {"op": ALL_OPERATORS}, whole[0], whole[1]),
+        *(Pair(shared | {"op": op}, old.get(op), new.get(op)) for op in inside),
     ]
 
 
-def _own(side: ModuleSide | None) -> int:
-    return 0 if side is None else side.device_self
+def _own(side: _Cells | None) -> int:
+    return 0 if side is None else int(side["self_ns"])
 
 
 def _level(found: Places, index: int) -> int:
@@ -187,12 +299,19 @@ def _side(context: Context, found: Places, options: CompareOptions, fused: Fused
     number = np.bincount(rows.of[calls.first], minlength=len(rows)).tolist()
     kernels = _kernels(context, rows.of, len(rows))
     frames = _frames(context, rows.of)
-    inside: dict[_Key, dict[str, ModuleSide]] = {}
+    inside: dict[_Key, dict[str, _Cells]] = {}
     frame_of: dict[_Key, str | None] = {}
     for index, (first, own) in enumerate(zip(rows.first.tolist(), rows.sum(time).tolist(), strict=True)):
         key = int(of[first]), bool(back[first])
         name = _label(ops, int(op[first]), linked=bool(label[first] == -1))
-        inside.setdefault(key, {})[name] = ModuleSide(number[index], own, own, kernels[index], frames[index])
+        inside.setdefault(key, {})[name] = {
+            "op": name,
+            "calls": number[index],
+            "self_ns": own,
+            "total_ns": own,
+            "kernels": kernels[index],
+            "frame": frames[index],
+        }
         frame_of.setdefault(key, frames[index])
     return _Side(found, _whole(context, found, inside, frame_of), inside)
 
@@ -204,12 +323,12 @@ def _label(ops: CanonicalOps, place: int, *, linked: bool) -> str:
 
 
 def _whole(
-    context: Context, found: Places, inside: dict[_Key, dict[str, ModuleSide]], frame: dict[_Key, str | None]
-) -> dict[_Key, ModuleSide]:
+    context: Context, found: Places, inside: dict[_Key, dict[str, _Cells]], frame: dict[_Key, str | None]
+) -> dict[_Key, _Cells]:
     """Modules from their operators, with the work of the modules inside them as total."""
     begun = found.of[found.nest.begun_in(context.host_windows)]
     calls = np.bincount(begun, minlength=len(found.places)).tolist()
-    own = {key: sum(side.device_self for side in ops.values()) for key, ops in inside.items()}
+    own = {key: sum(_own(side) for side in ops.values()) for key, ops in inside.items()}
     total = dict(own)
     for index in range(len(found.places) - 1, -1, -1):
         parent = found.places[index].parent
@@ -220,13 +339,13 @@ def _whole(
         if number:
             total.setdefault((index, False), 0)
     return {
-        key: ModuleSide(
-            calls=calls[key[0]] if found.calls and key[0] >= 0 and not key[1] else None,
-            device_self=own.get(key, 0),
-            device_total=time,
-            kernels=_joined([side.kernels for side in inside.get(key, {}).values()]),
-            frame=frame.get(key),
-        )
+        key: {
+            "calls": calls[key[0]] if found.calls and key[0] >= 0 and not key[1] else None,
+            "self_ns": own.get(key, 0),
+            "total_ns": time,
+            "kernels": _joined([side["kernels"] for side in inside.get(key, {}).values()]),
+            "frame": frame.get(key),
+        }
         for key, time in total.items()
     }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,28 +18,43 @@ from traceanalyze.comparison.calls import calls_of, compact
 from traceanalyze.comparison.canonical_ops import fused_names
 from traceanalyze.comparison.collectives import common_labels, plain_api
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, canonical, names_backward
-from traceanalyze.comparison.results import ApiPair, ApiSide, OperatorPair, OperatorTotal, OpSide
+from traceanalyze.comparison.pairs import (
+    AVG_RATIO,
+    CHANGE_SHARE,
+    MATCH,
+    OP,
+    PLACE,
+    SELF_DIFF,
+    SHAPES,
+    SUMS,
+    TOTAL_DIFF,
+    TOTAL_RATIO,
+    PerStep,
+    Section,
+    both,
+    diff,
+    minor,
+    ratio,
+)
+from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.model import calltree
 from traceanalyze.model.classify import is_data_loading, is_step_marker
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
     from traceanalyze.comparison.calls import Calls
+    from traceanalyze.comparison.canonical_ops import Fused
+    from traceanalyze.comparison.side import CompareOptions
 
     Work = tuple[NDArray[np.int64], NDArray[np.int64]]
     """Device events, and their time inside the windows."""
-    from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from traceanalyze.comparison.canonical_ops import Fused
-    from traceanalyze.comparison.side import CompareOptions
+_Cells = dict[str, Any]
+"""What a row says of one side."""
 
 
 def without_operator(context: Context) -> dict[str, Work]:
@@ -49,7 +66,7 @@ def without_operator(context: Context) -> dict[str, Work]:
 
 
 class OpSides:
-    """Makes the results of one side's calls."""
+    """What rows say of one side's calls."""
 
     def __init__(self, calls: Calls, owner: NDArray[np.int64]) -> None:
         self._calls, self._context = calls, calls.context
@@ -63,7 +80,7 @@ class OpSides:
         """Whether a call has device work; none (-1) has not."""
         return place >= 0 and bool(self._bound[place] < self._bound[place + 1])
 
-    def of(self, places: Sequence[int]) -> list[OpSide | None]:
+    def of(self, places: Sequence[int]) -> list[_Cells | None]:
         """The calls at some places, None for each -1."""
         context = self._context
         place = np.array(places, np.int64)
@@ -76,15 +93,15 @@ class OpSides:
         return [
             None
             if at < 0
-            else OpSide(
-                name=self._name(at),
-                shapes=compact(text(shape)) if shape >= 0 else None,
-                dtypes=compact(text(dtype)) if dtype >= 0 else None,
-                kernels=self._kernels(slice(int(self._bound[at]), int(self._bound[at + 1]))),
-                device_time=int(self._time[self._bound[at] : self._bound[at + 1]].sum()),
-                start=int(context.op_nest.start[at]),
-                frame=frame,
-            )
+            else {
+                "op": self._name(at),
+                "shapes": compact(text(shape)) if shape >= 0 else None,
+                "dtypes": compact(text(dtype)) if dtype >= 0 else None,
+                "kernels": self._kernels(slice(int(self._bound[at]), int(self._bound[at + 1]))),
+                "device_ns": int(self._time[self._bound[at] : self._bound[at + 1]].sum()),
+                "start_ns": int(context.op_nest.start[at]),
+                "frame": frame,
+            }
             for at, shape, dtype, frame in zip(places, shapes, dtypes, frames, strict=True)
         ]
 
@@ -103,24 +120,30 @@ class OpSides:
         text = self._context.trace.strings.text
         return tuple((text(name), time) for name, time in zip(names, self._time[mine].tolist(), strict=True))
 
-    def together(self, name: str, places: NDArray[np.int64]) -> OpSide | None:
+    def together(self, name: str, places: NDArray[np.int64]) -> _Cells | None:
         """Several calls as one; None if they have no device work."""
         mine = np.concatenate(
             [np.zeros(0, np.int64), *(np.arange(self._bound[at], self._bound[at + 1]) for at in places.tolist())]
         )
         return self._sum(name, (self._event[mine], self._time[mine])) if len(mine) else None
 
-    def alone(self, name: str) -> OpSide | None:
+    def alone(self, name: str) -> _Cells | None:
         """Work of no operator, see `without_operator`."""
         work = self._without.get(name)
         return None if work is None else self._sum(name, work)
 
-    def _sum(self, name: str, work: Work) -> OpSide:
+    def _sum(self, name: str, work: Work) -> _Cells:
         """Work as one row, its kernels summed by name, most time first."""
         event, time = work
-        kernels = summed_kernels(self._context, event, time)
-        start = int(self._context.device.start[event].min())
-        return OpSide(name, None, None, kernels, int(time.sum()), start)
+        return {
+            "op": name,
+            "shapes": None,
+            "dtypes": None,
+            "kernels": summed_kernels(self._context, event, time),
+            "device_ns": int(time.sum()),
+            "start_ns": int(self._context.device.start[event].min()),
+            "frame": None,
+        }
 
 
 def summed_kernels(context: Context, event: NDArray[np.int64], time: NDArray[np.int64]) -> tuple[tuple[str, int], ...]:
@@ -147,20 +170,45 @@ EXTRA_STEPS = "<steps without a partner>"
 """Stands for the calls of steps that the other side does not have as many of."""
 
 
-class _Total(NamedTuple):
-    names: tuple[str, ...]
-    time: int
-    calls: int
-
-
-_Totals = dict[tuple[str, str], _Total]
+_Totals = dict[tuple[str, str], _Cells]
 """By canonical name with direction, and shapes (empty without)."""
+OPERATORS = Section(
+    Table(
+        "operator_compare_statistic",
+        (
+            replace(PLACE, alias="Top"),
+            replace(OP, alias="Operator Name"),
+            *both(device_ns="{side} Device Duration(ms)", calls="{side} Operator Number"),
+            diff(alias="Diff Duration(ms)"),
+            ratio(),
+            CHANGE_SHARE,
+            MATCH,
+            *minor(SHAPES, *both(op="")),
+            *SUMS,
+        ),
+        title="Operators (per step)",
+        ranked=True,
+    ),
+    ("device_ns",),
+    "device_ns",
+)
 
 
-def operator_totals(
-    base: Context, candidate: Context, options: CompareOptions
-) -> tuple[OperatorTotal, ...] | NotMeasured:
-    """Device time by the operator that launched it, largest change per step first.
+def operators_table(pairs: Pairs, per: PerStep) -> Table:
+    """Operators by what they change; the rows sum to all device time."""
+    table = OPERATORS.fill(pairs, per)
+    if isinstance(pairs, NotMeasured):
+        return table
+    base = sum(pair.base["device_ns"] for pair in pairs if pair.base)
+    known = per.amounts(base, sum(pair.candidate["device_ns"] for pair in pairs if pair.candidate))
+    keys = ("diff_ns", "ratio", "base_sum_ns", "candidate_sum_ns")
+    shown: dict[str, Value] = {"op": Word("all_work"), "base_device_ns": known["base_time_ns"]}
+    shown |= {"candidate_device_ns": known["candidate_time_ns"], **{key: known[key] for key in keys}}
+    return replace(table, totals=shown)
+
+
+def operator_totals(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
+    """Device time by the operator that launched it.
 
     Each device event inside the steps counts once, for the innermost operator around its launch; calls are those that
     launched some. Events whose launch lies in no operator, or is not known, have rows of their own. So the times of a
@@ -170,17 +218,10 @@ def operator_totals(
         return NotMeasured("no_host_ops")
     fused = fused_names(base, candidate, options)
     old, new = (_totals(context, options, fused) for context in (base, candidate))
-    nothing = _Total((), 0, 0)
-    rows = []
-    for key in old | new:
-        one, other = old.get(key, nothing), new.get(key, nothing)
-        shapes = key[1] if options.use_input_shape else None
-        rows.append(OperatorTotal(key[0], one.names, other.names, shapes, one.time, other.time, one.calls, other.calls))
-    steps = len(base.steps), len(candidate.steps)
-    rows.sort(
-        key=lambda row: (-abs(row.candidate_time * steps[0] - row.base_time * steps[1]), row.name, row.shapes or "")
-    )
-    return tuple(rows)
+    return [
+        Pair({"op": key[0], "shapes": key[1] if options.use_input_shape else None}, old.get(key), new.get(key))
+        for key in sorted(old | new)
+    ]
 
 
 def _totals(context: Context, options: CompareOptions, fused: Fused) -> _Totals:
@@ -197,19 +238,57 @@ def _totals(context: Context, options: CompareOptions, fused: Fused) -> _Totals:
     for first in group(rows.of, raw).first.tolist():
         names[rows.of[first]].append(context.trace.strings.text(int(raw[first])))
     found = {
-        calls.key(int(whole[first])): _Total(tuple(sorted(own)), total, number)
+        calls.key(int(whole[first])): _total(own, total, number)
         for first, own, total, number in zip(
             rows.first.tolist(), names, rows.sum(time[known]).tolist(), count.tolist(), strict=True
         )
     }
     for name, alone in without_operator(context).items():
-        found[name, ""] = _Total((name,), int(alone[1].sum()), len(alone[0]))
-    return found
+        found[name, ""] = _total([name], int(alone[1].sum()), len(alone[0]))
+    return {key: total for key, total in found.items() if total["calls"] or total["device_ns"]}
 
 
-def operator_pairs(
-    base: Context, candidate: Context, options: CompareOptions
-) -> tuple[OperatorPair, ...] | NotMeasured:
+def _total(names: Sequence[str], time: int, calls: int) -> _Cells:
+    return {"op": ", ".join(sorted(names)), "device_ns": time, "calls": calls}
+
+
+_SIDES_OF_CALL = tuple(
+    replace(column, meaning=f"{column.side}: device time of all kernels launched in the call")
+    if column.key.endswith("device_ns")
+    else column
+    for column in both(
+        op="Operator Name",
+        shapes="Input Shape",
+        dtypes="Input Type",
+        kernels="Kernel Details",
+        device_ns="Device Duration(us)",
+    )
+)
+CALLS = Section(
+    Table(
+        "operator_compare",
+        (
+            Column("order", Kind.COUNT, meaning="order in time", alias="Order Id"),
+            *_SIDES_OF_CALL,
+            diff(alias="Diff Duration(us)"),
+            ratio(),
+            CHANGE_SHARE,
+            PLACE,
+            MATCH,
+            *both(start_ns=""),
+            *minor(*both(frame="")),
+        ),
+        title="Operators call by call",
+        ranked=True,
+        detail=True,
+    ),
+    ("device_ns",),
+    "device_ns",
+    per_call=True,
+)
+
+
+def operator_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
     """Calls of both sides matched by the call tree, in order of time; those without device work are left out.
 
     Matched are the outermost operators of each step (see `levels.top_level`) by canonical name and direction, and by
@@ -221,13 +300,11 @@ def operator_pairs(
     calls, found = paired(base, candidate, options)
     old, new = (OpSides(side, level.owner) for side, level in zip(calls, found.levels, strict=True))
     shown = [(one, other) for one, other in found.rows if old.busy(one) or new.busy(other)]
-    pairs = [
-        OperatorPair(one, other)
-        for one, other in zip(old.of([row[0] for row in shown]), new.of([row[1] for row in shown]), strict=True)
-    ]
-    extra = OperatorPair(old.together(EXTRA_STEPS, found.left[0]), new.together(EXTRA_STEPS, found.left[1]))
-    rest = [extra, *(OperatorPair(old.alone(name), new.alone(name)) for name in (UNLINKED, OUTSIDE_OPS))]
-    return (*pairs, *(pair for pair in rest if pair.base or pair.candidate))
+    pairs = list(zip(old.of([row[0] for row in shown]), new.of([row[1] for row in shown]), strict=True))
+    rest = [(old.together(EXTRA_STEPS, found.left[0]), new.together(EXTRA_STEPS, found.left[1]))]
+    rest += [(old.alone(name), new.alone(name)) for name in (UNLINKED, OUTSIDE_OPS)]
+    pairs += [sides for sides in rest if any(sides)]
+    return [Pair({"order": order}, *sides) for order, sides in enumerate(pairs, start=1)]
 
 
 DATA_LOADER = "enumerate(DataLoader)"
@@ -246,8 +323,37 @@ class _Host(NamedTuple):
     counted: NDArray[np.bool_]
 
 
-def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> tuple[ApiPair, ...] | NotMeasured:
-    """Calls begun in the steps by name, largest change of their own time per step first.
+APIS = Section(
+    Table(
+        "api_compare",
+        (
+            replace(PLACE, alias="Order Id"),
+            Column("api", Kind.NAME, heading="call", meaning="operator or runtime call", alias="api name"),
+            *both(
+                total_ns="Total Duration(ms)",
+                self_ns="Self Time(ms)",
+                avg_ns="Avg Duration(ms)",
+                calls="Calls",
+            ),
+            TOTAL_RATIO,
+            ratio("self_ratio", "Diff Self Ratio", meaning="candidate over base, time in itself"),
+            AVG_RATIO,
+            ratio("calls_ratio", "Diff Calls Ratio", meaning="candidate over base, calls per step"),
+            TOTAL_DIFF,
+            SELF_DIFF,
+            CHANGE_SHARE,
+            MATCH,
+        ),
+        title="Host operators and runtime calls (per step)",
+        ranked=True,
+    ),
+    ("self_ns",),
+    "total_ns",
+)
+
+
+def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
+    """Calls begun in the steps by name.
 
     Times are sums over threads. A call's own time is what lies in none of the calls inside it on its thread, so it is
     never negative and the rows of a side sum to its host time. Of calls inside calls of the same name only the outer
@@ -264,14 +370,7 @@ def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> tup
     label = common_labels(sides[0].names, sides[1].names, (plain_api, True), (operator, True))
     mapped = {name: options.op_name_map.get(own, own) for name, own in label.items()}
     old, new = (_sums(side, mapped) for side in sides)
-    rows = [ApiPair(name, old.get(name), new.get(name)) for name in old | new]
-    steps = len(base.steps), len(candidate.steps)
-    rows.sort(key=lambda row: (-abs(_own(row.candidate) * steps[0] - _own(row.base) * steps[1]), row.name))
-    return tuple(rows)
-
-
-def _own(side: ApiSide | None) -> int:
-    return 0 if side is None else side.own
+    return [Pair({"api": name}, old.get(name), new.get(name)) for name in sorted(old | new)]
 
 
 def _host(context: Context) -> _Host:
@@ -288,7 +387,7 @@ def _host(context: Context) -> _Host:
     return _Host(names, found.of, nested.stop, time, nested.own, nested.begun_in(context.host_windows))
 
 
-def _sums(side: _Host, label: Mapping[str, str]) -> dict[str, ApiSide]:
+def _sums(side: _Host, label: Mapping[str, str]) -> dict[str, _Cells]:
     position = {name: index for index, name in enumerate(dict.fromkeys(label[name] for name in side.names))}
     if not position:
         return {}
@@ -299,7 +398,7 @@ def _sums(side: _Host, label: Mapping[str, str]) -> dict[str, ApiSide]:
     total = added(of, side.time * (side.counted & outer), size).tolist()
     own = added(of, side.own * side.counted, size).tolist()
     return {
-        name: ApiSide(number, time, alone)
+        name: {"calls": number, "total_ns": time, "self_ns": alone}
         for name, number, time, alone in zip(position, count, total, own, strict=True)
         if number
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,17 +14,27 @@ from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.comparison.attribution import IDLE, STEP, headline, headline_keys, summed, work_classes
 from traceanalyze.comparison.collectives import common_names, event_groups, several
-from traceanalyze.comparison.results import Overall
+from traceanalyze.comparison.pairs import (
+    DIFF,
+    PART,
+    STEP_SHARE,
+    SUMS,
+    PerStep,
+    both,
+    diff,
+    minor,
+    of_base,
+    of_candidate,
+    ratio,
+)
+from traceanalyze.comparison.results import Comparison, Overall, Part, Time
 from traceanalyze.model import intervals
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import BUSY_PARTS, DeviceClass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from traceanalyze.comparison.attribution import Cell, Sums
     from traceanalyze.comparison.collectives import Names
-    from traceanalyze.comparison.results import Part, Time
     from traceanalyze.comparison.side import Side
 
 _LOCAL = frozenset({"ON_CHIP", "LOCAL", "INVALID_TYPE", ""})
@@ -113,6 +125,150 @@ _ORDER = {
         )
     )
 }
+
+
+_PARTS = Table(
+    "step_difference",
+    (PART, *both(time_ns=""), DIFF, ratio(), STEP_SHARE, *SUMS),
+    title="What the difference is made of (per step)",
+    detail=True,
+)
+_INDEX = replace(PART, key="index", heading="part", meaning=f"{PART.meaning}; rows further in lie inside the row above")
+_OVERALL = Table(
+    "overall_metrics",
+    (
+        replace(_INDEX, alias="Index"),
+        *of_base(time_ns="Duration(ms)"),
+        *minor(*of_base(share="Duration Ratio", number="Number")),
+        *of_candidate(time_ns="Duration(ms)"),
+        *minor(*of_candidate(share="Duration Ratio", number="Number")),
+        diff(alias="Diff Duration(ms)"),
+        ratio(),
+        STEP_SHARE,
+        Column("level", Kind.COUNT, meaning="depth of the row", machine=True),
+        *SUMS,
+    ),
+    title="Where the steps' time went (per step)",
+    level="level",
+)
+_PEAK_MEMORY = Table(
+    "memory_peak",
+    (
+        _INDEX,
+        *both(peak_bytes="Mem Usage"),
+        diff("diff_bytes"),
+        ratio(alias=""),
+    ),
+    title="Peak memory",
+)
+_LINK_RATES = Table(
+    "link_rates",
+    (
+        Column("link", Kind.TEXT, meaning="kind of link: HCCS, RoCE, PCIe …"),
+        *both(rate_gbs="SDMA Bandwidth, RDMA Bandwidth"),
+        Column("rate_ratio", Kind.RATIO, heading="ratio", meaning="candidate over base; above 1 is faster"),
+    ),
+    title="Speed of the links between devices (10⁹ bytes a second)",
+)
+SPAN = "device_span"
+
+
+def parts_table(comparison: Comparison, per: PerStep) -> Table:
+    """The exclusive parts of the step on both sides; they sum to the step. What neither side has is left out."""
+    shown = [
+        part for part in headline(comparison.parts) if part.key in BUSY_PARTS or part.base != 0 or part.candidate != 0
+    ]
+    table = _PARTS.fill_records({"part": part.key, **per.amounts(part.base, part.candidate)} for part in shown)
+    # Where the step is the only part, it needs no sum.
+    if [part.key for part in shown] == [STEP]:
+        return table
+    whole = {"part": STEP, **per.amounts(comparison.base.step_time, comparison.candidate.step_time)}
+    return replace(table, totals=whole)
+
+
+def overall_tables(comparison: Comparison, per: PerStep) -> Iterator[Table]:
+    """Every row with its share of the step and of the difference; peaks of memory and speed of links as they are.
+
+    Nothing where it was not asked for, no peaks and links where no side tells any.
+    """
+    if comparison.overall is None:
+        return
+    steps = comparison.base.step_time, comparison.candidate.step_time
+    found = [row for row in comparison.overall if row.kind == "duration"]
+    rows = [row for row in _worth_showing(found) if row.key not in {STEP, SPAN}]
+    table = _OVERALL.fill_records(_cells(row, steps, per) for row in rows)
+    total = next((_cells(row, steps, per) for row in found if row.key == STEP), None)
+    yield replace(table, totals=total, notes=tuple(_span_note(found, per)))
+    peaks = [row for row in comparison.overall if row.kind == "bytes"]
+    missing = [row.base for row in peaks if isinstance(row.base, NotMeasured)]
+    if peaks and all(isinstance(row.base, NotMeasured) and isinstance(row.candidate, NotMeasured) for row in peaks):
+        yield replace(_PEAK_MEMORY, absent=missing[0])
+    elif peaks:
+        yield _PEAK_MEMORY.fill_records(map(_peak_cells, peaks))
+    rates = [row for row in comparison.overall if row.kind == "rate"]
+    if rates:
+        yield _LINK_RATES.fill_records(map(_rate_cells, rates))
+
+
+def _cells(row: Overall, steps: Sequence[int], per: PerStep) -> dict[str, Value]:
+    return {
+        "index": row.name or row.key,
+        "level": row.level,
+        "base_share": _share(row.base, steps[0]),
+        "candidate_share": _share(row.candidate, steps[1]),
+        "base_number": None if row.base_count is None else row.base_count / per.base_steps,
+        "candidate_number": None if row.candidate_count is None else row.candidate_count / per.candidate_steps,
+        **per.amounts(row.base, row.candidate),
+    }
+
+
+def _share(amount: Time, whole: int) -> Value:
+    if isinstance(amount, NotMeasured):
+        return amount
+    return amount / whole if whole else 0.0
+
+
+def _peak_cells(row: Overall) -> dict[str, Value]:
+    cells: dict[str, Value] = {
+        "index": row.name or row.key,
+        "base_peak_bytes": row.base,
+        "candidate_peak_bytes": row.candidate,
+    }
+    if isinstance(row.base, NotMeasured) or isinstance(row.candidate, NotMeasured):
+        why = row.base if isinstance(row.base, NotMeasured) else row.candidate
+        return cells | {"diff_bytes": why, "ratio": why}
+    by = row.candidate / row.base if row.base else None
+    return cells | {"diff_bytes": row.candidate - row.base, "ratio": by}
+
+
+def _rate_cells(row: Overall) -> dict[str, Value]:
+    base, candidate = (rate if isinstance(rate, NotMeasured) else rate / 10**9 for rate in (row.base, row.candidate))
+    by = row.candidate / row.base if isinstance(row.base, int) and isinstance(row.candidate, int) and row.base else None
+    return {"link": row.name, "base_rate_gbs": base, "candidate_rate_gbs": candidate, "rate_ratio": by}
+
+
+def _worth_showing(rows: Sequence[Overall]) -> Iterator[Overall]:
+    """Rows of the first level always; inside those that are not zero, rows that are not zero themselves."""
+    hidden = False
+    for row in rows:
+        zero = row.base == 0 and row.candidate == 0
+        if row.level == 0:
+            hidden = zero
+            yield row
+        elif not hidden and not zero:
+            yield row
+
+
+def _span_note(rows: Sequence[Overall], per: PerStep) -> Iterator[Message]:
+    """First to last device event: what other tools call the end-to-end time."""
+    for row in rows:
+        if row.key == SPAN and isinstance(row.base, int) and isinstance(row.candidate, int):
+            values = (
+                ("base", Kind.DURATION, per.base(row.base)),
+                ("candidate", Kind.DURATION, per.candidate(row.candidate)),
+                ("diff", Kind.CHANGE, per.diff(row.base, row.candidate)),
+            )
+            yield Message("compare_span", values)
 
 
 def overall(base: Side, candidate: Side, parts: Sequence[Part]) -> tuple[Overall, ...]:
@@ -206,7 +362,7 @@ def _idle(parts: Sequence[Part]) -> Iterator[Overall]:
 
 def _span(base: Side, candidate: Side) -> Iterator[Overall]:
     if base.partition is not None and candidate.partition is not None:
-        yield _row("device_span", 0, _device_span(base), _device_span(candidate))
+        yield _row(SPAN, 0, _device_span(base), _device_span(candidate))
 
 
 def _device_span(side: Side) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,10 +20,26 @@ from traceanalyze.comparison.attribution import idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, several
-from traceanalyze.comparison.results import Contribution
+from traceanalyze.comparison.pairs import (
+    DIFF,
+    MODULE,
+    PART,
+    PLACE,
+    STEP_SHARE,
+    SUMS,
+    PerStep,
+    diff,
+    minor,
+    of_base,
+    of_candidate,
+    ratio,
+    rounded,
+)
+from traceanalyze.comparison.results import Comparison, Contribution
 from traceanalyze.frozen import frozen
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.table import Column, Kind, Table, Value, Word
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
 if TYPE_CHECKING:
@@ -230,6 +247,126 @@ def _key(part: str, name: str | None) -> Key:
     if part == "data_loading":
         return part, "data_loading", "DataLoader"
     return (part, "rest", "rest") if name is None else (part, "next_op", name)
+
+
+WORDS = ("copy", "kernels", "rest", "data_loading")
+"""Kinds of contributions that the tool names."""
+MOSTLY = 0.8
+"""Share of a difference from which one of its two effects is called its reason."""
+_CAUSES = Table(
+    "causes",
+    (
+        replace(PLACE, minor=True),
+        Column(
+            "contribution",
+            Kind.NAME,
+            heading="cause",
+            meaning="operator, collective, copy; of idle time the operator whose work ended it",
+        ),
+        PART,
+        *of_base(time_ns=""),
+        *minor(*of_base(number="", each_ns="")),
+        *of_candidate(time_ns=""),
+        *minor(*of_candidate(number="", each_ns="")),
+        DIFF,
+        STEP_SHARE,
+        Column(
+            "change",
+            Kind.TERM,
+            heading="how",
+            meaning="what changed: whether there is more of it, or each takes longer",
+        ),
+        *minor(
+            ratio(alias=""),
+            diff(
+                "number_effect_ns",
+                heading="by number",
+                meaning="part of the difference due to the number, at the mean duration of both sides",
+            ),
+            diff(
+                "each_effect_ns",
+                heading="by each",
+                meaning="part of the difference due to the duration of each, at the mean number of both sides",
+            ),
+            Column("what", Kind.TERM, heading="kind", meaning="what the row stands for"),
+            MODULE,
+            Column(
+                "frame",
+                Kind.NAME,
+                heading="Python frame",
+                meaning="innermost Python frame, when stacks were recorded",
+            ),
+        ),
+        *SUMS,
+    ),
+    title="What makes the difference (per step)",
+    ranked=True,
+)
+
+
+def causes_table(comparison: Comparison, per: PerStep) -> Table:
+    """Every reason that changes anything, largest first; together they are the whole difference."""
+    changed = [row for row in comparison.contributions if per.exact(row.base, row.candidate)]
+    ordered = sorted(changed, key=lambda row: -abs(per.exact(row.base, row.candidate)))
+    table = _CAUSES.fill_records(_cells(row, place, per) for place, row in enumerate(ordered, start=1))
+    whole = per.amounts(sum(row.base for row in changed), sum(row.candidate for row in changed))
+    return replace(table, totals={"part": "all_causes", **whole}) if changed else table
+
+
+def _cells(row: Contribution, place: int, per: PerStep) -> dict[str, Value]:
+    by_number, by_each = effects(row.base, row.candidate, (row.base_count, row.candidate_count), per)
+    return {
+        "place": place,
+        "contribution": contribution_name(row),
+        "part": row.part,
+        **per.amounts(row.base, row.candidate),
+        "base_number": row.base_count / per.base_steps,
+        "candidate_number": row.candidate_count / per.candidate_steps,
+        "base_each_ns": rounded(row.base, row.base_count) if row.base_count else None,
+        "candidate_each_ns": rounded(row.candidate, row.candidate_count) if row.candidate_count else None,
+        "change": _effect(row, by_number, by_each),
+        "number_effect_ns": by_number,
+        "each_effect_ns": by_each,
+        "what": row.what,
+        "module": row.module,
+        "frame": row.frame,
+    }
+
+
+def effects(base: int, candidate: int, counts: tuple[int, int], per: PerStep) -> tuple[int, int]:
+    """A difference per step as what the number of calls makes of it, and what the time of each does.
+
+    Both are measured at the mean of the two sides, so that swapping the sides negates them; they sum to the
+    difference. What one side lacks is due to its number.
+    """
+    whole = per.diff(base, candidate)
+    if not all(counts):
+        return (whole, 0) if any(counts) else (0, whole)
+    before, after = counts
+    # (n2/s2 - n1/s1) · (c/n2 + b/n1) / 2, over one denominator.
+    numbers = after * per.base_steps - before * per.candidate_steps
+    means = candidate * before + base * after
+    by_number = rounded(numbers * means, 2 * before * after * per.base_steps * per.candidate_steps)
+    return by_number, whole - by_number
+
+
+def contribution_name(row: Contribution) -> str:
+    """Its name: of the trace, or a word of the tool."""
+    return Word(row.name) if row.what in WORDS else row.name
+
+
+def _effect(row: Contribution, by_number: int, by_each: int) -> str:
+    """Which of the two effects it is, if one of them is most of it."""
+    if row.base == 0 and row.base_count == 0:
+        return "change_new"
+    if row.candidate == 0 and row.candidate_count == 0:
+        return "change_vanished"
+    whole = by_number + by_each
+    if whole and by_number / whole >= MOSTLY:
+        return "change_more" if whole > 0 else "change_fewer"
+    if whole and by_each / whole >= MOSTLY:
+        return "change_longer" if whole > 0 else "change_shorter"
+    return "change_both"
 
 
 def contributions(base: Side, candidate: Side, options: CompareOptions) -> tuple[Contribution, ...]:

@@ -7,13 +7,11 @@ divided by that count when shown, so that parts sum to the whole exactly. None m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import NotMeasured
-
-if TYPE_CHECKING:
-    from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.table import NotMeasured, Value
 
 Time = int | NotMeasured
 
@@ -112,173 +110,17 @@ class Contribution:
     """User source line of the candidate, else of the base."""
 
 
-@frozen
-class Measured:
-    """Device time of one side of a row."""
+class Pair(NamedTuple):
+    """A row of a section: exact sums, counts and names of each side, None where a side has no such thing."""
 
-    name: str
-    """As this side calls it."""
-    count: int
-    total: int
-    longest: int
-    shortest: int
+    shared: Mapping[str, Value]
+    """Cells that say what the row is, by column."""
+    base: Mapping[str, Any] | None
+    """By column, without the name of the side."""
+    candidate: Mapping[str, Any] | None
 
 
-@frozen
-class OperatorTotal:
-    """One canonical operator and direction: a row of OperatorCompareStatistic. Rows sum to all device time."""
-
-    name: str
-    """Canonical name, `(backward)` appended where it runs in the backward pass."""
-    base_names: tuple[str, ...]
-    candidate_names: tuple[str, ...]
-    shapes: str | None
-    """Only when operators are matched by shape."""
-    base_time: int
-    """Device self time, sum of durations."""
-    candidate_time: int
-    base_count: int
-    """Calls."""
-    candidate_count: int
-
-
-@frozen
-class OpSide:
-    """One operator call of one side."""
-
-    name: str
-    shapes: str | None
-    dtypes: str | None
-    kernels: tuple[tuple[str, int], ...]
-    """Device events it launched with everything inside it: name and ns."""
-    device_time: int
-    start: int
-    frame: str | None = None
-
-
-@frozen
-class OperatorPair:
-    """Two matched calls, or one without a partner: a row of OperatorCompare, in order of time."""
-
-    base: OpSide | None
-    candidate: OpSide | None
-
-
-@frozen
-class ModuleSide:
-    """One module (or one operator inside it) of one side."""
-
-    calls: int | None
-    """None where the profile does not tell: of modules in the backward pass, and known by their operators only."""
-    device_self: int
-    device_total: int
-    kernels: tuple[tuple[str, int], ...]
-    frame: str | None = None
-
-
-@frozen
-class ModulePair:
-    """A module, or one operator of it: a row of ModuleCompareStatistic. `op` None stands for the module's total."""
-
-    path: str
-    name: str
-    """Class of the module."""
-    level: int
-    """Depth in the tree, 0 for the outermost."""
-    backward: bool
-    op: str | None
-    base: ModuleSide | None
-    candidate: ModuleSide | None
-
-
-@frozen
-class CollectivePair:
-    """Collectives of one type, group and size; `calls` in order are matched by their index."""
-
-    kind: str
-    group: str
-    """Ranks or name of the group, as the base calls it, else the candidate."""
-    bytes: int | None
-    base: Measured | None
-    candidate: Measured | None
-    base_wait: Time
-    candidate_wait: Time
-    base_transfer: Time
-    candidate_transfer: Time
-    base_exposed: int
-    candidate_exposed: int
-
-
-@frozen
-class KernelPair:
-    """Kernels of one name (or family, where names cannot match) and shapes: a row of KernelCompare."""
-
-    name: str
-    group: KernelGroup
-    shapes: str | None
-    core: str | None
-    """Accelerator core type of an NPU kernel."""
-    base: Measured | None
-    candidate: Measured | None
-
-
-@frozen
-class ApiSide:
-    """One host call of one side."""
-
-    count: int
-    total: int
-    own: int
-    """Not in calls inside."""
-
-
-@frozen
-class ApiPair:
-    """Host operators and runtime calls by name: a row of ApiCompare."""
-
-    name: str
-    base: ApiSide | None
-    candidate: ApiSide | None
-
-
-@frozen
-class MemorySide:
-    """What one operator allocated on the device on one side."""
-
-    count: int
-    """Allocations."""
-    bytes: int
-    duration: int | None
-    """How long they lived in sum; None when frees are not recorded."""
-
-
-@frozen
-class MemoryPair:
-    """Device memory allocated by one operator: a row of MemoryCompareStatistic."""
-
-    name: str
-    base: MemorySide | None
-    candidate: MemorySide | None
-
-
-@frozen
-class MemoryCall:
-    """What one call of an operator allocated on the device, on one side."""
-
-    name: str
-    shapes: str | None
-    dtypes: str | None
-    allocations: tuple[tuple[int, int | None], ...]
-    """Bytes of each, and how long it lived, ns; None where it was not freed while recording."""
-    bytes: int
-
-
-@frozen
-class MemoryCallPair:
-    """Allocations of two matched calls, or of one without a partner: a row of MemoryCompare, in order of time."""
-
-    base: MemoryCall | None
-    candidate: MemoryCall | None
+Pairs = Sequence[Pair] | NotMeasured
 
 
 @frozen
@@ -314,14 +156,17 @@ class Comparison:
     contributions: tuple[Contribution, ...]
     """Largest absolute change per step first."""
     overall: tuple[Overall, ...] | None
-    operators: tuple[OperatorTotal, ...] | NotMeasured | None
-    operator_pairs: tuple[OperatorPair, ...] | NotMeasured | None
-    modules: tuple[ModulePair, ...] | NotMeasured | None
-    collectives: tuple[CollectivePair, ...] | NotMeasured | None
-    kernels: tuple[KernelPair, ...] | NotMeasured | None
-    kernel_types: tuple[KernelPair, ...] | NotMeasured | None
-    apis: tuple[ApiPair, ...] | NotMeasured | None
-    memory: tuple[MemoryPair, ...] | NotMeasured | None
+    operators: Pairs | None
+    """Rows sum to all device time."""
+    operator_pairs: Pairs | None
+    """Matched calls in order of time."""
+    modules: Pairs | None
+    collectives: Pairs | None
+    kernels: Pairs | None
+    kernel_types: Pairs | None
+    apis: Pairs | None
+    memory: Pairs | None
     unmatched: tuple[Unmatched, ...]
     caveats: tuple[Caveat, ...]
-    memory_calls: tuple[MemoryCallPair, ...] | NotMeasured | None = None
+    memory_calls: Pairs | None = None
+    """Allocations of matched calls, in order of time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import exclusive_time, partition
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.analyses.steps.window import median
-from traceanalyze.comparison.results import Measured, SideInfo
+from traceanalyze.comparison.results import SideInfo
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
@@ -214,35 +214,32 @@ def _device_name(context: Context) -> str | None:
     return (names.pop() or None) if len(names) == 1 else None
 
 
-def measured(context: Context, work: NDArray[np.int64], key: NDArray[np.int64]) -> dict[int, Measured]:
-    """Sums by key; a row is called by its name with most time.
+def measured(
+    context: Context, work: NDArray[np.int64], key: NDArray[np.int64], named: str = "name"
+) -> dict[int, dict[str, Any]]:
+    """Device time by key, as `Pair` has it of a side; a row is called by its name with most time.
 
     Args:
         context: one side.
         work: positions in `device_work`.
         key: of each, which row it belongs to.
+        named: column of the name.
     """
     time, name = context.once(device_work).time[work], context.device.name[context.once(device_work).event[work]]
     rows = group(key)
-    named = group(rows.of, name)
-    most = np.lexsort((name[named.first], -named.sum(time), rows.of[named.first]))
-    _, at = np.unique(rows.of[named.first[most]], return_index=True)
-    usual = name[named.first[most[at]]]
+    names = group(rows.of, name)
+    most = np.lexsort((name[names.first], -names.sum(time), rows.of[names.first]))
+    _, at = np.unique(rows.of[names.first[most]], return_index=True)
+    usual = name[names.first[most[at]]]
     spread = rows.spread(time)
     numbers = (spread.count, spread.total, spread.longest, spread.shortest)
     text = context.trace.strings.text
     return {
-        of: Measured(text(code), *each)
-        for of, code, *each in zip(
+        of: {named: text(code), "calls": count, "total_ns": total, "max_ns": longest, "min_ns": shortest}
+        for of, code, count, total, longest, shortest in zip(
             key[rows.first].tolist(), usual.tolist(), *(number.tolist() for number in numbers), strict=True
         )
     }
-
-
-def change(base: Measured | None, candidate: Measured | None, steps: Sequence[int]) -> int:
-    """Absolute change per step, times the steps of both sides; rows are put in order by it."""
-    old, new = (0 if side is None else side.total for side in (base, candidate))
-    return abs(new * steps[0] - old * steps[1])
 
 
 SECTIONS = ("profiling", "operator", "memory", "communication", "api", "kernel")

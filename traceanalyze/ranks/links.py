@@ -87,7 +87,7 @@ def networked_groups(
 _LINKS = Table(
     "links",
     (
-        Column("link", Kind.TEXT),
+        Column("link", Kind.TEXT, meaning="kind of link: HCCS, RoCE, PCIe …"),
         Column("source_rank", Kind.COUNT, heading="from", meaning="rank inside the group that sends"),
         Column("target_rank", Kind.COUNT, heading="to", meaning="rank inside the group that receives"),
         Column("transfers", Kind.COUNT, meaning="recorded transfers"),

@@ -1,0 +1,338 @@
+"""Rows of two sides and their tables: exact sums of both, shown per step, what changes most first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
+
+if TYPE_CHECKING:
+    from traceanalyze.comparison.results import Pair, Pairs, SideInfo
+
+EVEN = 0.001
+"""Difference of two steps up to which they count as equally long."""
+
+
+def rounded(amount: int, by: int) -> int:
+    """A quotient rounded to the nearest whole number, alike for both signs."""
+    quotient = (2 * abs(amount) + by) // (2 * by)
+    return quotient if amount >= 0 else -quotient
+
+
+@frozen
+class PerStep:
+    """Numbers of steps of both sides, and how much longer the candidate's step takes.
+
+    Sums over the steps are exact; means per step, differences, ratios and shares are made of them when shown.
+    """
+
+    base_steps: int
+    candidate_steps: int
+    change: int
+    """Difference of the mean step times, ns, times both numbers of steps."""
+    even: bool = False
+    """The steps are as good as equally long: shares of their difference would say nothing."""
+
+    @classmethod
+    def of(cls, base: SideInfo, candidate: SideInfo) -> PerStep:
+        """Those of two sides; a side without steps counts as one that took no time."""
+        counts = max(base.count, 1), max(candidate.count, 1)
+        longest = max(candidate.step_time * counts[0], base.step_time * counts[1])
+        change = candidate.step_time * counts[0] - base.step_time * counts[1]
+        return cls(*counts, change, abs(change) <= EVEN * longest)
+
+    def base(self, amount: int) -> int:
+        """A sum of the base as a whole number per step."""
+        return rounded(amount, self.base_steps)
+
+    def candidate(self, amount: int) -> int:
+        """A sum of the candidate as a whole number per step."""
+        return rounded(amount, self.candidate_steps)
+
+    def exact(self, base: int, candidate: int) -> int:
+        """Candidate minus base per step, times both numbers of steps: what to sort and to sum by."""
+        return candidate * self.base_steps - base * self.candidate_steps
+
+    def diff(self, base: int, candidate: int) -> int:
+        """Candidate minus base per step; swapping the sides negates it."""
+        return rounded(self.exact(base, candidate), self.base_steps * self.candidate_steps)
+
+    def ratio(self, base: int, candidate: int) -> float | None:
+        """Candidate over base; 1 where both are nothing, None where only the base is."""
+        if base:
+            return candidate * self.base_steps / (base * self.candidate_steps)
+        return None if candidate else 1.0
+
+    def share(self, base: int, candidate: int) -> float | None:
+        """Part of the change of the step time; negative where it goes against it, None where there is none."""
+        if self.even or not self.change:
+            return None
+        exact = self.exact(base, candidate)
+        return exact / self.change if exact else 0.0
+
+    def amounts(self, base: int | NotMeasured, candidate: int | NotMeasured) -> dict[str, Value]:
+        """A duration of both sides: per step, the difference, ratio, share of the change, and the exact sums."""
+        cells: dict[str, Value] = {
+            "base_time_ns": base if isinstance(base, NotMeasured) else self.base(base),
+            "candidate_time_ns": candidate if isinstance(candidate, NotMeasured) else self.candidate(candidate),
+            "base_sum_ns": base,
+            "candidate_sum_ns": candidate,
+        }
+        if isinstance(base, NotMeasured) or isinstance(candidate, NotMeasured):
+            why = base if isinstance(base, NotMeasured) else candidate
+            return cells | dict.fromkeys(("diff_ns", "ratio", "step_change_share"), why)
+        pair = base, candidate
+        shown = {"diff_ns": self.diff(*pair), "ratio": self.ratio(*pair), "step_change_share": self.share(*pair)}
+        return cells | shown
+
+
+_ONE_CALL = PerStep(1, 1, 0)
+PART = Column("part", Kind.TERM, meaning="what the time was spent on")
+OP = Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call")
+SHAPES = Column("shapes", Kind.NAME, meaning="shapes of its tensors")
+MODULE = Column("module", Kind.NAME, meaning="place in the model")
+PLACE = Column("place", Kind.COUNT, heading="#", meaning="rank by absolute change")
+STEP_SHARE = Column(
+    "step_change_share",
+    Kind.SHARE,
+    heading="of change",
+    meaning="share of the change of the step; negative where it goes the other way",
+)
+CHANGE_SHARE = Column(
+    "change_share",
+    Kind.SHARE,
+    heading="of changes",
+    meaning="share of the sum of all absolute changes in this table; negative for what got less",
+)
+MATCH = Column("match", Kind.TERM, heading="on", meaning="which sides have it", minor=True)
+_D, _N, _T = Kind.DURATION, Kind.NUMBER, Kind.NAME
+_SIDED = {
+    column.key: column
+    for column in (
+        Column("time_ns", _D, heading="", meaning="time per step"),
+        Column("share", Kind.SHARE, heading="of step", meaning="share of the step"),
+        Column("number", _N, heading="number", meaning="device events per step; of idle time, intervals"),
+        Column("each_ns", _D, heading="each", meaning="mean of one event or interval", scale="call"),
+        Column("name", _T, heading="name", meaning="the name on this side"),
+        Column("op", _T, heading="operator", meaning="what this side calls the operator"),
+        Column("shapes", _T, heading="shapes", meaning="shapes of the inputs"),
+        Column("dtypes", _T, heading="types", meaning="types of the inputs"),
+        Column("kernels", _T, heading="kernels", meaning="kernels launched, each with its time"),
+        Column("kernel", _T, heading="kernel", meaning="what this side calls the kernel"),
+        Column("frame", _T, heading="frame", meaning="source line, when stacks were recorded"),
+        Column("calls", _N, heading="calls", meaning="calls per step"),
+        Column("total_ns", _D, heading="total", meaning="sum of durations per step"),
+        Column("self_ns", _D, heading="self", meaning="time per step without what is inside"),
+        Column("avg_ns", _D, heading="mean", meaning="mean of one call", scale="call"),
+        Column("max_ns", _D, heading="longest", meaning="longest call", scale="call"),
+        Column("min_ns", _D, heading="shortest", meaning="shortest call", scale="call"),
+        Column("wait_ns", _D, heading="wait", meaning="time per step spent waiting for other ranks"),
+        Column("transfer_ns", _D, heading="transfer", meaning="time per step spent moving data"),
+        Column("exposed_ns", _D, heading="exposed", meaning="time per step not hidden behind compute"),
+        Column("device_ns", _D, heading="device", meaning="device time of its own kernels"),
+        Column("start_ns", _D, heading="start", meaning="start of the call", machine=True),
+        Column("sum_ns", _D, heading="sum", meaning="exact sum over the steps compared", machine=True),
+        Column("peak_bytes", Kind.BYTES, heading="", meaning="the peak"),
+        Column("rate_gbs", _N, heading="", meaning="bytes sent over the time in which any transfer ran"),
+        Column("lifetime_ns", _D, heading="lived", meaning="how long the allocations of a step lived, in sum"),
+        Column("bytes", Kind.BYTES, heading="bytes", meaning="bytes per step"),
+        Column("details", _T, heading="allocations", meaning="allocations of the call: size, and how long it lived"),
+        Column("size_bytes", Kind.BYTES, heading="size", meaning="bytes allocated by the call"),
+    )
+}
+"""What tables tell of a side."""
+
+
+def of_base(**aliases: str) -> tuple[Column, ...]:
+    """Columns of the base, by key, each with what msprof-analyze calls it."""
+    return tuple(_of_side("base", key, alias.format(side="Base")) for key, alias in aliases.items())
+
+
+def of_candidate(**aliases: str) -> tuple[Column, ...]:
+    """The same of the candidate."""
+    return tuple(_of_side("candidate", key, alias.format(side="Comparison")) for key, alias in aliases.items())
+
+
+def both(**aliases: str) -> tuple[Column, ...]:
+    """The columns of the base, then the same of the candidate."""
+    return (*of_base(**aliases), *of_candidate(**aliases))
+
+
+def _of_side(side: str, key: str, alias: str) -> Column:
+    own = _SIDED[key]
+    return replace(
+        own,
+        key=f"{side}_{key}",
+        heading=f"{side} {own.heading}".strip(),
+        meaning=f"{side}: {own.meaning}",
+        side=None if own.machine else side,
+        alias=alias,
+    )
+
+
+def minor(*columns: Column) -> tuple[Column, ...]:
+    """The same, left out where there is little room."""
+    return tuple(replace(column, minor=True) for column in columns)
+
+
+SUMS = both(sum_ns="")
+
+
+def ratio(key: str = "ratio", alias: str = "Diff Ratio", heading: str = "", meaning: str = "") -> Column:
+    """Candidate over base."""
+    told = meaning or "candidate over base; empty where the base has none"
+    return Column(key, Kind.RATIO, heading=heading, meaning=told, par=1.0, alias=alias)
+
+
+def diff(key: str = "diff_ns", alias: str = "", heading: str = "", meaning: str = "") -> Column:
+    """Candidate minus base."""
+    kind = Kind.BYTES_CHANGE if key.endswith("_bytes") else Kind.CHANGE
+    told = meaning or "candidate minus base" + ("; above 0 the candidate is slower" if kind == Kind.CHANGE else "")
+    return Column(key, kind, heading=heading or "diff", meaning=told, par=0.0, alias=alias)
+
+
+DIFF = diff()
+TOTAL_RATIO = ratio("total_ratio", "Diff Total Ratio", meaning="candidate over base, sum per step")
+AVG_RATIO = ratio("avg_ratio", "Diff Avg Ratio", "mean ratio", "candidate over base, one call")
+TOTAL_DIFF = diff("total_diff_ns", heading="total diff", meaning="candidate minus base, with what is inside")
+SELF_DIFF = diff("self_diff_ns", heading="self diff", meaning="candidate minus base, without what is inside")
+NAMED = 20
+"""Kernels, or allocations, named in one text."""
+
+
+def kernel_details(kernels: Sequence[tuple[str, int]]) -> str | None:
+    """Names and microseconds in their order, equal neighbours once; None without any."""
+    if not kernels:
+        return None
+    runs: list[tuple[str, int, int]] = []
+    for name, ns in kernels:
+        if runs and runs[-1][0] == name:
+            runs[-1] = (name, runs[-1][1] + ns, runs[-1][2] + 1)
+        else:
+            runs.append((name, ns, 1))
+    return _listed(f"{name} [{ns / 1000:.3f} µs{f', {count} times' if count > 1 else ''}]" for name, ns, count in runs)
+
+
+def _allocation_details(each: Sequence[tuple[int, int | None]]) -> str:
+    """Sizes, and how long each lived, if that is known."""
+    return _listed(f"{size} B" + (f", {ns / 1000:.3f} µs" if ns is not None else "") for size, ns in each)
+
+
+def _listed(parts: Iterable[str]) -> str:
+    texts = list(parts)
+    return "; ".join(texts[:NAMED]) + (f"; … {len(texts) - NAMED} more" if len(texts) > NAMED else "")
+
+
+class Ranked(NamedTuple):
+    """A row with its place, counted from 1."""
+
+    place: int
+    pair: Pair
+    share: float | None
+    """Of the sum of all absolute changes of the section, negative for what got less."""
+
+
+def ranked(pairs: Iterable[Pair], per: PerStep, *amounts: str) -> list[Ranked]:
+    """Largest absolute change of an amount first, of equal ones that of the next; others keep their order."""
+    rows = list(pairs)
+    changes = [[per.exact(*_amount(pair, key)) for pair in rows] for key in amounts]
+    whole = sum(map(abs, changes[0]))
+    order = sorted(range(len(rows)), key=lambda index: [-abs(change[index]) for change in changes])
+    return [
+        Ranked(place, rows[index], changes[0][index] / whole if whole else None)
+        for place, index in enumerate(order, start=1)
+    ]
+
+
+def _amount(pair: Pair, key: str) -> tuple[int, int]:
+    return (pair.base or {}).get(key, 0), (pair.candidate or {}).get(key, 0)
+
+
+class Section(NamedTuple):
+    """A table of pairs, and what its rows are ranked by."""
+
+    table: Table
+    amounts: tuple[str, ...]
+    """By whose change rows are ranked, see `ranked`; of a side, without its name."""
+    of: str
+    """What differences and ratios are of."""
+    per_call: bool = False
+    """Rows are single calls, not sums over steps."""
+
+    def fill(self, pairs: Pairs, per: PerStep, rows: Sequence[Ranked] | None = None) -> Table:
+        """The table; `rows` where they are not simply the pairs by rank."""
+        if isinstance(pairs, NotMeasured):
+            return replace(self.table, absent=pairs)
+        each = _ONE_CALL if self.per_call else per
+        rows = ranked(pairs, each, *self.amounts) if rows is None else rows
+        return self.table.fill(**{column.key: self._values(column, rows, each) for column in self.table.columns})
+
+    def _values(self, column: Column, rows: Sequence[Ranked], per: PerStep) -> list[Any]:
+        if column.key in _DERIVED:
+            return [_DERIVED[column.key](self, row, per) for row in rows]
+        side, _, key = column.key.partition("_")
+        if side == "base" and key in _SIDED:
+            return _cells(column, key, [row.pair.base for row in rows], per.base_steps)
+        if side == "candidate" and key in _SIDED:
+            return _cells(column, key, [row.pair.candidate for row in rows], per.candidate_steps)
+        return [row.pair.shared[column.key] for row in rows]
+
+
+def _cells(column: Column, key: str, sides: Sequence[Mapping[str, Any] | None], steps: int) -> list[Any]:
+    """What a table shows of exact sums of one side."""
+    if key == "avg_ns":
+        return [rounded(side["total_ns"], side["calls"]) if side and side["calls"] else None for side in sides]
+    values = [None if side is None else side[key] for side in sides]
+    if key in _TEXTS:
+        return [None if value is None else _TEXTS[key](value) for value in values]
+    if column.kind == Kind.NUMBER:
+        return [value if value is None else value / steps for value in values]
+    if steps == 1 or column.kind not in _SUMMED or column.scale != "time" or column.machine:
+        return values
+    return [rounded(value, steps) if isinstance(value, int) else value for value in values]
+
+
+def _match(pair: Pair) -> str:
+    """Which sides have a row."""
+    if pair.base is None:
+        return "only_candidate"
+    return "only_base" if pair.candidate is None else "both_sides"
+
+
+def _mean_ratio(pair: Pair) -> float | None:
+    """Time of one call of the candidate over that of the base; None where a side has no call or no time."""
+    (base, candidate), (old, new) = _amount(pair, "total_ns"), _amount(pair, "calls")
+    return candidate * old / (base * new) if base and old and new else None
+
+
+_SUMMED = frozenset({Kind.DURATION, Kind.BYTES})
+_TEXTS: dict[str, Callable[[Any], str | None]] = {"kernels": kernel_details, "details": _allocation_details}
+
+
+def _made_of(how: Callable[[PerStep, int, int], Value], key: str = "") -> Callable[[Section, Ranked, PerStep], Value]:
+    return lambda section, row, per: how(per, *_amount(row.pair, key or section.of))
+
+
+_DERIVED: dict[str, Callable[[Section, Ranked, PerStep], Value]] = {
+    "place": lambda _, row, __: row.place,
+    "change_share": lambda _, row, __: row.share,
+    "step_change_share": lambda section, row, per: per.share(*_amount(row.pair, section.amounts[0])),
+    "match": lambda _, row, __: _match(row.pair),
+    "avg_ratio": lambda _, row, __: _mean_ratio(row.pair),
+    "diff_ns": _made_of(PerStep.diff),
+    "diff_bytes": _made_of(PerStep.diff),
+    "diff_size_bytes": _made_of(PerStep.diff),
+    "ratio": _made_of(PerStep.ratio),
+    "base_sum_ns": lambda section, row, _: _amount(row.pair, section.of)[0],
+    "candidate_sum_ns": lambda section, row, _: _amount(row.pair, section.of)[1],
+    "total_diff_ns": _made_of(PerStep.diff, "total_ns"),
+    "total_ratio": _made_of(PerStep.ratio, "total_ns"),
+    "self_diff_ns": _made_of(PerStep.diff, "self_ns"),
+    "self_ratio": _made_of(PerStep.ratio, "self_ns"),
+    "exposed_diff_ns": _made_of(PerStep.diff, "exposed_ns"),
+    "calls_ratio": _made_of(PerStep.ratio, "calls"),
+}
+"""Columns made of amounts of both sides."""
