@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,11 +13,14 @@ import traceanalyze
 from tests.oracle.report import numbers
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import IdleCauses, RankAnalysis
 from traceanalyze.analyses.steps.partition import partition
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.results import RankAnalysis
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
 FILES = sorted(

@@ -11,8 +11,8 @@ import pytest
 import traceanalyze
 from tests.oracle.report import numbers
 from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 

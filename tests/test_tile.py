@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import traceanalyze
 from tests.benchmarks.tile import make
 from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import IdleCauses, RankAnalysis
+
+if TYPE_CHECKING:
+    from traceanalyze.analyses.results import RankAnalysis
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
 

@@ -12,8 +12,8 @@ import pytest
 
 import traceanalyze
 from traceanalyze.analyses.analyze import analyze_trace
+from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.results import HostSplit
 from traceanalyze.model.vocabulary import Mode
 
 SCRIPT = Path(__file__).parent / "make_samples" / "record_cpu.py"

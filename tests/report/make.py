@@ -6,14 +6,26 @@ from dataclasses import replace
 
 import numpy as np
 
+from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.idle.gap_table import GAPS
+from traceanalyze.analyses.idle.idle import IdleCauses, idle_tables
 from traceanalyze.analyses.idle.launches import LAUNCHES, RUNTIME_CALLS
 from traceanalyze.analyses.idle.syncs import SYNC_POINTS
-from traceanalyze.analyses.kernels.events import CLASSIFICATION
-from traceanalyze.analyses.results import Check, HostSplit, IdleCauses, Partition, RankAnalysis, Steps
+from traceanalyze.analyses.kernels.kernels import CLASSIFICATION
+from traceanalyze.analyses.results import Check, RankAnalysis
 from traceanalyze.analyses.steps.critical_path import PathKind, PathSegments, path_tables
-from traceanalyze.analyses.steps.partition import DEVICE_SPANS
-from traceanalyze.analyses.steps.window import step_labels
+from traceanalyze.analyses.steps.partition import Partition
+from traceanalyze.analyses.steps.split import (
+    DEVICE_SPANS,
+    device_parts,
+    devices,
+    host_parts,
+    overlap_notes,
+    split,
+    step_tables,
+    totals,
+)
+from traceanalyze.analyses.steps.window import Steps, step_labels, window_of
 from traceanalyze.model.columns import Strings
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Device, Events, Flows, Instants, Origin, ReadReport, Trace
@@ -109,7 +121,7 @@ def analysis(
     idle = causes_of(
         part.idle, **(causes or {"data_loading": 0.75, "dispatch_launch": 0.04, "host_op": 0.14, "sync": 0.01})
     )
-    return RankAnalysis(
+    one = RankAnalysis(
         trace=trace(rank=rank, path=f"rank{rank}.json" if rank is not None else "sample.pt.trace.json"),
         mode=Mode.STEPS,
         steps=steps,
@@ -121,12 +133,29 @@ def analysis(
             Check("Q05", Level.INFO, "no_python"),
             Check("Q03", Level.WARN, "unlinked", (("count", 4), ("events", 9100), ("share", 0.0611))),
         ),
-        tables={table.key: table for table in [*tables_of(steps, int((steps.time * compute).sum())), *path_of(steps)]},
     )
+    return with_tables(one, [*tables_of(steps, int((steps.time * compute).sum())), *path_of(steps)])
+
+
+def with_tables(one, others):
+    """The analysis with the tables of its parts, and these between them."""
+    steps, window = one.steps, window_of(one.steps)
+    if one.partitions:
+        (first,) = one.partitions
+        parts, (causes, step_causes) = device_parts(first, one.idle), idle_tables(steps, one.idle)
+        notes = overlap_notes(first, window)
+        before = [split(parts, window, marked=one.mode == Mode.STEPS, notes=notes), totals(first, window), causes]
+        after = [devices(one.partitions, one.trace.devices, window), *step_tables(steps, parts), step_causes]
+    else:
+        parts = host_parts(one.host)
+        before, after = [split(parts, window, marked=False), *step_tables(steps, parts)], []
+    known = {table.key for table in (*before, *after)}
+    between = [table for table in others if table.key not in known]
+    return replace(one, tables={table.key: table for table in (*before, *between, *after)})
 
 
 def tables_of(steps, compute):
-    """Tables beside the parts of the steps."""
+    """Tables beside those of the parts."""
     labels = step_labels(steps.name) * 3
     lengths = [55 * MS - row for row in range(len(steps))] * 3
     gaps = [(label, length, LONG_KERNEL) for label, length in zip(labels, lengths, strict=True)]
@@ -225,25 +254,25 @@ def gaps_of(gaps, *, one_step=False):
 def whole_trace(**changes):
     steps = steps_of(996.477, names=("whole trace",))
     part = partition_of(steps, compute=0.95, mem=0.012)
-    return replace(
-        analysis(),
+    one = with_table(analysis(), gaps_of((), one_step=True))
+    changed = replace(
+        one,
         mode=Mode.WHOLE_TRACE,
         steps=steps,
         partitions=(part,),
         idle=causes_of(part.idle, host_op=0.5),
-        tables=analysis().tables | {"gaps": gaps_of((), one_step=True)},
         **changes,
     )
+    return with_tables(changed, one.tables.values())
 
 
 def host_only(*times_ms):
     steps = steps_of(*times_ms)
     time = steps.end - steps.start
     zero = np.zeros(len(time), np.int64)
-    return replace(
+    one = replace(
         analysis(),
         mode=Mode.HOST_ONLY,
-        tables={},
         device=None,
         steps=steps,
         partitions=(),
@@ -251,8 +280,9 @@ def host_only(*times_ms):
         host=HostSplit(time // 4, zero, zero, zero, time // 2, time - time // 4 - time // 2),
         checks=(Check("Q05", Level.WARN, "no_device_events"),),
     )
+    return with_tables(one, [])
 
 
 def empty():
     missing = NotMeasured("no_host_events")
-    return replace(host_only(0.0), mode=Mode.EMPTY, host=missing)
+    return replace(host_only(0.0), mode=Mode.EMPTY, host=missing, tables={})

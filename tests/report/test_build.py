@@ -6,14 +6,27 @@ import numpy as np
 import pytest
 
 from tests.builder import TraceBuilder
-from tests.report.make import MS, analysis, empty, host_only, ints, partition_of, steps_of, whole_trace, with_table
+from tests.report.make import (
+    MS,
+    analysis,
+    empty,
+    host_only,
+    ints,
+    partition_of,
+    steps_of,
+    whole_trace,
+    with_table,
+    with_tables,
+)
+from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.steps.split import overlap_notes
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.assembly.selection import parse_numbers, step_chooser
-from traceanalyze.report.assembly.split import overlap_notes
 from traceanalyze.report.format import Formatter
 
 
@@ -113,9 +126,15 @@ def test_no_cause_is_most_of_the_idle_time():
 
 
 def test_idle_causes_that_were_not_measured_are_not_guessed():
-    report = report_of(replace(analysis(), idle=NotMeasured("no_host_events")))
+    one = analysis()
+    missing = NotMeasured("no_api")
+    unknown = IdleCauses(one.idle.by_step, dict.fromkeys(Cause, missing))
+    report = report_of(with_tables(replace(one, idle=unknown), [one.tables["sync_points"]]))
     assert sentences(report) == ["Step 177.7 ms: the device is idle 44 % of it."]
-    assert report.tables["split"].column("part") == ("compute", "communication", "memory_ops", "idle")
+    split = report.tables["split"]
+    measured = [row.part for row in split.records() if row.sum_ns != missing]
+    assert measured == ["compute", "communication", "memory_ops", "idle"]
+    assert split.column("sum_ns")[-1] == one.partitions[0].idle.sum()
 
 
 def test_a_slow_step_gets_a_second_sentence():

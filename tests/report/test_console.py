@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,9 +9,9 @@ from hypothesis import strategies as st
 from wcwidth import wcswidth
 
 from tests.report.make import MS, analysis, empty, gaps_of, host_only, whole_trace, with_table
+from traceanalyze.analyses.idle.idle import IDLE_CAUSES
 from traceanalyze.analyses.idle.syncs import SYNC_POINTS
 from traceanalyze.locales import texts
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.console import Style, render, render_all, style_for
 from traceanalyze.report.console.tables import Field, fit
@@ -36,7 +35,7 @@ def show(analyses, *, width=80, detail=Detail.NORMAL, top=5, scope=None, **style
 
 
 def test_idle_causes_that_were_not_measured_say_why():
-    text = show([replace(analysis(), idle=NotMeasured("no_api"))])
+    text = show([with_table(analysis(), IDLE_CAUSES.missing("no_api"))])
     assert "- Why the device was idle: no runtime calls recorded" in text
 
 

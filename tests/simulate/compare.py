@@ -8,7 +8,7 @@ from tests.simulate.truth.summary import truth
 from tests.simulate.truth.tables import unlinked
 from tests.simulate.writers.kineto import write
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.results import IdleCauses
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.readers.kineto import read_text

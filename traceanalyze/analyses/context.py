@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.options import Options
-    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.steps.window import Steps
     from traceanalyze.model.trace import Trace
 
 T = TypeVar("T")

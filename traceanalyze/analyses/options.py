@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.steps.window import Steps
     from traceanalyze.model.device_peaks import Peaks
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import argument, device_work
-from traceanalyze.analyses.results import HostSplit, IdleCauses
 from traceanalyze.comparison.collectives import event_groups
 from traceanalyze.comparison.results import Part
 from traceanalyze.model.classifier import kind_of_op

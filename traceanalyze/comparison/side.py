@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from traceanalyze.analyses.analyze import idle_causes
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import module_places
 from traceanalyze.analyses.host.split import host_split
-from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.idle import idle_causes
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import exclusive_time, partition
@@ -32,7 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.host.modules import Places
-    from traceanalyze.analyses.results import HostSplit, IdleCauses, Partition, Steps
+    from traceanalyze.analyses.host.split import HostSplit
+    from traceanalyze.analyses.idle.idle import IdleCauses
+    from traceanalyze.analyses.steps.partition import Partition
+    from traceanalyze.analyses.steps.window import Steps
     from traceanalyze.model.trace import Trace
 
 _CALLS = (
@@ -145,9 +147,7 @@ def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_c
     context = Context(trace, restricted(chosen))
     steps = context.steps
     info = _info(context, ranks, rank_choice, _step_choice(context, chosen))
-    host: HostSplit | NotMeasured = NotMeasured("no_host_events")
-    if context.step_track >= 0:
-        host = host_split(context.once(host_states, context.step_track, True), steps.start, steps.end)
+    host = context.once(host_split)
     if len(context.device) == 0:
         nothing = np.zeros(0, np.int64)
         return Side(

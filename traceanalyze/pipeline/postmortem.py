@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze import plugins
-from traceanalyze.analyses.results import HostSplit
+from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
 from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble, place_of

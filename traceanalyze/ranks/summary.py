@@ -12,8 +12,8 @@ from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.work import argument, device_work
-from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import step_labels

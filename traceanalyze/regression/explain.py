@@ -9,8 +9,9 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.results import HostSplit, IdleCauses
 from traceanalyze.comparison.attribution import IDLE
 from traceanalyze.comparison.reasons import Labels, idle_reasons, work_reasons
 from traceanalyze.comparison.side import CompareOptions

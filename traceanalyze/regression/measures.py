@@ -12,12 +12,11 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import is_sync_call
-from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
+from traceanalyze.analyses.idle.idle import IdleCauses, analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import idle_caused, last_launch
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.memory.recorded import memory
-from traceanalyze.analyses.results import IdleCauses
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.comparison.side import side
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.options import Options
-    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.steps.window import Steps
     from traceanalyze.comparison.side import Side
     from traceanalyze.model.trace import Trace
 

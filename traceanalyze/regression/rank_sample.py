@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.options import Options
-    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.steps.window import Steps
     from traceanalyze.model.trace import Trace
     from traceanalyze.regression.budget import Settings
     from traceanalyze.regression.measures import RankSteps, Values

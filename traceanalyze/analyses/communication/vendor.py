@@ -81,7 +81,6 @@ _LINKS = Table(
     title="Traffic between ranks as the profile's own table gives it",
     ranked=True,
 )
-VENDOR_TABLES = (_STEPS.key, _COLLECTIVES.key, _LINKS.key)
 
 
 def vendor_tables(trace: Trace, collectives: Table) -> list[Table]:

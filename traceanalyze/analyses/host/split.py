@@ -6,22 +6,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import HostSplit
+from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, Cause
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.idle.host_state import States
+    from traceanalyze.analyses.context import Context
 
 
-def host_split(states: States, start: NDArray[np.int64], end: NDArray[np.int64]) -> HostSplit:
-    """Split each window by the state of one thread; the rest is untraced."""
+@frozen
+class HostSplit:
+    """Host-only report: the step thread's span by what it did (ns per step, rows sum to the step)."""
+
+    data_loading: NDArray[np.int64]
+    sync: NDArray[np.int64]
+    peer_wait: NDArray[np.int64]
+    api: NDArray[np.int64]
+    host_op: NDArray[np.int64]
+    untraced: NDArray[np.int64]
+
+
+def host_split(context: Context) -> HostSplit | NotMeasured:
+    """Each step by what its thread did; the rest is untraced."""
+    if context.step_track < 0:
+        return NotMeasured("no_host_events")
+    states, steps = context.once(host_states, context.step_track, True), context.steps
 
     def time(*causes: Cause) -> NDArray[np.int64]:
         member = np.isin(states.cause, causes)
-        return intervals.coverage(intervals.merge(states.start[member], states.end[member]), start, end)
+        return intervals.coverage(intervals.merge(states.start[member], states.end[member]), steps.start, steps.end)
 
     named = {
         "data_loading": time(Cause.DATA_LOADING),
@@ -30,4 +47,4 @@ def host_split(states: States, start: NDArray[np.int64], end: NDArray[np.int64])
         "api": time(*DISPATCH_CALLS),
         "host_op": time(Cause.HOST_OP),
     }
-    return HostSplit(**named, untraced=(end - start) - np.sum(list(named.values()), axis=0))
+    return HostSplit(**named, untraced=steps.time - np.sum(list(named.values()), axis=0))

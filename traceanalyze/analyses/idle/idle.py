@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from traceanalyze.analyses.idle.host_state import States, host_states
+from traceanalyze.analyses.steps.window import amounts, step_labels, window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.vocabulary import Cause
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.steps.window import Steps
 
 LAUNCH_LATENCY_NS = 10_000
 """τ: how long a launched kernel may take to start before something else must be holding it (definitions, notation)."""
@@ -220,8 +223,87 @@ def clipped(pieces: Pieces, start: NDArray[np.int64], end: NDArray[np.int64]) ->
     return cut, step[hit.second]
 
 
-def by_step(cut: Pieces, step: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
-    """(steps, causes) ns of pieces cut to windows."""
-    out = np.zeros((steps, len(Cause)), np.int64)
-    np.add.at(out, (step, cut.cause), cut.end - cut.start)
-    return out
+@frozen
+class IdleCauses:
+    """Idle time of the headline device by step and cause: (steps, len(Cause)) ns; rows sum to `Partition.idle`."""
+
+    by_step: NDArray[np.int64]
+    missing: Mapping[Cause, NotMeasured] = field(default_factory=dict)
+    """Causes this profile cannot show; their time is inside `UNTRACED` (definitions §15)."""
+
+
+IDLE_CAUSES = Table(
+    "idle_causes",
+    (
+        Column("cause", Kind.TERM, meaning="why the device had nothing to run"),
+        Column("mean_ns", Kind.DURATION, heading="time", meaning="mean over the complete steps"),
+        Column("share", Kind.SHARE, meaning="part of the step"),
+        Column("share_of_idle", Kind.SHARE, heading="of idle", meaning="part of the device's idle time"),
+        Column("sum_ns", Kind.DURATION, meaning="sum over the complete steps", machine=True),
+    ),
+    title="Why the device was idle (mean of {steps} complete steps)",
+    title_one="Why the device was idle",
+    bar="share",
+    skip_zero="sum_ns",
+)
+STEP_IDLE_CAUSES = Table(
+    "step_idle_causes",
+    (
+        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+        Column(
+            "data_loading_ns", Kind.DURATION, heading="data", meaning="device idle: the host waits for the next batch"
+        ),
+        Column("sync_ns", Kind.DURATION, meaning="the host sits in a call that waits for the device"),
+        Column("peer_wait_ns", Kind.DURATION, meaning="the host waits for other processes"),
+        Column("dispatch_launch_ns", Kind.DURATION, heading="launch", meaning="the host is inside launch calls"),
+        Column("dispatch_copy_ns", Kind.DURATION, heading="copy", meaning="the host is inside copy calls"),
+        Column(
+            "dispatch_alloc_ns", Kind.DURATION, heading="alloc", meaning="the host allocates or frees device memory"
+        ),
+        Column(
+            "dispatch_other_ns", Kind.DURATION, heading="other API", meaning="the host is inside other runtime calls"
+        ),
+        Column(
+            "dispatch_latency_ns", Kind.DURATION, heading="latency", meaning="launched, not yet started (up to 10 µs)"
+        ),
+        Column("host_op_ns", Kind.DURATION, heading="host ops", meaning="the host is inside PyTorch operators"),
+        Column(
+            "device_gap_ns", Kind.DURATION, heading="gap", meaning="queued; time from kernel to kernel (up to 10 µs)"
+        ),
+        Column(
+            "device_dependency_ns",
+            Kind.DURATION,
+            heading="dependency",
+            meaning="queued; waits for an event, a copy or a peer",
+        ),
+        Column("untraced_ns", Kind.DURATION, meaning="the host does something that the trace does not show"),
+    ),
+    title="Idle causes step by step",
+    detail=True,
+)
+
+
+def idle_causes(context: Context) -> IdleCauses:
+    """Idle time of the headline device by step and cause."""
+    steps = context.steps
+    cut, step = clipped(context.once(idle_pieces), steps.start, steps.end)
+    by_step = np.zeros((len(steps), len(Cause)), np.int64)
+    np.add.at(by_step, (step, cut.cause), cut.end - cut.start)
+    missing: dict[Cause, NotMeasured] = {}
+    if len(context.calls) == 0:
+        missing |= dict.fromkeys(NEED_CALLS, NotMeasured("no_api"))
+    elif context.queue_only:
+        missing |= dict.fromkeys(NEED_RUNTIME, NotMeasured("no_cann_calls"))
+    if len(context.host_rows) == 0:
+        missing |= dict.fromkeys(NEED_HOST_OPS, NotMeasured("no_host_ops"))
+    return IdleCauses(by_step, missing)
+
+
+def idle_tables(steps: Steps, idle: IdleCauses) -> tuple[Table, Table]:
+    """Idle time by cause, in the order of definitions §5, summing to the device's idle time; and step by step."""
+    window = window_of(steps)
+    times = {cause.key: idle.missing.get(cause) or idle.by_step[:, cause] for cause in Cause}
+    sums = {key: time if isinstance(time, NotMeasured) else window.sum(time) for key, time in times.items()}
+    whole = sum(window.sum(idle.by_step[:, cause]) for cause in Cause)
+    by_step = STEP_IDLE_CAUSES.fill(step=step_labels(steps.name), **{f"{key}_ns": time for key, time in times.items()})
+    return amounts(IDLE_CAUSES, sums, ("idle_sum", whole), window), by_step

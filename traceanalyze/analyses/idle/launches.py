@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.steps.window import Steps
     from traceanalyze.model.table import Value
 
 FULL_QUEUE_DEPTH = 1000

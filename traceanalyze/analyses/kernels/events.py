@@ -10,7 +10,6 @@ import numpy as np
 from traceanalyze.analyses.grouping import group
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
-from traceanalyze.model.table import Column, Kind, Table, Values
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
@@ -151,34 +150,3 @@ def _classify(
         decided[i] = klass, event_kind, rules.setdefault(rule, len(rules))
     each = decided[keys.of]
     return each[:, 0].astype(np.uint8), each[:, 1].astype(np.uint8), each[:, 2], tuple(rules)
-
-
-CLASSIFICATION = Table(
-    "classification",
-    (
-        Column("name", Kind.NAME, meaning="name of the kernel, copy or fill"),
-        Column("class", Kind.TERM, heading="counts as", meaning="which part of the step it counts as"),
-        Column("rule", Kind.TEXT, heading="by rule", meaning="what decided that"),
-        Column("count", Kind.COUNT, meaning="how many there are"),
-        Column("device_time_ns", Kind.DURATION, meaning="sum of the durations: parallel work counts twice"),
-        Column("share", Kind.SHARE, meaning="part of all device time"),
-    ),
-    title="What counted as what",
-    ranked=True,
-    detail=True,
-)
-
-
-def classification(trace: Trace, device: DeviceEvents) -> Table:
-    """Every kernel name with the class it counts as and the rule that said so, most time first."""
-    keys = group(device.name, device.klass, device.rule)
-    time = keys.sum(device.end - device.start)
-    columns: dict[str, Values] = {
-        "name": list(trace.strings.texts(device.name[keys.first])),
-        "class": [f"class_{DeviceClass(code).name.lower()}" for code in device.klass[keys.first].tolist()],
-        "rule": [device.rules[code] for code in device.rule[keys.first].tolist()],
-        "count": keys.count(),
-        "device_time_ns": time,
-        "share": time / max(int(time.sum()), 1),
-    }
-    return CLASSIFICATION.fill(**columns).sort("-device_time_ns", "name")

@@ -19,8 +19,8 @@ from traceanalyze.analyses.kernels.work import (
 )
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import TensorCore
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, known
-from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, known
+from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -318,3 +318,35 @@ def _share(
     share = np.full(len(groups), np.nan)
     np.divide(part, total, out=share, where=total > 0)
     return share
+
+
+CLASSIFICATION = Table(
+    "classification",
+    (
+        Column("name", Kind.NAME, meaning="name of the kernel, copy or fill"),
+        Column("class", Kind.TERM, heading="counts as", meaning="which part of the step it counts as"),
+        Column("rule", Kind.TEXT, heading="by rule", meaning="what decided that"),
+        COUNT,
+        DEVICE_TIME,
+        Column("share", Kind.SHARE, meaning="part of all device time"),
+    ),
+    title="What counted as what",
+    ranked=True,
+    detail=True,
+)
+
+
+def classification(context: Context) -> Table:
+    """Every kernel name with the class it counts as and the rule that said so, most time first."""
+    device = context.device
+    keys = group(device.name, device.klass, device.rule)
+    time = keys.sum(device.end - device.start)
+    columns: dict[str, Values] = {
+        "name": list(context.trace.strings.texts(device.name[keys.first])),
+        "class": [f"class_{DeviceClass(code).name.lower()}" for code in device.klass[keys.first].tolist()],
+        "rule": [device.rules[code] for code in device.rule[keys.first].tolist()],
+        "count": keys.count(),
+        "device_time_ns": time,
+        "share": time / max(int(time.sum()), 1),
+    }
+    return CLASSIFICATION.fill(**columns).sort("-device_time_ns", "name")

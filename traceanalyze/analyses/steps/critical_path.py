@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.results import Steps
     from traceanalyze.analyses.steps.critical_device import Reasons
     from traceanalyze.analyses.steps.critical_host import Timeline, Waits
+    from traceanalyze.analyses.steps.window import Steps
     from traceanalyze.model.columns import Strings
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import Partition
+from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, Table
-from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,6 +19,37 @@ if TYPE_CHECKING:
 
 ClassSets = Mapping[DeviceClass, intervals.Intervals]
 """When a device does work of each class, on any stream."""
+
+
+@frozen
+class Partition:
+    """Exclusive parts of each step on one device, and the totals beside them (definitions §4).
+
+    compute + comm_exposed + mem_exposed + idle = step time, exactly.
+    """
+
+    device: int
+    compute: NDArray[np.int64]
+    comm_exposed: NDArray[np.int64]
+    mem_exposed: NDArray[np.int64]
+    idle: NDArray[np.int64]
+    comm_total: NDArray[np.int64]
+    mem_total: NDArray[np.int64]
+    busy: NDArray[np.int64]
+    compute_dur: NDArray[np.int64]
+    """Sum of durations (may exceed wall time); same for the next two."""
+    comm_dur: NDArray[np.int64]
+    mem_dur: NDArray[np.int64]
+
+    @property
+    def comm_overlapped(self) -> NDArray[np.int64]:
+        """Communication hidden behind compute."""
+        return self.comm_total - self.comm_exposed
+
+    @property
+    def mem_overlapped(self) -> NDArray[np.int64]:
+        """Copies and fills hidden behind compute or communication."""
+        return self.mem_total - self.mem_exposed
 
 
 def class_sets(events: DeviceEvents, device: int) -> ClassSets:
@@ -95,79 +125,6 @@ def device_order(events: DeviceEvents, start: NDArray[np.int64], end: NDArray[np
 def _busy(events: DeviceEvents, device: int, start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
     mine = events.device == device
     return int(intervals.coverage(intervals.merge(events.start[mine], events.end[mine]), start, end).sum())
-
-
-DEVICE_SPANS = Table(
-    "device_spans",
-    (
-        Column("device", Kind.COUNT, meaning="number of the device"),
-        Column("span_ns", Kind.DURATION, meaning="from the first to the last device event"),
-        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
-        Column(
-            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
-        ),
-        Column(
-            "communication_total_ns",
-            Kind.DURATION,
-            heading="comm total",
-            meaning="a collective is running, hidden or not",
-            minor=True,
-        ),
-        Column(
-            "memory_ops_ns",
-            Kind.DURATION,
-            heading="memory",
-            meaning="a copy or fill is running, and neither compute nor communication",
-        ),
-        Column("idle_ns", Kind.DURATION, meaning="nothing is running on the device"),
-        Column("compute_kernels", Kind.COUNT, meaning="number of compute kernels", minor=True),
-        Column(
-            "communication_kernels",
-            Kind.COUNT,
-            heading="comm kernels",
-            meaning="number of communication kernels",
-            minor=True,
-        ),
-        Column("copies", Kind.COUNT, meaning="number of copies", minor=True),
-        Column("fills", Kind.COUNT, meaning="number of fills", minor=True),
-        Column(
-            "start_ns",
-            Kind.DURATION,
-            heading="start",
-            meaning="start, counted from the time base of the file",
-            machine=True,
-        ),
-    ),
-    title="First to last device event",
-    detail=True,
-)
-
-
-def device_spans(events: DeviceEvents, sets: Mapping[int, ClassSets]) -> Table:
-    """First to last event of each device, split the same way: as other tools print it; `sets` are those of each."""
-    rows = list[dict[str, int]]()
-    kernels = events.kind == EventKind.KERNEL
-    for device, own in sets.items():
-        mine = events.device == device
-        start, end = events.start[mine].min(keepdims=True), events.end[mine].max(keepdims=True)
-        part = partition(events, device, own, start, end)
-        rows.append(
-            {
-                "device": device,
-                "span_ns": int(end[0] - start[0]),
-                "compute_ns": int(part.compute[0]),
-                "communication_ns": int(part.comm_exposed[0]),
-                "communication_total_ns": int(part.comm_total[0]),
-                "memory_ops_ns": int(part.mem_exposed[0]),
-                "idle_ns": int(part.idle[0]),
-                "compute_kernels": int((mine & kernels & (events.klass == DeviceClass.COMPUTE)).sum()),
-                "communication_kernels": int((mine & kernels & (events.klass == DeviceClass.COMM)).sum()),
-                "copies": int((mine & (events.kind == EventKind.MEMCPY)).sum()),
-                "fills": int((mine & (events.kind == EventKind.MEMSET)).sum()),
-                "start_ns": int(start[0]),
-            }
-        )
-    return DEVICE_SPANS.fill_records(rows)
 
 
 def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Intervals) -> NDArray[np.int64]:

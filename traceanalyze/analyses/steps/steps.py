@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.results import Steps
+from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
 from traceanalyze.model.columns import MISSING

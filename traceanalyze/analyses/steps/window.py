@@ -1,19 +1,20 @@
-"""What steps are called, and sums and means over those that count: the complete ones, or all where none is."""
+"""The analysed steps and their names; sums and means over those that count: the complete ones, or all where none is."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import Kind, NotMeasured, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from traceanalyze.analyses.results import Steps
 
 
 _NUMBER = regex(r"(\d+)$")
@@ -41,6 +42,46 @@ def rounded(amount: int, by: int) -> int:
     """A quotient rounded to the nearest whole number, alike for both signs; 0 by 0."""
     quotient = (2 * abs(amount) + by) // (2 * by) if by else 0
     return quotient if amount >= 0 else -quotient
+
+
+@frozen
+class Steps:
+    """The analysed windows `[start, end)`, one row a step (definitions §3); one row, "whole trace", without markers."""
+
+    name: tuple[str, ...]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    host_start: NDArray[np.int64]
+    host_end: NDArray[np.int64]
+    owned: NDArray[np.int64]
+    """Device events launched inside the step."""
+    complete: NDArray[np.bool_]
+    """Counts in the means; False for a step with < 80 % of the median's device events."""
+    between_steps: int
+    """Time between markers that belongs to no step."""
+    lead_in: int
+    """How far the first window starts after its marker because the device still ran earlier work (E0 - h1)."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def time(self) -> NDArray[np.int64]:
+        """Step times."""
+        return self.end - self.start
+
+    def select(self, chosen: NDArray[np.bool_]) -> Steps:
+        """The chosen rows only."""
+        return replace(
+            self,
+            name=tuple(compress(self.name, chosen.tolist())),
+            start=self.start[chosen],
+            end=self.end[chosen],
+            host_start=self.host_start[chosen],
+            host_end=self.host_end[chosen],
+            owned=self.owned[chosen],
+            complete=self.complete[chosen],
+        )
 
 
 @frozen
@@ -74,3 +115,24 @@ def window_of(steps: Steps) -> Window:
     complete = tuple(row for row in range(len(steps)) if steps.complete[row])
     rows = complete or tuple(range(len(steps)))
     return Window(rows, sum(int(steps.end[row] - steps.start[row]) for row in rows))
+
+
+def amounts(table: Table, sums: Mapping[str, int | NotMeasured], whole: tuple[str, int], window: Window) -> Table:
+    """A table of parts by their sums over the window; `whole` is what they are of, and its sum.
+
+    Its first column names the part; the others are `mean_ns`, `share` (of the window), `share_of_idle` (of the whole)
+    and `sum_ns`, as far as it has them.
+    """
+    ways: dict[str, Callable[[int], float]] = {
+        "mean_ns": window.mean,
+        "share": window.share,
+        "share_of_idle": lambda amount: amount / whole[1] if whole[1] else 0.0,
+        "sum_ns": int,
+    }
+    name, *keys = table.keys
+    cells = {
+        key: [each if isinstance(each, NotMeasured) else ways[key](each) for each in sums.values()] for key in keys
+    }
+    totals = {name: whole[0]} | {key: ways[key](whole[1]) for key in keys}
+    steps = (("steps", Kind.COUNT, window.count),)
+    return replace(table.fill(**{name: list(sums)}, **cells), totals=totals, title_values=steps)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.assembly.split import device_parts, host_parts
 from traceanalyze.report.assembly.verdict import verdict
 from traceanalyze.report.model import RankReport, Report
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.steps.window import Window
     from traceanalyze.ranks.results import Cluster
     from traceanalyze.report.assembly.excerpts import Places
-    from traceanalyze.report.assembly.split import Part
     from traceanalyze.rules.finding import Outcome
 
 
@@ -51,12 +49,11 @@ def build_report(
     where each rank's findings are seen in its trace.
     """
     scope = scope or Scope()
-    views = [_view(analysis) for analysis in analyses]
     said = outcomes or [None] * len(analyses)
     seen = places or [{}] * len(analyses)
     reports = tuple(
-        _rank_report(analysis, *view, outcome, shown, verdict_only=scope.verdict_only)
-        for analysis, view, outcome, shown in zip(analyses, views, said, seen, strict=True)
+        _rank_report(analysis, outcome, shown, verdict_only=scope.verdict_only)
+        for analysis, outcome, shown in zip(analyses, said, seen, strict=True)
     )
     lead, sentences, summary = 0, reports[0].verdict, tuple[Table, ...]()
     remarks = [Message("run_note", (("text", Kind.TEXT, note),)) for note in notes]
@@ -64,7 +61,7 @@ def build_report(
         # Imported here: many runs have one rank.
         from traceanalyze.report.assembly.ranks import across_ranks
 
-        ranks = across_ranks(analyses, views, cluster, of_run)
+        ranks = across_ranks(analyses, cluster, of_run)
         lead, summary = ranks.lead, ranks.summary
         sentences = (*ranks.sentences, *reports[lead].verdict)
         if not scope.every_rank:
@@ -72,7 +69,7 @@ def build_report(
     if not scope.verdict_only:
         from traceanalyze.report.assembly.rank_tables import files_table
 
-        summary = (*summary, files_table(tuple(analysis.trace for analysis in analyses)))
+        summary = (*summary, files_table([analysis.trace for analysis in analyses]))
     return Report(
         name=name,
         version=version,
@@ -86,33 +83,15 @@ def build_report(
     )
 
 
-def _view(analysis: RankAnalysis) -> tuple[tuple[Part, ...], Window]:
-    """The headline parts of a rank and the steps that count."""
-    if analysis.partitions:
-        parts = device_parts(analysis.partitions[0], analysis.idle)
-    elif not isinstance(analysis.host, NotMeasured):
-        parts = host_parts(analysis.host)
-    else:
-        parts = ()
-    return parts, window_of(analysis.steps)
-
-
-def _rank_report(
-    analysis: RankAnalysis,
-    parts: tuple[Part, ...],
-    window: Window,
-    outcome: Outcome | None,
-    places: Places,
-    *,
-    verdict_only: bool,
-) -> RankReport:
+def _rank_report(analysis: RankAnalysis, outcome: Outcome | None, places: Places, *, verdict_only: bool) -> RankReport:
+    window = window_of(analysis.steps)
     report = RankReport(
         rank=analysis.trace.origin.rank,
         path=analysis.trace.origin.path,
         mode=analysis.mode,
         resolution_ns=analysis.trace.resolution_ns,
         headline=_headline(analysis, window),
-        verdict=verdict(analysis, parts, window),
+        verdict=verdict(analysis),
         tables=(),
         checks=(),
         hints=(),
@@ -122,7 +101,7 @@ def _rank_report(
     # Imported here: a verdict needs no tables.
     from traceanalyze.report.assembly.rank_tables import with_tables
 
-    return with_tables(report, analysis, parts, window, outcome, places)
+    return with_tables(report, analysis, window, outcome, places)
 
 
 def _headline(analysis: RankAnalysis, window: Window) -> Message:

@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, Message, Table
 from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
 from traceanalyze.ranks.stragglers import straggler_sentences
-from traceanalyze.report.model import table_of_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.analyses.steps.window import Window
+    from traceanalyze.model.table import Value
     from traceanalyze.model.trace import Origin
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.report.assembly.split import Part
     from traceanalyze.rules.finding import Outcome
 
 EQUAL = 1.001
 """Up to which even the digits shown are the same, or nearly."""
+
+_RANKS = Table(
+    "ranks",
+    (
+        Column("rank", Kind.TEXT, meaning="rank of the process; ?n where the profile does not tell"),
+        Column("steps", Kind.COUNT, meaning="number of steps", minor=True),
+        Column("step_ns", Kind.DURATION, meaning="mean step time"),
+        Column("compute_share", Kind.SHARE, heading="compute", meaning="some compute kernel is running"),
+        Column(
+            "communication_share", Kind.SHARE, heading="comm", meaning="a collective is running and no compute kernel"
+        ),
+        Column(
+            "memory_ops_share",
+            Kind.SHARE,
+            heading="memory",
+            meaning="a copy or fill is running, and neither compute nor communication",
+        ),
+        Column(
+            "data_loading_share", Kind.SHARE, heading="data", meaning="device idle: the host waits for the next batch"
+        ),
+        Column("sync_share", Kind.SHARE, heading="sync", meaning="device idle: the host was waiting for the device"),
+        Column(
+            "dispatch_share", Kind.SHARE, heading="dispatch", meaning="device idle: the host prepares or launches work"
+        ),
+        Column("idle_share", Kind.SHARE, heading="idle", meaning="device idle for other reasons"),
+        Column("host_sync_share", Kind.SHARE, heading="sync", meaning="the host waits for the device"),
+        Column("peer_wait_share", Kind.SHARE, heading="peer wait", meaning="the host waits for other processes"),
+        Column("host_api_share", Kind.SHARE, heading="API", meaning="the host is inside runtime or driver calls"),
+        Column("host_op_share", Kind.SHARE, heading="host ops", meaning="the host is inside PyTorch operators"),
+        Column(
+            "untraced_share",
+            Kind.SHARE,
+            heading="untraced",
+            meaning="the host does something that the trace does not show",
+        ),
+    ),
+    title="Ranks (mean step, share of the step)",
+    worst="step_ns",
+)
 
 
 @frozen
@@ -29,14 +67,19 @@ class RankRow:
     """What the comparison of ranks needs of one of them."""
 
     label: str
-    rank: int | None
-    parts: tuple[Part, ...]
-    window: Window
+    steps: int
+    """Those that count."""
+    mean: int
+    """Mean step time, ns."""
+    shares: Mapping[str, Value]
+    """Of the step, by part."""
 
-    @property
-    def mean(self) -> int:
-        """Mean step time, ns."""
-        return self.window.mean(self.window.total)
+
+def rank_row(analysis: RankAnalysis, index: int) -> RankRow:
+    """A rank by its place among the files of the run."""
+    window, split = window_of(analysis.steps), analysis.tables.get("split")
+    shares = {} if split is None else {part.part: part.share for part in split.records()}
+    return RankRow(rank_label(analysis.trace.origin, index), window.count, window.mean(window.total), shares)
 
 
 def rank_label(origin: Origin, index: int) -> str:
@@ -44,20 +87,16 @@ def rank_label(origin: Origin, index: int) -> str:
     return str(origin.rank) if origin.rank is not None else f"?{index}"
 
 
-def ranks_table(rows: tuple[RankRow, ...]) -> Table:
+def ranks_table(rows: Sequence[RankRow]) -> Table:
     """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen."""
-    keys = tuple(dict.fromkeys(part.key for row in rows for part in row.parts))
-    columns = (
-        Column("rank", Kind.TEXT),
-        Column("steps", Kind.COUNT, minor=True),
-        Column("step_ns", Kind.DURATION),
-        *(Column(f"{key}_share", Kind.SHARE) for key in keys),
+    parts = {f"{key}_share": key for row in rows for key in row.shares}
+    table = replace(_RANKS, columns=tuple(_RANKS[key] for key in ("rank", "steps", "step_ns", *parts)))
+    return table.fill(
+        rank=[row.label for row in rows],
+        steps=[row.steps for row in rows],
+        step_ns=[row.mean for row in rows],
+        **{column: [row.shares.get(key) for row in rows] for column, key in parts.items()},
     )
-    table = []
-    for row in rows:
-        shares = {part.key: part.missing or row.window.share(row.window.sum(part.time)) for part in row.parts}
-        table.append((row.label, row.window.count, row.mean, *(shares.get(key) for key in keys)))
-    return table_of_rows("ranks", columns, tuple(table), worst="step_ns")
 
 
 def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None]) -> tuple[Message, ...]:
@@ -80,7 +119,7 @@ def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[
     return (Message("leading_rank", values),)
 
 
-def ranks_sentence(rows: tuple[RankRow, ...]) -> Message:
+def ranks_sentence(rows: Sequence[RankRow]) -> Message:
     """Which rank is slowest and by how much, or that they are even."""
     means = [row.mean for row in rows]
     worst = longest(means)
@@ -109,15 +148,11 @@ class AcrossRanks(NamedTuple):
 
 def across_ranks(
     analyses: Sequence[RankAnalysis],
-    views: Sequence[tuple[tuple[Part, ...], Window]],
     cluster: Cluster | None,
     of_run: Outcome | None,
 ) -> AcrossRanks:
     """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
-    rows = tuple(
-        RankRow(rank_label(analysis.trace.origin, index), analysis.trace.origin.rank, *view)
-        for index, (analysis, view) in enumerate(zip(analyses, views, strict=True))
-    )
+    rows = [rank_row(analysis, index) for index, analysis in enumerate(analyses)]
     means, own = [row.mean for row in rows], (None,) * len(rows) if cluster is None else cluster.own_time
     lead = leading(means, own)
     summary: tuple[Table, ...] = (ranks_table(rows),)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
-from traceanalyze.analyses.steps.window import median, step_labels
+from traceanalyze.analyses.steps.window import median, step_labels, window_of
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH, Cause, Mode
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.results import IdleCauses, Partition, RankAnalysis, Steps
-    from traceanalyze.analyses.steps.window import Window
+    from traceanalyze.analyses.idle.idle import IdleCauses
+    from traceanalyze.analyses.results import RankAnalysis
+    from traceanalyze.analyses.steps.partition import Partition
+    from traceanalyze.analyses.steps.window import Steps, Window
     from traceanalyze.model.table import Table
-    from traceanalyze.report.assembly.split import Part
 
 IDLE_WORTH_NAMING = 0.1
 """Idle share of the step from which it may be the headline."""
@@ -38,18 +39,22 @@ _GROUPS = {
 }
 
 
-def verdict(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> tuple[Message, ...]:
+def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
     """What there is to say about one rank, most important first."""
+    window = window_of(analysis.steps)
     if analysis.mode == Mode.EMPTY or window.total == 0:
         return (Message("nothing_to_analyse"),)
-    if analysis.mode == Mode.HOST_ONLY:
-        return (_host_sentence(analysis, parts, window), *_outlier(analysis.steps, window), *_cut(analysis))
-    sentence = _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window)
-    costs = _sync_cost(analysis.tables["sync_points"], analysis.steps)
-    return (sentence, *costs, *_outlier(analysis.steps, window), *_cut(analysis))
+    if isinstance(analysis.idle, NotMeasured):
+        first: tuple[Message, ...] = (_host_sentence(analysis, window),)
+    else:
+        first = (
+            _device_sentence(analysis.mode, analysis.partitions[0], analysis.idle, window),
+            *_sync_cost(analysis.tables["sync_points"], analysis.steps),
+        )
+    return (*first, *_outlier(analysis.steps, window), *_cut(analysis))
 
 
-def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses | NotMeasured, window: Window) -> Message:
+def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window: Window) -> Message:
     spans = {
         "compute": window.sum(partition.compute),
         "exposed_communication": window.sum(partition.comm_exposed),
@@ -79,11 +84,9 @@ def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses | NotMea
     )
 
 
-def _idle_sentence(
-    form: str, time: tuple[str, Kind, int], idle_ns: int, idle: IdleCauses | NotMeasured, window: Window
-) -> Message:
+def _idle_sentence(form: str, time: tuple[str, Kind, int], idle_ns: int, idle: IdleCauses, window: Window) -> Message:
     idle_share = ("idle", Kind.SHARE, window.share(idle_ns))
-    if isinstance(idle, NotMeasured) or idle.missing:
+    if idle.missing:
         return Message(f"{form}_idle", (time, idle_share))
     causes = {key: sum(window.sum(idle.by_step[:, cause]) for cause in group) for key, group in _GROUPS.items()}
     largest = max(causes, key=lambda key: causes[key])
@@ -107,15 +110,16 @@ def _sync_cost(syncs: Table, steps: Steps) -> tuple[Message, ...]:
     return (Message("sync_cost", (("share", Kind.SHARE, share), ("where", Kind.NAME, worst))),)
 
 
-def _host_sentence(analysis: RankAnalysis, parts: tuple[Part, ...], window: Window) -> Message:
-    largest = max(parts, key=lambda part: window.sum(part.time))
+def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
+    parts = analysis.tables["split"]
+    largest = max(parts.records(), key=attrgetter("sum_ns"))
     alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
     return Message(
         "host_computes" if alone else "host_only",
         (
             ("time", Kind.DURATION, window.mean(window.total)),
-            ("part", Kind.TERM, largest.key),
-            ("share", Kind.SHARE, window.share(window.sum(largest.time))),
+            ("part", Kind.TERM, largest.part),
+            ("share", Kind.SHARE, largest.share),
         ),
     )
 

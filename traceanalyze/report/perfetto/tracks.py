@@ -26,7 +26,7 @@ from traceanalyze.report.perfetto.events import MIB, Counter, Slices, lanes, mil
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.results import Steps
+    from traceanalyze.analyses.steps.window import Steps
 
     Terms = Mapping[str, str]
 

@@ -1,0 +1,353 @@
+"""Where the steps' time went: the headline split, the totals beside it, both step by step (definitions §§3, 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from traceanalyze.analyses.host.split import HostSplit, host_split
+from traceanalyze.analyses.steps.partition import Partition, partition
+from traceanalyze.analyses.steps.window import amounts, median, step_labels, window_of
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table
+from traceanalyze.model.vocabulary import BUSY_PARTS, HEADLINE, IDLE_PARTS, DeviceClass, EventKind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from traceanalyze.analyses.context import Context
+    from traceanalyze.analyses.idle.idle import IdleCauses
+    from traceanalyze.analyses.steps.window import Steps, Window
+    from traceanalyze.model.table import Value
+    from traceanalyze.model.trace import Device
+
+Parts: TypeAlias = "Mapping[str, NDArray[np.int64] | NotMeasured]"
+"""Time of each step by exclusive part, ns; what the profile cannot give is in the last one."""
+
+SPLIT = Table(
+    "split",
+    (
+        Column("part", Kind.TERM, meaning="what the time was spent on"),
+        Column("mean_ns", Kind.DURATION, heading="time", meaning="mean over the complete steps"),
+        Column("share", Kind.SHARE, meaning="part of the step"),
+        Column("sum_ns", Kind.DURATION, meaning="sum over the complete steps", machine=True),
+    ),
+    title="Where the step's time went (mean of {steps} complete steps)",
+    title_one="Where the time went",
+    bar="share",
+)
+TOTALS = Table(
+    "totals",
+    (
+        Column("part", Kind.TERM, meaning="what the time was spent on"),
+        Column("total_ns", Kind.DURATION, meaning="time in which this kind of work ran, mean of the complete steps"),
+        Column("exposed_ns", Kind.DURATION, meaning="of it, with no work of a more important kind beside it"),
+        Column("overlapped_ns", Kind.DURATION, heading="hidden", meaning="of it, hidden behind more important work"),
+        Column("overlap_ratio", Kind.SHARE, heading="hidden", meaning="hidden part of the total"),
+        Column("device_time_ns", Kind.DURATION, meaning="sum of the durations: parallel work counts twice"),
+        Column(
+            "concurrency", Kind.RATIO, heading="parallel", meaning="device time over the time in which any of it ran"
+        ),
+    ),
+    title="Total and hidden work per step",
+    detail=True,
+)
+DEVICES = Table(
+    "devices",
+    (
+        Column("device", Kind.COUNT, meaning="number of the device"),
+        Column("device_name", Kind.NAME, heading="name", meaning="name of the device as recorded", minor=True),
+        Column("headline", Kind.FLAG, meaning="whether the split and the idle causes are those of this device"),
+        Column("step_ns", Kind.DURATION, meaning="mean step time"),
+        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
+        Column(
+            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
+        ),
+        Column(
+            "memory_ops_ns",
+            Kind.DURATION,
+            heading="memory",
+            meaning="a copy or fill is running, and neither compute nor communication",
+        ),
+        Column("idle_ns", Kind.DURATION, meaning="nothing is running on the device"),
+        Column("idle_share", Kind.SHARE, heading="idle", meaning="nothing is running on the device"),
+    ),
+    title="Devices of this process (mean step)",
+)
+DEVICE_SPANS = Table(
+    "device_spans",
+    (
+        Column("device", Kind.COUNT, meaning="number of the device"),
+        Column("span_ns", Kind.DURATION, meaning="from the first to the last device event"),
+        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
+        Column(
+            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
+        ),
+        Column(
+            "communication_total_ns",
+            Kind.DURATION,
+            heading="comm total",
+            meaning="a collective is running, hidden or not",
+            minor=True,
+        ),
+        Column(
+            "memory_ops_ns",
+            Kind.DURATION,
+            heading="memory",
+            meaning="a copy or fill is running, and neither compute nor communication",
+        ),
+        Column("idle_ns", Kind.DURATION, meaning="nothing is running on the device"),
+        Column("compute_kernels", Kind.COUNT, meaning="number of compute kernels", minor=True),
+        Column(
+            "communication_kernels",
+            Kind.COUNT,
+            heading="comm kernels",
+            meaning="number of communication kernels",
+            minor=True,
+        ),
+        Column("copies", Kind.COUNT, meaning="number of copies", minor=True),
+        Column("fills", Kind.COUNT, meaning="number of fills", minor=True),
+        Column(
+            "start_ns",
+            Kind.DURATION,
+            heading="start",
+            meaning="start, counted from the time base of the file",
+            machine=True,
+        ),
+    ),
+    title="First to last device event",
+    detail=True,
+)
+STEPS = Table(
+    "steps",
+    (
+        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+        Column("time_ns", Kind.DURATION, meaning="time of the step"),
+        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
+        Column(
+            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
+        ),
+        Column(
+            "memory_ops_ns",
+            Kind.DURATION,
+            heading="memory",
+            meaning="a copy or fill is running, and neither compute nor communication",
+        ),
+        Column(
+            "data_loading_ns", Kind.DURATION, heading="data", meaning="device idle: the host waits for the next batch"
+        ),
+        Column("sync_ns", Kind.DURATION, meaning="device idle: the host was waiting for the device"),
+        Column("dispatch_ns", Kind.DURATION, meaning="device idle: the host prepares or launches work"),
+        Column("idle_ns", Kind.DURATION, meaning="device idle for other reasons"),
+        Column("host_sync_ns", Kind.DURATION, heading="sync", meaning="the host waits for the device"),
+        Column("peer_wait_ns", Kind.DURATION, meaning="the host waits for other processes"),
+        Column("host_api_ns", Kind.DURATION, heading="API", meaning="the host is inside runtime or driver calls"),
+        Column("host_op_ns", Kind.DURATION, heading="host ops", meaning="the host is inside PyTorch operators"),
+        Column("untraced_ns", Kind.DURATION, meaning="the host does something that the trace does not show"),
+        Column(
+            "complete",
+            Kind.FLAG,
+            meaning="counts in the means: it has at least 80 % of the usual number of device events",
+        ),
+        Column("start_ns", Kind.DURATION, meaning="start, counted from the time base of the file", machine=True),
+        Column("device_events", Kind.COUNT, meaning="kernels, copies and fills launched in the step", minor=True),
+    ),
+    title="Step by step",
+    worst="time_ns",
+)
+STEP_STATISTICS = Table(
+    "step_statistics",
+    (
+        Column("steps", Kind.COUNT, meaning="all steps in the recording"),
+        Column("complete_steps", Kind.COUNT, meaning="steps that count in the means"),
+        Column("mean_ns", Kind.DURATION, heading="time", meaning="mean of the complete steps"),
+        Column("median_ns", Kind.DURATION, meaning="half of the complete steps are no longer"),
+        Column("min_ns", Kind.DURATION, heading="shortest", meaning="shortest complete step"),
+        Column("max_ns", Kind.DURATION, heading="longest", meaning="longest complete step"),
+        Column(
+            "between_steps_ns", Kind.DURATION, meaning="time between step markers that belongs to no step", minor=True
+        ),
+        Column(
+            "lead_in_ns",
+            Kind.DURATION,
+            heading="earlier work cut off the first step",
+            meaning="the device was still busy with work launched before the first step",
+            minor=True,
+        ),
+    ),
+    title="Step times",
+    layout=Layout.RECORD,
+    detail=True,
+)
+
+
+def partitions(context: Context) -> tuple[Partition, ...]:
+    """Parts of the analysed steps on each device, the headline device first."""
+    start, end = context.steps.start, context.steps.end
+    return tuple(partition(context.device, each, context.class_sets(each), start, end) for each in context.devices)
+
+
+def device_parts(partition: Partition, idle: IdleCauses) -> Parts:
+    """The seven headline parts of every step."""
+    busy = (partition.compute, partition.comm_exposed, partition.mem_exposed)
+    parts: dict[str, NDArray[np.int64] | NotMeasured] = dict(zip(BUSY_PARTS, busy, strict=True))
+    rest = partition.idle
+    for key, causes in IDLE_PARTS.items():
+        if key in HEADLINE:
+            # Host operators without the calls under them do not make dispatch measured: they stay in the rest.
+            parts[key] = why = idle.missing.get(causes[0]) or idle.by_step[:, causes].sum(axis=1)
+            rest = rest if isinstance(why, NotMeasured) else rest - why
+    return {**parts, "idle": rest}
+
+
+def host_parts(host: HostSplit) -> Parts:
+    """Parts of a step when only the host was recorded."""
+    return {
+        "data_loading": host.data_loading,
+        "host_sync": host.sync,
+        "peer_wait": host.peer_wait,
+        "host_api": host.api,
+        "host_op": host.host_op,
+        "untraced": host.untraced,
+    }
+
+
+def host_split_tables(context: Context) -> list[Table]:
+    """The split and the steps where only the host was recorded; none where that was not, either."""
+    host = context.once(host_split)
+    if isinstance(host, NotMeasured):
+        return []
+    parts = host_parts(host)
+    return [split(parts, window_of(context.steps), marked=False), *step_tables(context.steps, parts)]
+
+
+def split(parts: Parts, window: Window, *, marked: bool, notes: tuple[Message, ...] = ()) -> Table:
+    """The parts: mean per step, share of the step, exact sum; `marked` where the recording has steps."""
+    sums = {key: time if isinstance(time, NotMeasured) else window.sum(time) for key, time in parts.items()}
+    whole = "step" if marked or window.count > 1 else "trace"
+    return replace(amounts(SPLIT, sums, (whole, window.total), window), notes=notes)
+
+
+def totals(partition: Partition, window: Window) -> Table:
+    """Per step: how long each kind of work ran at all, and how much of it was hidden behind other work."""
+    rows = []
+    for key, total, exposed, spent in (
+        ("compute", partition.compute, None, partition.compute_dur),
+        ("communication", partition.comm_total, partition.comm_exposed, partition.comm_dur),
+        ("memory_ops", partition.mem_total, partition.mem_exposed, partition.mem_dur),
+        ("busy", partition.busy, None, partition.compute_dur + partition.comm_dur + partition.mem_dur),
+    ):
+        whole, summed = window.sum(total), window.sum(spent)
+        alone = None if exposed is None else window.sum(exposed)
+        row: dict[str, Value] = {
+            "part": key,
+            "total_ns": window.mean(whole),
+            "exposed_ns": None if alone is None else window.mean(alone),
+            "overlapped_ns": None if alone is None else window.mean(whole - alone),
+            "overlap_ratio": None if alone is None else _overlap(key, whole, alone),
+            "device_time_ns": window.mean(summed),
+            "concurrency": summed / whole if whole else None,
+        }
+        rows.append(row)
+    return replace(TOTALS.fill_records(rows), title_values=(("steps", Kind.COUNT, window.count),))
+
+
+def _overlap(key: str, whole: int, alone: int) -> float | NotMeasured:
+    return (whole - alone) / whole if whole else NotMeasured(f"no_{key}")
+
+
+def overlap_notes(partition: Partition, window: Window) -> tuple[Message, ...]:
+    """A sentence on communication and on copies, where there are any, as the split shows only their exposed part."""
+    notes = []
+    for key, total, exposed in (
+        ("communication", partition.comm_total, partition.comm_exposed),
+        ("memory_ops", partition.mem_total, partition.mem_exposed),
+    ):
+        whole, alone = window.sum(total), window.sum(exposed)
+        if whole - alone > 0:
+            hidden = (whole - alone) / whole
+            values = (("total", Kind.DURATION, window.mean(whole)), ("hidden", Kind.SHARE, hidden))
+            notes.append(Message(f"{key}_overlap", values))
+    return tuple(notes)
+
+
+def devices(partitions: Sequence[Partition], described: Sequence[Device], window: Window) -> Table:
+    """Mean step of every device of the process, the headline device first; worth a look where there are several."""
+    names = {device.id: device.name for device in described}
+    table = DEVICES.fill(
+        device=[part.device for part in partitions],
+        device_name=[names.get(part.device) for part in partitions],
+        headline=[index == 0 for index in range(len(partitions))],
+        step_ns=[window.mean(window.total)] * len(partitions),
+        compute_ns=[window.mean(window.sum(part.compute)) for part in partitions],
+        communication_ns=[window.mean(window.sum(part.comm_exposed)) for part in partitions],
+        memory_ops_ns=[window.mean(window.sum(part.mem_exposed)) for part in partitions],
+        idle_ns=[window.mean(window.sum(part.idle)) for part in partitions],
+        idle_share=[window.share(window.sum(part.idle)) for part in partitions],
+    )
+    return replace(table, detail=len(partitions) < 2)
+
+
+def step_tables(steps: Steps, parts: Parts) -> tuple[Table, Table]:
+    """One row a step, with its time by headline part and the means below; and what the step times are like."""
+    window = window_of(steps)
+    columns = {f"{key}_ns": time for key, time in parts.items()}
+    others = [key for key in STEPS.keys if key.endswith("_ns") and key not in {*columns, "time_ns", "start_ns"}]
+    table = STEPS.drop(*others).fill(
+        step=step_labels(steps.name),
+        time_ns=steps.time,
+        complete=steps.complete,
+        start_ns=steps.start,
+        device_events=steps.owned,
+        **columns,
+    )
+    means: dict[str, Value] = {
+        key: time if isinstance(time, NotMeasured) else window.mean(window.sum(time)) for key, time in columns.items()
+    }
+    means |= {"step": "mean", "time_ns": window.mean(window.total)}
+    one = len(steps) == 1
+    return replace(table, totals=means if len(steps) > 1 else None, detail=one), _statistics(steps, window)
+
+
+def _statistics(steps: Steps, window: Window) -> Table:
+    times = steps.time[list(window.rows)]
+    if len(times) == 0:
+        return STEP_STATISTICS.missing("no_steps")
+    return STEP_STATISTICS.fill(
+        steps=[len(steps)],
+        complete_steps=[int(steps.complete.sum())],
+        mean_ns=[window.mean(window.total)],
+        median_ns=[median(times)],
+        min_ns=[int(times.min())],
+        max_ns=[int(times.max())],
+        between_steps_ns=[steps.between_steps],
+        lead_in_ns=[steps.lead_in],
+    )
+
+
+def device_spans(context: Context) -> Table:
+    """First to last event of each device, the headline device first, split the same way: as other tools print it."""
+    events, rows = context.device, list[dict[str, int]]()
+    kernels = events.kind == EventKind.KERNEL
+    for device in context.devices:
+        mine = events.device == device
+        start, end = events.start[mine].min(keepdims=True), events.end[mine].max(keepdims=True)
+        part = partition(events, device, context.class_sets(device), start, end)
+        rows.append(
+            {
+                "device": device,
+                "span_ns": int(end[0] - start[0]),
+                "compute_ns": int(part.compute[0]),
+                "communication_ns": int(part.comm_exposed[0]),
+                "communication_total_ns": int(part.comm_total[0]),
+                "memory_ops_ns": int(part.mem_exposed[0]),
+                "idle_ns": int(part.idle[0]),
+                "compute_kernels": int((mine & kernels & (events.klass == DeviceClass.COMPUTE)).sum()),
+                "communication_kernels": int((mine & kernels & (events.klass == DeviceClass.COMM)).sum()),
+                "copies": int((mine & (events.kind == EventKind.MEMCPY)).sum()),
+                "fills": int((mine & (events.kind == EventKind.MEMSET)).sum()),
+                "start_ns": int(start[0]),
+            }
+        )
+    return DEVICE_SPANS.fill_records(rows)
