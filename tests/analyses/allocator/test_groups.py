@@ -15,9 +15,7 @@ from tests.simulate.allocator.programs import LEAK_LINE, TRAIN, Loop, train, use
 from traceanalyze.analyses.memory import groups as module
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.composition import CATEGORIES, categories
-from traceanalyze.analyses.memory.layout import follow
-from traceanalyze.analyses.memory.lifetimes import lifetimes
-from traceanalyze.analyses.memory.rounding import rules
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
@@ -42,10 +40,10 @@ def snapshot(folder: Path, allocator: Allocator, **how: int) -> Snapshot:
 
 def counted(found: Snapshot, events: list[int]) -> list[tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]]:
     """Bytes and number of live blocks of every category and line after each event, block by block."""
-    (device,) = found.devices
-    lives, known = lifetimes(device), sites(found.stacks)
-    size = follow(device, lives, rules(found)).size.tolist()
-    names = [CATEGORIES[code] for code in categories(lives, device.history, known).tolist()]
+    known = sites(found.stacks)
+    device = Device(found, *found.devices, known)
+    lives, size = device.lives, device.layout.size.tolist()
+    names = [CATEGORIES[code] for code in categories(device).tolist()]
     rows = list(zip(lives.begin.tolist(), lives.end.tolist(), size, names, lives.stack.tolist(), strict=True))
     out = []
     for event in events:

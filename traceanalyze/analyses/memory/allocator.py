@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from traceanalyze.analyses.memory.columns import CATEGORY, LINE
-from traceanalyze.analyses.memory.composition import (
-    AT_DUMP,
-    AT_OOM,
-    AT_PEAK,
-    by_category,
-    categories,
-    holders,
-    moments,
-)
+from traceanalyze.analyses.memory.composition import AT_DUMP, AT_OOM, AT_PEAK, by_category, holders, moments
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import (
     RETRIES,
     Churn,
@@ -25,15 +18,12 @@ from traceanalyze.analyses.memory.device_calls import (
     OutOfMemory,
     churn,
     device_calls,
-    oom_events,
     out_of_memory,
     release_runs,
 )
 from traceanalyze.analyses.memory.dump import self_check
 from traceanalyze.analyses.memory.fragmentation import PINNERS, Fragmentation, fragmentation
 from traceanalyze.analyses.memory.groups import memory_over_time
-from traceanalyze.analyses.memory.layout import follow
-from traceanalyze.analyses.memory.lifetimes import BEFORE, Curve, active_curve, lifetimes, reserved_curve
 from traceanalyze.analyses.memory.patterns import (
     GrowingSizes,
     HeldGradients,
@@ -49,9 +39,8 @@ from traceanalyze.analyses.memory.patterns import (
     spike,
     truncation,
 )
-from traceanalyze.analyses.memory.rounding import rules
-from traceanalyze.analyses.memory.sites import Site, sites
-from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory, step_starts
+from traceanalyze.analyses.memory.sites import sites
+from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
 from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
@@ -59,8 +48,6 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Wo
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.memory.layout import Layout
-    from traceanalyze.analyses.memory.lifetimes import Lifetimes
     from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 
 NEAR_LIMIT = 0.95
@@ -179,93 +166,59 @@ def analyze_snapshot(snapshot: Snapshot, capacity: int | None = None) -> tuple[A
         capacity: Bytes of device memory, if the user or a profile tells.
     """
     known = sites(snapshot.stacks)
-    return tuple(_device(snapshot, device, known, capacity) for device in snapshot.devices)
+    return tuple(_analysis(Device(snapshot, device, known, capacity)) for device in snapshot.devices)
 
 
-def _device(
-    snapshot: Snapshot, device: SnapshotDevice, known: Sequence[Site], capacity: int | None
-) -> AllocatorAnalysis:
-    history, count = device.history, len(device.history)
-    how = rules(snapshot)
-    lives = lifetimes(device)
-    active, reserved = active_curve(device), reserved_curve(device)
-    failed = oom_events(history)
-    peaks = {active.peak[1], reserved.peak[1]}
-    layout = follow(device, lives, how, frozenset({*failed, *(event + 1 for event in peaks)}))
-    starts = step_starts(snapshot, history, known)
-    runs = release_runs(snapshot, history, known)
-    calls = device_calls(history, runs)
-    blocks = _block_curve(lives, layout, count)
-    curves = active, blocks, reserved
-    category = categories(lives, history, known)
-    decisive, free = moments(snapshot, history, lives, layout, curves, starts)
+def _analysis(device: Device) -> AllocatorAnalysis:
+    decisive, free = moments(device)
     kinds, events = decisive.column("moment"), decisive.column("event")
-    check = self_check(device, lives, layout, active)
+    check, runs, capacity = self_check(device), device.once(release_runs), device.capacity
     contradicts = None if check.column("reconciled")[0] else NotMeasured("snapshot_contradicts_itself")
+    pressed = bool(device.failures) or not RETRIES.isdisjoint(runs.column("release_kind"))
 
     def held(table: Table, moment: int) -> Table:
         event = events[moment]
-        return holders(table, lives, layout, category, known, event if isinstance(event, int) else -1)
+        return holders(table, device, event if isinstance(event, int) else -1)
 
     at_peak = held(AT_PEAK, 0)
-    curve, group_curve, groups = memory_over_time(lives, layout, category, known, snapshot.stacks, curves, history.time)
+    curve, group_curve, groups = memory_over_time(device)
     return AllocatorAnalysis(
-        device=device.id,
-        events=count,
-        requested=active.after,
-        allocated=blocks.after,
-        reserved=reserved.after,
-        time=history.time,
-        base=(active.base, blocks.base, reserved.base),
+        device=device.device.id,
+        events=device.events,
+        requested=device.active.after,
+        allocated=device.blocks.after,
+        reserved=device.reserved.after,
+        time=device.history.time,
+        base=(device.active.base, device.blocks.base, device.reserved.base),
         check=check,
         moments=decisive,
         free=free,
         at_peak=at_peak,
-        at_oom=held(AT_OOM, kinds.index("moment_oom")) if failed else None,
+        at_oom=held(AT_OOM, kinds.index("moment_oom")) if device.failures else None,
         at_dump=held(AT_DUMP, len(kinds) - 1) if "moment_dump" in kinds[1:] else None,
         categories=by_category(at_peak),
-        steps=step_memory(starts, active, reserved, history),
+        steps=step_memory(device),
         runs=runs,
-        calls=calls,
-        marks=step_marks(snapshot),
-        churn=churn(runs, history, reserved.peak[0]),
-        fragmentation=contradicts
-        or fragmentation(
-            device,
-            lives,
-            layout,
-            how,
-            reserved,
-            known,
-            capacity=capacity,
-            pressed=bool(failed) or not RETRIES.isdisjoint(runs.column("release_kind")),
-        ),
-        ooms=out_of_memory(history, layout, reserved, known, capacity),
-        leaks=contradicts or leaks(lives, starts, known, active),
-        spike=spike(lives, history, active, known),
-        gradients=held_gradients(lives, starts, active, known, count),
-        rounding_waste=_waste(device),
+        calls=device.once(device_calls),
+        marks=step_marks(device.snapshot),
+        churn=churn(device),
+        fragmentation=contradicts or fragmentation(device, pressed=pressed),
+        ooms=out_of_memory(device),
+        leaks=contradicts or leaks(device),
+        spike=spike(device),
+        gradients=held_gradients(device),
+        rounding_waste=_waste(device.device),
         capacity=capacity,
-        near_limit=None if capacity is None else reserved.peak[0] >= NEAR_LIMIT * capacity,
-        settings=settings_remarks(snapshot, events=count, stacks=len(snapshot.stacks.stacks) > 0),
-        growing=growing_sizes(history, calls, starts, known),
-        oversized=oversized_blocks(snapshot, history, calls, layout, known),
-        small=small_blocks(device, lives, layout, (active, reserved), known),
-        truncation=truncation(snapshot.overflowed, count, active),
+        near_limit=None if capacity is None else device.reserved.peak[0] >= NEAR_LIMIT * capacity,
+        settings=settings_remarks(device),
+        growing=growing_sizes(device),
+        oversized=oversized_blocks(device),
+        small=small_blocks(device),
+        truncation=truncation(device),
         curve=curve,
         group_curve=group_curve,
         groups=groups,
     )
-
-
-def _block_curve(lives: Lifetimes, layout: Layout, count: int) -> Curve:
-    """Block bytes after each event."""
-    change = np.zeros(count + 1, np.int64)
-    begun, ended = lives.begin != BEFORE, lives.end < count
-    change[lives.begin[begun]] = layout.size[begun]
-    change[lives.end[ended]] -= layout.size[ended]
-    base = int(layout.size[~begun].sum())
-    return Curve(base, base + np.cumsum(change[:count]))
 
 
 def _waste(device: SnapshotDevice) -> float:

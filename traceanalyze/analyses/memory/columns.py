@@ -14,12 +14,7 @@ SINCE_START = Column(
     "since_start_ns", Kind.DURATION, heading="time", meaning="time since the first event of the history"
 )
 STEP = Column("step", Kind.TEXT, meaning="number of the step, or its name")
-LINE = Column(
-    "source_line",
-    Kind.NAME,
-    heading="line",
-    meaning="innermost line of the user's code in the call stack",
-)
+LINE = Column("source_line", Kind.NAME, heading="line", meaning="innermost line of the user's code in the call stack")
 CATEGORY = Column(
     "memory_category",
     Kind.TERM,

@@ -24,7 +24,7 @@ from traceanalyze.analyses.memory.columns import (
     STREAM,
 )
 from traceanalyze.analyses.memory.lifetimes import BEFORE
-from traceanalyze.analyses.memory.steps import step_label
+from traceanalyze.analyses.memory.steps import step_label, step_starts
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import Column, Kind, Table, Value
 
@@ -33,22 +33,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.memory.layout import Layout
-    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
+    from traceanalyze.analyses.memory.device import Device
+    from traceanalyze.analyses.memory.lifetimes import Lifetimes
     from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.analyses.memory.steps import StepStarts
     from traceanalyze.model.snapshot import History, Snapshot
 
-CATEGORIES = (
-    "preexisting",
-    "transient",
-    "gradients",
-    "backward",
-    "optimizer",
-    "activations",
-    "parameters",
-    "other",
-)
+CATEGORIES = ("preexisting", "transient", "gradients", "backward", "optimizer", "activations", "parameters", "other")
 """The first that fits: allocated before the history; freed within `SHORT` later allocations; kept by AccumulateGrad; on
 the autograd engine; under a step of torch.optim; under a module call and freed later; outside modules and alive at the
 dump; the rest."""
@@ -130,16 +120,13 @@ def short_lived(lives: Lifetimes, history: History) -> NDArray[np.bool_]:
     return found
 
 
-def categories(lives: Lifetimes, history: History, sites: Sequence[Site]) -> NDArray[np.uint8]:
+def categories(device: Device) -> NDArray[np.uint8]:
     """Index into `CATEGORIES` of every block."""
-
-    def of_stack(flag: str) -> NDArray[np.bool_]:
-        return np.array([getattr(site, flag) for site in sites], np.bool_)[lives.stack]
-
-    alive = lives.end == len(history)
+    lives, of_stack = device.lives, device.of_stack
+    alive = lives.end == device.events
     tests = (
         lives.begin == BEFORE,
-        short_lived(lives, history),
+        short_lived(lives, device.history),
         of_stack("gradient"),
         of_stack("backward"),
         of_stack("optimizer"),
@@ -160,15 +147,14 @@ def first_of_line(sites: Sequence[Site]) -> NDArray[np.int64]:
     return np.array([lines[site.line] for site in sites], np.int64)
 
 
-def holders(
-    table: Table, lives: Lifetimes, layout: Layout, category: NDArray[np.uint8], sites: Sequence[Site], event: int
-) -> Table:
+def holders(table: Table, device: Device, event: int) -> Table:
     """Live blocks just after an event by category and line, most block bytes first; they sum to what is in blocks."""
+    lives, sites, category = device.lives, device.sites, device.once(categories)
     live = live_at(lives, event)
     line = first_of_line(sites)[lives.stack[live]]
     rows = group(line, category[live])
     site = [sites[at] for at in line[rows.first].tolist()]
-    allocated = rows.sum(layout.size[live])
+    allocated = rows.sum(device.layout.size[live])
     oldest = np.full(len(rows), np.iinfo(np.int64).max)
     np.minimum.at(oldest, rows.of, lives.begin[live])
     return table.fill(
@@ -198,33 +184,18 @@ def by_category(held: Table) -> Table:
     return replace(found.sort("-block_bytes"), totals=totals)
 
 
-def moments(
-    snapshot: Snapshot,
-    history: History,
-    lives: Lifetimes,
-    layout: Layout,
-    curves: tuple[Curve, Curve, Curve],
-    starts: StepStarts,
-) -> tuple[Table, Table]:
-    """Peak, largest reserve, failed requests and the dump, in this order, and what was free then; each once.
-
-    Args:
-        snapshot: Its annotations tell what went on.
-        history: Of the device.
-        lives: Its blocks.
-        layout: Of these.
-        curves: Requested, block and reserved bytes.
-        starts: Of the steps.
-    """
-    active, blocks, reserved = curves
-    wanted = {len(history) - 1: "dump", reserved.peak[1]: "reserved_peak", active.peak[1]: "peak"}
-    wanted |= dict.fromkeys(np.flatnonzero(history.action == Action.OOM).tolist(), "oom")
+def moments(device: Device) -> tuple[Table, Table]:
+    """Peak, largest reserve, failed requests and the dump, in this order, and what was free then; each once."""
+    active, blocks, reserved = device.active, device.blocks, device.reserved
+    layout, starts = device.layout, device.once(step_starts)
+    wanted = {device.events - 1: "dump", reserved.peak[1]: "reserved_peak", active.peak[1]: "peak"}
+    wanted |= dict.fromkeys(device.failures, "oom")
     order = ("peak", "reserved_peak", "oom", "dump")
     chosen = sorted(wanted, key=lambda event: (order.index(wanted[event]), event))
     kinds = [f"moment_{wanted[event]}" for event in chosen]
     held = [layout.watched.get(event if wanted[event] == "oom" else event + 1, layout.final) for event in chosen]
     allocated = [blocks.at(event) for event in chosen]
-    slack = [int(layout.slack[live_at(lives, event)].sum()) for event in chosen]
+    slack = [int(layout.slack[live_at(device.lives, event)].sum()) for event in chosen]
     found = _MOMENTS.fill(
         moment=kinds,
         event=[event if event >= 0 else None for event in chosen],
@@ -234,7 +205,7 @@ def moments(
         block_most_bytes=[least + more for least, more in zip(allocated, slack, strict=True)],
         reserved_bytes=[reserved.at(event) for event in chosen],
         hole_bytes=[max((one.largest for one in free), default=0) for free in held],
-        within=[" > ".join(_ranges_at(snapshot, history, event)) or None for event in chosen],
+        within=[" > ".join(_ranges_at(device.snapshot, device.history, event)) or None for event in chosen],
     )
     free = [(kind, one) for kind, several in zip(kinds, held, strict=True) for one in several]
     return found, _FREE.fill(

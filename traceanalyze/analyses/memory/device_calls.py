@@ -21,11 +21,10 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from traceanalyze.analyses.memory.device import Device
     from traceanalyze.analyses.memory.holes import Free
-    from traceanalyze.analyses.memory.layout import Layout
-    from traceanalyze.analyses.memory.lifetimes import Curve
     from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.model.snapshot import History, Snapshot
+    from traceanalyze.model.snapshot import History
 
 RETRIES = frozenset({"release_retry", "release_failed_retry"})
 """Releases for a request that found the device full."""
@@ -59,8 +58,9 @@ _RUNS = Table(
 )
 
 
-def release_runs(snapshot: Snapshot, history: History, sites: Sequence[Site]) -> Table:
+def release_runs(device: Device) -> Table:
     """Segments given back to the device in one go, under one call, in order."""
+    history = device.history
     events = np.flatnonzero(np.isin(history.action, RELEASE))
     new = np.ones(len(events), np.bool_)
     new[1:] = (np.diff(events) != 1) | (np.diff(history.call[events]) != 0)
@@ -71,9 +71,9 @@ def release_runs(snapshot: Snapshot, history: History, sites: Sequence[Site]) ->
     again = grown[np.append(begin[1:], len(history))[: len(begin)]] - grown[last + 1]
     released = np.append(0, np.cumsum(history.size))
     amount = released[last + 1] - released[begin]
-    threshold = snapshot.settings.get("garbage_collection_threshold")
+    threshold = device.snapshot.settings.get("garbage_collection_threshold")
     collects = isinstance(threshold, int | float) and threshold > 0
-    site = [sites[stack] for stack in history.stack[begin].tolist()]
+    site = [device.sites[stack] for stack in history.stack[begin].tolist()]
     runs = list(zip(begin.tolist(), last.tolist(), strict=True))
     kinds = [
         _release_kind(history, own, *run, collects=collects and taken > 0)
@@ -128,13 +128,9 @@ class DeviceCalls:
         return len(self.first)
 
 
-def device_calls(history: History, runs: Table) -> DeviceCalls:
-    """Successive growth and release events of one call are one row.
-
-    Args:
-        history: The events.
-        runs: From `release_runs`: what the releases were for.
-    """
+def device_calls(device: Device) -> DeviceCalls:
+    """Successive growth and release events of one call are one row."""
+    history, runs = device.history, device.once(release_runs)
     grows, frees = np.isin(history.action, GROWTH), np.isin(history.action, RELEASE)
     events = np.flatnonzero(grows | frees)
     if len(events) == 0:
@@ -188,15 +184,10 @@ class Churn:
     flagged: bool
 
 
-def churn(runs: Table, history: History, reserved_peak: int) -> Churn | NotMeasured:
-    """How much memory went back and forth.
-
-    Args:
-        runs: From `release_runs`.
-        history: The events.
-        reserved_peak: Highest reserved bytes.
-    """
-    if len(history) <= 1:
+def churn(device: Device) -> Churn | NotMeasured:
+    """How much memory went back and forth."""
+    history, runs, reserved_peak = device.history, device.once(release_runs), device.reserved.peak[0]
+    if device.events <= 1:
         return NotMeasured("no_memory_history")
     grown = np.where(np.isin(history.action, GROWTH), history.size, 0)
     begin, released, reacquired = (runs.array(key) for key in ("event", "released_bytes", "reacquired_bytes"))
@@ -247,19 +238,12 @@ class OutOfMemory:
     line: str
 
 
-def oom_events(history: History) -> tuple[int, ...]:
-    """Events at which a request failed."""
-    return tuple(np.flatnonzero(history.action == Action.OOM).tolist())
-
-
-def out_of_memory(
-    history: History, layout: Layout, reserved: Curve, sites: Sequence[Site], capacity: int | None
-) -> tuple[OutOfMemory, ...]:
+def out_of_memory(device: Device) -> tuple[OutOfMemory, ...]:
     """Every failed request with its cause."""
-    found = []
-    for event in oom_events(history):
+    history, found = device.history, []
+    for event in device.failures:
         request, stream = int(history.size[event]), int(history.stream[event])
-        free = layout.watched.get(event, ())
+        free = device.layout.watched.get(event, ())
         own = [one for one in free if (one.domain.stream, one.domain.large) == (stream, request > SMALL)]
         other = max((one.largest for one in free if one not in own), default=0)
         available, hole = sum(one.bytes for one in own), max((one.largest for one in own), default=0)
@@ -271,8 +255,8 @@ def out_of_memory(
                 free=available,
                 largest_hole=hole,
                 device_free=device_free,
-                kind=_kind(request, own, other, device_free, reserved.at(event), capacity),
-                line=sites[int(history.stack[event])].line,
+                kind=_kind(request, own, other, device_free, device.reserved.at(event), device.capacity),
+                line=device.line(event),
             )
         )
     return tuple(found)

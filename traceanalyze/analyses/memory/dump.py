@@ -14,8 +14,7 @@ from traceanalyze.model.snapshot import State
 from traceanalyze.model.table import Column, Kind, Layout, Table
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.layout import Layout as Followed
-    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
+    from traceanalyze.analyses.memory.device import Device
     from traceanalyze.model.snapshot import ProcessStatistics, SnapshotDevice
 
 _CHECK = Table(
@@ -123,8 +122,9 @@ _STATISTICS = Table(
 )
 
 
-def self_check(device: SnapshotDevice, lives: Lifetimes, layout: Followed, active: Curve) -> Table:
+def self_check(allocator: Device) -> Table:
     """Whether history and dump of the file agree; nothing is concluded from a file that contradicts itself."""
+    device, lives, layout, active = allocator.device, allocator.lives, allocator.layout, allocator.active
     agree = {
         "blocks_tile": _tiles(device),
         "sums_agree": _sums_agree(device),

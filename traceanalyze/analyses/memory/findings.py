@@ -147,11 +147,7 @@ def _churn(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
         return
     lines = [run.source_line for run in analysis.runs.records() if run.release_kind == churn.kind]
     line, kind = lines[0] if lines else "", churn.kind.removeprefix("release_")
-    values = (
-        ("amount", Kind.MEMORY, churn.recycled),
-        ("cycles", Kind.COUNT, churn.cycles),
-        ("line", Kind.NAME, line),
-    )
+    values = (("amount", Kind.MEMORY, churn.recycled), ("cycles", Kind.COUNT, churn.cycles), ("line", Kind.NAME, line))
     if churn.flagged:
         advice = Message(f"advice_churn_{kind}", values)
         yield MemoryFinding("warn", "churn", churn.recycled, churn.ratio, churn.cycles, line, advice)

@@ -5,7 +5,6 @@ Judged where the allocator had to grow, never at the dump: there most of the res
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,11 +18,10 @@ from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 
 if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.layout import Growth, Layout
-    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
+    from traceanalyze.analyses.memory.device import Device
+    from traceanalyze.analyses.memory.layout import Growth
     from traceanalyze.analyses.memory.rounding import Rules
-    from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.model.snapshot import History, SnapshotDevice
+    from traceanalyze.model.snapshot import History
 
 INFO, WARN = 0.10, 0.20
 """Share of the reserve that was free in the domain (memory-snapshot specification, D4; so are the next two)."""
@@ -75,36 +73,20 @@ class Fragmentation:
         return next((str(line) for line in self.pinners.column("source_line")), self.line)
 
 
-def fragmentation(
-    device: SnapshotDevice,
-    lives: Lifetimes,
-    layout: Layout,
-    rules: Rules,
-    reserved: Curve,
-    sites: Sequence[Site],
-    *,
-    capacity: int | None,
-    pressed: bool,
-) -> Fragmentation | NotMeasured:
+def fragmentation(device: Device, *, pressed: bool) -> Fragmentation | NotMeasured:
     """The worst growth of this kind, what all of them took, and who was in the way.
 
     Args:
         device: The allocator.
-        lives: Its blocks.
-        layout: Where they lay.
-        rules: How requests are rounded.
-        reserved: Reserved bytes after each event.
-        sites: What the stacks say.
-        capacity: Bytes the device has.
         pressed: A retry or a failed request happened, so that every byte counted.
     """
-    history = device.history
-    if len(history) <= 1:
+    history, layout, reserved = device.history, device.layout, device.reserved
+    if device.events <= 1:
         return NotMeasured("no_memory_history")
     worst: tuple[float, Growth, int] | None = None
     grown = count = 0
     for growth in layout.growths:
-        request = _request(history, growth, rules)
+        request = _request(history, growth, device.rules)
         if request is None or not growth.free.bytes >= request > growth.free.largest:
             continue
         share = growth.free.bytes / max(reserved.at(growth.event - 1), 1)
@@ -117,7 +99,7 @@ def fragmentation(
             0.0, 0, 0, 0, 0, 0, "", PINNERS.fill(source_line=(), blocks=(), block_bytes=(), held_bytes=()), "none"
         )
     share, growth, request = worst
-    avoidable = min(grown, _unused_at_peak(reserved, lives, layout))
+    avoidable = min(grown, _unused_at_peak(device))
     return Fragmentation(
         share=share,
         request=request,
@@ -125,9 +107,9 @@ def fragmentation(
         largest_hole=growth.free.largest,
         growths=count,
         avoidable=avoidable,
-        line=sites[int(history.stack[growth.event])].line,
-        pinners=_pinners(device, lives, layout, growth, sites),
-        level=_level(share, avoidable, capacity, reserved.peak[0], pressed=pressed),
+        line=device.line(growth.event),
+        pinners=_pinners(device, growth),
+        level=_level(share, avoidable, device.capacity, reserved.peak[0], pressed=pressed),
     )
 
 
@@ -148,16 +130,16 @@ def _taken(history: History, growth: Growth) -> int:
     return total
 
 
-def _unused_at_peak(reserved: Curve, lives: Lifetimes, layout: Layout) -> int:
+def _unused_at_peak(device: Device) -> int:
     """Reserved bytes that no block used when the reserve was largest."""
-    peak, event = reserved.peak
-    live = (lives.begin <= event) & (lives.end > event)
-    return max(peak - int(layout.size[live].sum()), 0)
+    peak, event = device.reserved.peak
+    return max(peak - device.blocks.at(event), 0)
 
 
-def _pinners(device: SnapshotDevice, lives: Lifetimes, layout: Layout, growth: Growth, sites: Sequence[Site]) -> Table:
+def _pinners(device: Device, growth: Growth) -> Table:
     """Lines of the blocks in those segments of the domain that were free for the larger part."""
-    ranges = [one for one in past_segments(device, growth.event).ranges if one.domain == growth.free.domain]
+    lives, layout, sites = device.lives, device.layout, device.sites
+    ranges = [one for one in past_segments(device.device, growth.event).ranges if one.domain == growth.free.domain]
     start = np.array([one.start for one in ranges], np.int64)
     end = np.array([one.end for one in ranges], np.int64)
     live = np.flatnonzero((lives.begin < growth.event) & (lives.end >= growth.event))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,17 +17,15 @@ from traceanalyze.analyses.memory.columns import (
     RESERVED,
     SINCE_START,
 )
-from traceanalyze.analyses.memory.composition import CATEGORIES, first_of_line
+from traceanalyze.analyses.memory.composition import CATEGORIES, categories, first_of_line
 from traceanalyze.analyses.memory.sites import call_stack
 from traceanalyze.model.table import Column, Kind, Table, Word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.memory.layout import Layout
-    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
-    from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.model.snapshot import Stacks
+    from traceanalyze.analyses.memory.device import Device
+
 
 POINTS = 1000
 """Points of a curve, among them the lowest and highest value of each part of the history."""
@@ -74,41 +71,21 @@ _GROUPS = Table(
         Column("highest_bytes", Kind.MEMORY, meaning="most bytes of its live blocks at any point of the curve"),
         replace(EVENT, meaning="event after which it is first so many"),
         replace(BLOCKS, meaning="live blocks then"),
-        Column(
-            "call_stack",
-            Kind.TEXT,
-            meaning="user's frames of its largest block, innermost first",
-            machine=True,
-        ),
+        Column("call_stack", Kind.TEXT, meaning="user's frames of its largest block, innermost first", machine=True),
     ),
     title="Those who hold most",
     detail=True,
 )
 
 
-def memory_over_time(
-    lives: Lifetimes,
-    layout: Layout,
-    category: NDArray[np.uint8],
-    sites: Sequence[Site],
-    stacks: Stacks,
-    curves: tuple[Curve, Curve, Curve],
-    time: NDArray[np.int64] | None,
-) -> tuple[Table, Table, Table]:
+def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
     """The curves of the allocator, their parts by who holds them, and who these are.
 
     Parts are the largest groups and all other blocks together, whose bytes sum to the block bytes at every point.
-
-    Args:
-        lives: Every block of the history.
-        layout: Their sizes.
-        category: Of each block, index into `composition.CATEGORIES`.
-        sites: What the call stacks say.
-        stacks: The call stacks themselves.
-        curves: Requested, block and reserved bytes.
-        time: Of the events, where the file tells.
     """
-    if len(curves[0].after) <= 1:
+    curves, time = (device.active, device.blocks, device.reserved), device.history.time
+    lives, sites, stacks = device.lives, device.sites, device.snapshot.stacks
+    if device.events <= 1:
         parts = replace(_GROUP_CURVE, columns=_GROUP_CURVE.columns[:2])
         none = "no_memory_history"
         return replace(_CURVE.missing(none), detail=False), parts.missing(none), _GROUPS.missing(none)
@@ -116,9 +93,9 @@ def memory_over_time(
     count = len(event)
     first, last = np.searchsorted(event, lives.begin), np.searchsorted(event, lives.end)
     lasting = np.flatnonzero(first < last)
-    key = (first_of_line(sites)[lives.stack] * len(CATEGORIES) + category)[lasting]
+    key = (first_of_line(sites)[lives.stack] * len(CATEGORIES) + device.once(categories))[lasting]
     distinct, of = np.unique(key, return_inverse=True)
-    of, first, last, size = of.reshape(-1), first[lasting], last[lasting], layout.size[lasting]
+    of, first, last, size = of.reshape(-1), first[lasting], last[lasting], device.layout.size[lasting]
     largest = _largest(of, first, last, size, count)
     area = np.zeros(len(distinct), np.int64)
     np.add.at(area, of, size * (last - first))

@@ -240,10 +240,7 @@ def _idle(context: Context, allocator: AllocatorAnalysis, time: NDArray[np.int64
 
 
 def _grouped(
-    allocator: AllocatorAnalysis,
-    spots: list[Spot | None],
-    steps: list[tuple[int, str]],
-    idle: NDArray[np.int64] | None,
+    allocator: AllocatorAnalysis, spots: list[Spot | None], steps: list[tuple[int, str]], idle: NDArray[np.int64] | None
 ) -> list[_Row]:
     """Calls of one kind at one place are one row: most idle time first, then most bytes."""
     calls = allocator.calls

@@ -6,15 +6,15 @@ settings (D11), a history without its beginning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.memory.composition import live_at, short_lived
-from traceanalyze.analyses.memory.device_calls import RETRIES
+from traceanalyze.analyses.memory.device_calls import RETRIES, device_calls
 from traceanalyze.analyses.memory.rounding import SMALL
+from traceanalyze.analyses.memory.steps import step_starts
 from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action
 from traceanalyze.model.table import NotMeasured
@@ -22,12 +22,8 @@ from traceanalyze.model.table import NotMeasured
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.memory.device_calls import DeviceCalls
-    from traceanalyze.analyses.memory.layout import Layout
-    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
-    from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.analyses.memory.steps import StepStarts
-    from traceanalyze.model.snapshot import History, Snapshot, SnapshotDevice
+    from traceanalyze.analyses.memory.device import Device
+    from traceanalyze.model.snapshot import History
 
 SPIKE_SHARE = 0.2
 """Real offenders have 0.26–1.0 of their peak in short-lived blocks, others at most 0.17 (D7)."""
@@ -44,17 +40,17 @@ class Spike:
     flagged: bool
 
 
-def spike(lives: Lifetimes, history: History, active: Curve, sites: Sequence[Site]) -> Spike | NotMeasured:
+def spike(device: Device) -> Spike | NotMeasured:
     """Share of the peak held by blocks that were freed again at once."""
-    if len(history) <= 1:
+    if device.events <= 1:
         return NotMeasured("no_memory_history")
-    peak, event = active.peak
+    lives, (peak, event) = device.lives, device.active.peak
     live = live_at(lives, event)
-    live = live[short_lived(lives, history)[live]]
+    live = live[short_lived(lives, device.history)[live]]
     size = int(lives.requested[live].sum())
     share = size / peak if peak else 0.0
     largest = int(live[lives.requested[live].argmax()]) if len(live) else -1
-    line = sites[int(lives.stack[largest])].line if largest >= 0 else ""
+    line = device.sites[int(lives.stack[largest])].line if largest >= 0 else ""
     return Spike(share, size, line, share >= SPIKE_SHARE)
 
 
@@ -68,21 +64,19 @@ class HeldGradients:
     flagged: bool
 
 
-def held_gradients(
-    lives: Lifetimes, starts: StepStarts, active: Curve, sites: Sequence[Site], count: int
-) -> HeldGradients | NotMeasured:
+def held_gradients(device: Device) -> HeldGradients | NotMeasured:
     """Gradients of the step before that are alive at the peak of a later step's forward pass.
 
     The forward pass of a step lasts from its begin to the first allocation of its backward pass.
     """
+    starts, lives, active = device.once(step_starts), device.lives, device.active
     if len(starts.first) < 2:
         return NotMeasured("no_memory_steps")
-    gradient = np.array([site.gradient for site in sites], np.bool_)[lives.stack]
-    backward = np.array([site.backward for site in sites], np.bool_)[lives.stack]
+    gradient, backward = device.of_stack("gradient"), device.of_stack("backward")
     if not gradient.any():
         return NotMeasured("no_gradient_stacks")
     begins = np.sort(lives.begin[backward & (lives.begin >= 0)])
-    bounds = [*starts.first.tolist(), count]
+    bounds = [*starts.first.tolist(), device.events]
     worst: tuple[int, str] = (0, "")
     for index, (first, until) in enumerate(pairwise(bounds)):
         at = int(np.searchsorted(begins, first))
@@ -96,9 +90,9 @@ def held_gradients(
     return HeldGradients(worst[0], share, worst[1], share >= GRADIENT_SHARE)
 
 
-def settings_remarks(snapshot: Snapshot, *, events: int, stacks: bool) -> tuple[str, ...]:
+def settings_remarks(device: Device) -> tuple[str, ...]:
     """Keys of what is odd about the configuration and the recording."""
-    settings = snapshot.settings
+    settings = device.snapshot.settings
     expandable = settings.get("expandable_segments") is True
     split = settings.get("max_split_size")
     threshold = settings.get("garbage_collection_threshold")
@@ -108,11 +102,11 @@ def settings_remarks(snapshot: Snapshot, *, events: int, stacks: bool) -> tuple[
         found.append("expandable_with_max_split")
     if isinstance(threshold, int | float) and threshold > 0 and "fraction" not in text:
         found.append("gc_threshold_without_fraction")
-    if events == 0:
+    if device.events == 0:
         found.append("history_never_recorded")
-    elif events == 1:
+    elif device.events == 1:
         found.append("state_only_recording")
-    if not stacks:
+    if not device.snapshot.stacks.stacks:
         found.append("no_memory_stacks")
     return tuple(found)
 
@@ -142,10 +136,9 @@ class GrowingSizes:
     flagged: bool
 
 
-def growing_sizes(
-    history: History, calls: DeviceCalls, starts: StepStarts, sites: Sequence[Site]
-) -> GrowingSizes | NotMeasured:
+def growing_sizes(device: Device) -> GrowingSizes | NotMeasured:
     """Calls of the device for a request larger than any before with the same stack, in steps after the first."""
+    history, calls, starts = device.history, device.once(device_calls), device.once(step_starts)
     if len(starts.first) < STEPS + 1:
         return NotMeasured("no_memory_steps")
     record = _records(history)
@@ -161,11 +154,11 @@ def growing_sizes(
     np.add.at(taken, of, calls.grown[chosen])
     steps = np.bincount(np.unique(np.stack((of, step)), axis=1)[0], minlength=len(codes))
     # The user can change a line of the program; what grows in the backward pass follows from it.
-    named = np.array([sites[code].path is not None for code in codes.tolist()], np.bool_)
+    named = np.array([device.sites[code].path is not None for code in codes.tolist()], np.bool_)
     best = int(np.lexsort((taken, named, steps >= STEPS))[-1])
     own = of == best
     return GrowingSizes(
-        line=sites[int(codes[best])].line,
+        line=device.sites[int(codes[best])].line,
         steps=int(steps[best]),
         smallest=int(calls.request[chosen[own][0]]),
         largest=int(calls.request[chosen[own][-1]]),
@@ -207,19 +200,17 @@ class OversizedBlocks:
     """Bytes taken from the device, all such growths."""
 
 
-def oversized_blocks(
-    snapshot: Snapshot, history: History, calls: DeviceCalls, layout: Layout, sites: Sequence[Site]
-) -> OversizedBlocks | NotMeasured:
+def oversized_blocks(device: Device) -> OversizedBlocks | NotMeasured:
     """Growths for requests above `max_split_size` while a block larger by more than 20 MiB was free."""
-    if len(history) <= 1:
+    if device.events <= 1:
         return NotMeasured("no_memory_history")
-    none = OversizedBlocks("", 0, 0, 0, 0)
-    limit = snapshot.settings.get("max_split_size")
+    none, calls, growths = OversizedBlocks("", 0, 0, 0, 0), device.once(device_calls), device.layout.growths
+    limit = device.snapshot.settings.get("max_split_size")
     # Without a limit every free block is split, and growth means that none was large enough.
-    if type(limit) is not int or limit <= 0 or not len(calls) or not layout.growths:
+    if type(limit) is not int or limit <= 0 or not len(calls) or not growths:
         return none
-    event = np.array([one.event for one in layout.growths], np.int64)
-    hole = np.array([one.free.largest for one in layout.growths], np.int64)
+    event = np.array([one.event for one in growths], np.int64)
+    hole = np.array([one.free.largest for one in growths], np.int64)
     row = np.searchsorted(calls.first, event, "right") - 1
     request = np.where((row >= 0) & (event <= calls.last[row]), calls.request[row], 0)
     failed = np.flatnonzero((request >= limit) & (hole >= request + WINDOW))
@@ -227,7 +218,7 @@ def oversized_blocks(
         return none
     worst = failed[int(request[failed].argmax())]
     return OversizedBlocks(
-        line=sites[int(history.stack[event[worst]])].line,
+        line=device.line(event[worst]),
         growths=len(failed),
         request=int(request[worst]),
         unused=int(hole[worst]),
@@ -258,33 +249,18 @@ class SmallBlocks:
     flagged: bool
 
 
-def small_blocks(
-    device: SnapshotDevice,
-    lives: Lifetimes,
-    layout: Layout,
-    curves: tuple[Curve, Curve],
-    sites: Sequence[Site],
-) -> SmallBlocks | NotMeasured:
-    """The small long-lived blocks of the peak, and what they alone keep reserved.
-
-    Args:
-        device: The allocator.
-        lives: Its blocks.
-        layout: Sizes of the blocks.
-        curves: Requested and reserved bytes.
-        sites: Of the stacks.
-    """
-    count = len(device.history)
+def small_blocks(device: Device) -> SmallBlocks | NotMeasured:
+    """The small long-lived blocks of the peak, and what they alone keep reserved."""
+    lives, layout, count = device.lives, device.layout, device.events
     if count <= 1:
         return NotMeasured("no_memory_history")
-    active, reserved = curves
-    live = live_at(lives, active.peak[1])
+    live = live_at(lives, device.active.peak[1])
     age = np.minimum(lives.end[live], count) - np.maximum(lives.begin[live], 0)
     small = (layout.size[live] < SMALL) & (age > AGE * count)
     chosen = live[small]
     if len(chosen) == 0:
         return SmallBlocks(0, 0.0, 0, 0, "", flagged=False)
-    segments = device.segments
+    segments = device.device.segments
     # Of segments given back since then nothing is said.
     place = np.searchsorted(segments.address, lives.address[live], "right") - 1
     known = place >= 0
@@ -306,8 +282,8 @@ def small_blocks(
         share=share,
         segments=int(alone.sum()),
         held=held,
-        line=sites[stack].line if stack >= 0 else "",
-        flagged=len(chosen) >= COUNT and share >= SHARE and held >= HELD * reserved.peak[0],
+        line=device.sites[stack].line if stack >= 0 else "",
+        flagged=len(chosen) >= COUNT and share >= SHARE and held >= HELD * device.reserved.peak[0],
     )
 
 
@@ -326,14 +302,9 @@ class Truncation:
     """Requested bytes that were in use before the first event."""
 
 
-def truncation(overflowed: bool | None, events: int, active: Curve) -> Truncation:
-    """What the file says, else what its number of events and its peak suggest.
-
-    Args:
-        overflowed: The flag of torch ≥ 2.12; None where there is none.
-        events: Of the history.
-        active: Requested bytes.
-    """
+def truncation(device: Device) -> Truncation:
+    """What the file says (torch ≥ 2.12), else what its number of events and its peak suggest."""
+    overflowed, events, active = device.snapshot.overflowed, device.events, device.active
     kind = ""
     if overflowed:
         kind = "full"

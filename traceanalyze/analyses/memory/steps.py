@@ -22,7 +22,8 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from traceanalyze.analyses.memory.lifetimes import Curve, Lifetimes
+    from traceanalyze.analyses.memory.device import Device
+    from traceanalyze.analyses.memory.lifetimes import Curve
     from traceanalyze.analyses.memory.sites import Site
     from traceanalyze.model.snapshot import History, Snapshot
 
@@ -73,10 +74,10 @@ class StepStarts:
         return self.name[step] if step >= 0 else None
 
 
-def step_starts(snapshot: Snapshot, history: History, sites: Sequence[Site]) -> StepStarts:
+def step_starts(device: Device) -> StepStarts:
     """Begin of every step."""
-    found = _by_annotation(snapshot, history)
-    return found if found is not None else _by_anchors(history, sites)
+    found = _by_annotation(device.snapshot, device.history)
+    return found if found is not None else _by_anchors(device.history, device.sites)
 
 
 def step_marks(snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
@@ -156,18 +157,19 @@ def step_label(name: str | None) -> str | None:
     return found[1] if found else name
 
 
-def step_memory(starts: StepStarts, active: Curve, reserved: Curve, history: History) -> Table:
+def step_memory(device: Device) -> Table:
     """Peak and floor of every step."""
+    starts = device.once(step_starts)
     if len(starts.first) == 0:
         return _STEPS.missing("no_memory_steps")
-    allocations = np.append(0, np.cumsum(history.action == Action.ALLOC))
+    allocations = np.append(0, np.cumsum(device.history.action == Action.ALLOC))
     return _STEPS.fill(
         step=[step_label(name) for name in starts.name],
         event=starts.first,
-        peak_requested_bytes=_extremes(starts, active, np.max),
-        floor_bytes=_extremes(starts, active, np.min),
-        reserved_bytes=_extremes(starts, reserved, np.max),
-        allocations=np.diff(allocations[np.append(starts.first, len(history))]),
+        peak_requested_bytes=_extremes(starts, device.active, np.max),
+        floor_bytes=_extremes(starts, device.active, np.min),
+        reserved_bytes=_extremes(starts, device.reserved, np.max),
+        allocations=np.diff(allocations[np.append(starts.first, device.events)]),
     )
 
 
@@ -179,21 +181,15 @@ def _extremes(starts: StepStarts, curve: Curve, extreme: Callable[[NDArray[np.in
     )
 
 
-def leaks(lives: Lifetimes, starts: StepStarts, sites: Sequence[Site], active: Curve) -> tuple[Leak, ...] | NotMeasured:
-    """Lines whose blocks survive from every step, most bytes first; together they must explain the rise of the floor.
-
-    Args:
-        lives: Blocks of the history.
-        starts: Begin of each step.
-        sites: What the stacks say.
-        active: Requested bytes after each event.
-    """
+def leaks(device: Device) -> tuple[Leak, ...] | NotMeasured:
+    """Lines whose blocks survive from every step, most bytes first; together they must explain the floor's rise."""
+    starts, lives = device.once(step_starts), device.lives
     steps = len(starts.first)
     if steps < LEAST_STEPS:
         return NotMeasured("no_memory_steps")
     trimmed = steps >= TRIMMED_FROM
     kept = range(1, steps - 1) if trimmed else range(steps)
-    alive = np.flatnonzero((lives.end == len(active.after)) & (lives.begin != BEFORE))
+    alive = np.flatnonzero((lives.end == device.events) & (lives.begin != BEFORE))
     step = np.searchsorted(starts.first, lives.begin[alive], "right") - 1
     alive, step = alive[step >= 0], step[step >= 0]
     found = []
@@ -203,11 +199,11 @@ def leaks(lives: Lifetimes, starts: StepStarts, sites: Sequence[Site], active: C
         if stack >= 0 and (left > 0).all():
             found.append((stack, left.astype(np.int64)))
     # The first step also makes what stays for good, such as the optimizer's state.
-    rises = np.diff(_extremes(starts, active, np.min)[1:])
+    rises = np.diff(_extremes(starts, device.active, np.min)[1:])
     rise = float(np.median(rises)) if len(rises) else 0.0
     growth = sum(float(np.median(left)) for _, left in found)
     if rise <= 0 or abs(growth - rise) > AGREEMENT * rise:
         return ()
     confidence = "likely" if steps >= LIKELY_STEPS else "suspected"
-    rows = [Leak(sites[stack].line, int(np.median(left)), len(left), confidence) for stack, left in found]
+    rows = [Leak(device.sites[stack].line, int(np.median(left)), len(left), confidence) for stack, left in found]
     return tuple(sorted(rows, key=lambda leak: -leak.per_step))
