@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from traceanalyze.errors import InputError
 from traceanalyze.model.trace import Device, Flows, Origin, ReadReport
 from traceanalyze.readers.ascend import db_file, db_host
-from traceanalyze.readers.ascend.db_collectives import collectives, communication_tables
-from traceanalyze.readers.ascend.db_device import device_tasks
+from traceanalyze.readers.ascend.analysis_db import communication_tables, step_times
+from traceanalyze.readers.ascend.db_device import collectives, device_tasks
 from traceanalyze.readers.ascend.db_file import open_database
 from traceanalyze.readers.ascend.db_host import allocations
 from traceanalyze.readers.ascend.db_rows import HOST, Reading, pairs, read_strings
-from traceanalyze.readers.ascend.db_steps import step_times
 from traceanalyze.readers.ascend.info import read_about
 from traceanalyze.readers.ascend.other_export import text_beside
 from traceanalyze.readers.ascend.sampled_memory import module_memory_of, process_memory_of

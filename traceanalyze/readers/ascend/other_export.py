@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.trace import OtherExport
-from traceanalyze.readers.ascend import db_file, db_steps
+from traceanalyze.readers.ascend import analysis_db as db_steps
+from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import read_table, step_times
 

@@ -17,6 +17,7 @@ from traceanalyze.readers.ascend.shared import ABSENT, Allocations
 if TYPE_CHECKING:
     from pathlib import Path
 
+
 _BLOCK = 1 << 19
 _BOM = b"\xef\xbb\xbf"
 _QUOTE, _COMMA, _LINE_END, _RETURN = b'",\n\r'
