@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from traceanalyze.readers.ascend.shared import Texts
 
 _HCOM = regex(r"(?P<name>\w+?)_*__(?P<digits>\d{1,3})_\d+(_\d+)*$")
-_COUNTS_INPUT = frozenset({"all_gather"})
-_COUNTS_OUTPUT = frozenset({"reduce_scatter"})
+FIRST_STREAM = -1000
+"""Stream of the first group's collectives; each further group has one less, so that none is one of the hardware."""
 _DTYPES = {
     "INT8": "Char",
     "UINT8": "Byte",
@@ -45,7 +45,7 @@ _DTYPES = {
 }
 
 
-def element_type(hccl: str) -> str | None:
+def _element_type(hccl: str) -> str | None:
     """Element type of a collective in PyTorch's words; None for "invalid" and the like."""
     found = _DTYPES.get(hccl.strip().upper())
     return found or (hccl if hccl.upper().startswith("FP8") or hccl.upper().startswith("HIF8") else None)
@@ -72,23 +72,23 @@ def collective_fields(
             all_gather and what each one gets of a reduce_scatter.
         ranks: Ranks of the group where the profile says so, else `ABSENT`.
     """
-    plain = [_HCOM.match(name) for name in names]
+    plain = [found["name"] if (found := _HCOM.match(name)) else name for name in names]
     label = [group_label(name, group, about) for name, group in zip(names, groups, strict=True)]
     size = np.array([len(about.groups.get(text, ())) or ABSENT for text in label], np.int64)
     if ranks is not None:
         size = np.where(ranks > 0, ranks, size)
-    kinds = [collective_type(found["name"] if found else name) for found, name in zip(plain, names, strict=True)]
+    kinds = [collective_type(name) for name in plain]
     known = count >= 0
     whole = np.where(known & (size > 0), count * size, ABSENT)
-    output = np.array([kind in _COUNTS_OUTPUT for kind in kinds], np.bool_)
-    gathers = np.array([kind in _COUNTS_INPUT for kind in kinds], np.bool_)
+    output = np.array([kind == "reduce_scatter" for kind in kinds], np.bool_)
+    gathers = np.array([kind == "all_gather" for kind in kinds], np.bool_)
     return {
-        "collective": texts.codes(found["name"] if found else name for found, name in zip(plain, names, strict=True)),
+        "collective": texts.codes(plain),
         "group": texts.codes(text or None for text in label),
         "group_size": size,
         "in_elements": np.where(output, whole, np.where(known, count, ABSENT)),
         "out_elements": np.where(gathers, whole, np.where(known, count, ABSENT)),
-        "dtype": texts.codes(None if text is None else element_type(text) for text in dtypes),
+        "dtype": texts.codes(None if text is None else _element_type(text) for text in dtypes),
     }
 
 

@@ -216,9 +216,6 @@ def _parts(reading: Reading) -> Parts:
 
 def _devices(reading: Reading, tasks: Columns) -> tuple[Device, ...]:
     """Devices with tasks, by the names of NPU_INFO; without any tasks those that it lists."""
-    named = {
-        number: text.decode("utf-8", "replace")
-        for number, text in db_file.texts(reading.database, "NPU_INFO", "id", "name")
-    }
+    named = db_file.vocabulary(reading.database, "NPU_INFO")
     used = set(tasks["deviceId"].tolist()) or set(named)
     return tuple(Device(number, named.get(number, "")) for number in sorted(used))

@@ -5,8 +5,7 @@ Collectives come from COMMUNICATION_OP, the tasks on their planes from COMMUNICA
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend import db_file
-from traceanalyze.readers.ascend.comm_tables import collective_fields
-from traceanalyze.readers.ascend.db_rows import block, chosen, index_of, known, taken, timed
+from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
+from traceanalyze.readers.ascend.db_rows import block, chosen, known, timed
 from traceanalyze.readers.ascend.hardware import task_category
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
@@ -27,7 +26,9 @@ from traceanalyze.readers.ascend.shared import (
     SET,
     Block,
     copy_direction,
+    index_of,
     kernel_dtypes,
+    taken,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ _PMU = {
 """Column of the model → names in TASK_PMU_INFO."""
 _LOW = (1 << 40) - 1
 _NOTHING = frozenset({"", "N/A"})
-HARDWARE, COLLECTIVES = 13, 15
+_HARDWARE, _COLLECTIVES = 13, 15
 """The text export's numbers of the processes "Ascend Hardware" and "HCCL"."""
 
 
@@ -80,40 +81,31 @@ def device_tasks(reading: Reading) -> Tasks:
 
     kernel = at >= 0
     if db_file.count(compute) == 0:
-        kernel = are(KERNEL) & ~_of_collectives(reading, table)
+        operations = db_file.integers(database, "COMMUNICATION_OP", ["connectionId"])
+        kernel = are(KERNEL) & ~np.isin(table["connectionId"], operations["connectionId"])
         if kernel.any():
             reading.notes.append("COMPUTE_TASK_INFO is missing: kernels are known by the type of their task alone")
     copy, fill = (~kernel & are(cat) for cat in (COPY, SET))
     kernel &= strings.table.lookup(name, lambda text: task_category("AI_CORE", text) == CONTROL) == 0
-    whole = block("", table, name, _streams(reading, table), _placed(table))
+    numbers = {"correlation": known(table["connectionId"]), "device": table["deviceId"]}
+    numbers["stream"] = known(table["streamId"])
+    whole = block("", table, name, _streams(reading, table), numbers)
     task = table["globalTaskId"]
     return Tasks(
         table=table,
-        kernels=_with(chosen(whole, KERNEL, kernel), _kernel_fields(reading, compute, at[kernel], task[kernel])),
-        copies=_with(chosen(whole, COPY, copy), _copy_fields(reading, task[copy])),
+        kernels=chosen(whole, KERNEL, kernel, **_kernel_fields(reading, compute, at[kernel], task[kernel])),
+        copies=chosen(whole, COPY, copy, **_copy_fields(reading, task[copy])),
         others=[chosen(whole, SET, fill), chosen(whole, CONTROL, ~(kernel | copy | fill))],
     )
 
 
-def _with(part: Block, fields: Mapping[str, NDArray[Any]]) -> Block:
-    return replace(part, fields={**part.fields, **fields})
-
-
-def _placed(table: Columns) -> dict[str, NDArray[np.int64]]:
-    return {
-        "correlation": known(table["connectionId"]),
-        "device": table["deviceId"],
-        "stream": known(table["streamId"]),
-    }
-
-
 def _streams(reading: Reading, table: Columns) -> NDArray[np.int32]:
     """Tracks of device tasks: process ids as the text export makes them."""
-    host = host_pid(table)
+    host = _host_pid(table)
 
     def place(one: int) -> tuple[str, str]:
         device, stream = one >> 40, str(one & _LOW)
-        pid = device_pid(host, HARDWARE, device)
+        pid = _device_pid(host, _HARDWARE, device)
         reading.process_names[pid] = f"Ascend Hardware [NPU {device}]"
         reading.thread_names[pid, stream] = f"Stream {stream}"
         return pid, stream
@@ -121,19 +113,14 @@ def _streams(reading: Reading, table: Columns) -> NDArray[np.int32]:
     return reading.tracks_of((table["deviceId"] << 40) | (table["streamId"] & _LOW), place)
 
 
-def host_pid(table: Columns) -> int:
+def _host_pid(table: Columns) -> int:
     """Process that the tasks belong to."""
     return int(table["globalPid"][0]) if len(table["globalPid"]) and table["globalPid"][0] != ABSENT else 0
 
 
-def device_pid(pid: int, process: int, device: int) -> str:
+def _device_pid(pid: int, process: int, device: int) -> str:
     """Process id of a process of the device in the text export."""
     return str((pid << 10) | (process << 5) | (device & 31))
-
-
-def _of_collectives(reading: Reading, table: Columns) -> NDArray[np.bool_]:
-    operations = db_file.integers(reading.database, "COMMUNICATION_OP", ["connectionId"])
-    return np.isin(table["connectionId"], operations["connectionId"])
 
 
 def _kernel_fields(
@@ -173,11 +160,11 @@ def _copy_fields(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray
     """Size and direction of copies (MEMCPY_INFO, which older versions do not write)."""
     table = db_file.integers(reading.database, "MEMCPY_INFO", ["globalTaskId", "size", "memcpyOperation"])
     at = index_of(table["globalTaskId"], task)
-    said = dict(db_file.texts(reading.database, "ENUM_MEMCPY_OPERATION", "id", "name"))
+    names = db_file.vocabulary(reading.database, "ENUM_MEMCPY_OPERATION")
     operations, texts = taken(table["memcpyOperation"], at, ABSENT), reading.strings.texts
     kind = np.full(len(task), NO_TEXT, np.int32)
-    for number in set(operations.tolist()) & set(said):
-        direction = copy_direction(said[number].decode("utf-8", "replace"))
+    for number in set(operations.tolist()) & set(names):
+        direction = copy_direction(names[number])
         kind[operations == number] = NO_TEXT if direction is None else texts.code(direction)
     return {"bytes": taken(table["size"], at, ABSENT), "copy_kind": kind}
 
@@ -209,8 +196,6 @@ _TRANSPORTS = ("SDMA", "RDMA", "LOCAL")
 _UNNAMED = frozenset({"N/A", "INVALID_TYPE", "RESERVED"})
 _PLANES = 1 << 16
 """More planes than any group has."""
-_FIRST_STREAM = -1000
-"""Stream of the first group of a device; those of the others follow downwards, none is a stream of the hardware."""
 
 
 def collectives(reading: Reading, tasks: Columns) -> tuple[Block, Block]:
@@ -243,7 +228,7 @@ def _operations(reading: Reading, table: Columns, tasks: Columns, groups: NDArra
     fields |= {
         "correlation": known(table["connectionId"]),
         "device": device,
-        "stream": _FIRST_STREAM - group,
+        "stream": FIRST_STREAM - group,
         "algorithm": texts.mapped(reading.strings.of(table["algType"]), lambda text: text or None),
     }
     return block(KERNEL, table, name, _tracks(reading, tasks, device, group, np.full(len(group), -1)), fields)
@@ -289,11 +274,11 @@ def _tracks(
     plane: NDArray[np.int64],
 ) -> NDArray[np.int32]:
     """Tracks of groups (plane -1) and of their planes: thread ids run group by group."""
-    host = host_pid(tasks)
+    host = _host_pid(tasks)
 
     def place(one: int) -> tuple[str, str]:
         on, thread = one >> 40, one & ((1 << 40) - 1)
-        pid, (index, position) = device_pid(host, COLLECTIVES, on), divmod(thread, _PLANES)
+        pid, (index, position) = _device_pid(host, _COLLECTIVES, on), divmod(thread, _PLANES)
         reading.process_names[pid] = f"HCCL [NPU {on}]"
         title = f"Plane {position - 1}" if position else f"Group {index} Communication"
         reading.thread_names[pid, str(thread)] = title
@@ -304,10 +289,8 @@ def _tracks(
 
 def _enumeration(reading: Reading, table: str, usual: tuple[str, ...]) -> dict[int, str]:
     """Words of a numbered vocabulary: those the database lists, else the usual ones."""
-    listed = {
-        key: text.decode("utf-8", "replace") for key, text in db_file.texts(reading.database, table, "id", "name")
-    }
-    return {key: text for key, text in (listed or dict(enumerate(usual))).items() if text not in _UNNAMED}
+    listed = db_file.vocabulary(reading.database, table) or dict(enumerate(usual))
+    return {key: text for key, text in listed.items() if text not in _UNNAMED}
 
 
 def _words(reading: Reading, number: NDArray[np.int64], table: str, usual: tuple[str, ...]) -> NDArray[np.int32]:

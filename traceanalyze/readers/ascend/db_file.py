@@ -17,7 +17,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.shared import ABSENT
 
-Columns = dict[str, "NDArray[np.int64]"]
+Columns = dict[str, NDArray[np.int64]]
 """Rows of a table: column name → int64 values, `ABSENT` where there is none."""
 
 _MAGIC = b"SQLite format 3\0"
@@ -149,6 +149,11 @@ def texts(database: Database, table: str, key: str, value: str) -> list[tuple[in
         f'WHERE "{key}" IS NOT NULL AND "{value}" IS NOT NULL'
     )
     return database.connection.execute(query).fetchall()
+
+
+def vocabulary(database: Database, table: str) -> dict[int, str]:
+    """The names in a table of ids and names."""
+    return {key: name.decode("utf-8", "replace") for key, name in texts(database, table, "id", "name")}
 
 
 def count(columns: Columns) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import db_file
-from traceanalyze.readers.ascend.db_rows import block, chosen, index_of, known, taken, timed
+from traceanalyze.readers.ascend.db_rows import block, chosen, known, timed
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
     CANN,
@@ -22,7 +22,9 @@ from traceanalyze.readers.ascend.shared import (
     Allocations,
     Block,
     dtypes_as_json,
+    index_of,
     shapes_as_json,
+    taken,
 )
 from traceanalyze.readers.ascend.tables import POOL, joined_allocations
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from traceanalyze.readers.ascend.db_rows import Reading, StringIds
 
 
-def stack_codes(reading: Reading, chain: NDArray[np.int64]) -> NDArray[np.int32]:
+def _stack_codes(reading: Reading, chain: NDArray[np.int64]) -> NDArray[np.int32]:
     """Code of the stack of each row by its `callchainId`; `NO_TEXT` for none."""
     table = db_file.integers(reading.database, "PYTORCH_CALLCHAINS", ["id", "stack", "stackDepth"])
     frame = reading.strings.of(table["stack"])
@@ -102,7 +104,7 @@ def framework_events(reading: Reading, connections: Columns) -> tuple[list[Block
             "fwd_thread": table["fwdThreadId"],
             "shapes": strings.texts.mapped(shapes, shapes_as_json),
             "dtypes": strings.texts.mapped(dtypes, dtypes_as_json),
-            "stack": stack_codes(reading, table["callchainId"]),
+            "stack": _stack_codes(reading, table["callchainId"]),
             "queue_id": np.where(kind == _QUEUE, _queue_ids(connections, table["connectionId"]), ABSENT),
         },
     )
@@ -117,19 +119,17 @@ def _arguments(strings: StringIds, table: Columns) -> tuple[NDArray[np.int32], N
     Shapes that are missing beside types are the empty text, of calls whose only argument is a scalar.
     """
     columns = [strings.of(table[name]) for name in ("inputDtypes", "inputShapes")]
-    texts = strings.table
-    lettered = [(column >= 0) & (texts.lookup(np.maximum(column, 0), _has_letter) > 0) for column in columns]
     filled = [column >= 0 for column in columns]
+    letters = [
+        strings.table.lookup(np.maximum(column, 0), lambda text: bool(_LETTER.search(text))) for column in columns
+    ]
+    lettered = [have & (letter > 0) for have, letter in zip(filled, letters, strict=True)]
 
     def first(wanted: list[NDArray[np.bool_]]) -> NDArray[np.int32]:
         return np.where(wanted[0], columns[0], np.where(wanted[1], columns[1], NO_TEXT)).astype(np.int32)
 
     dtypes, shapes = first(lettered), first([have & ~letter for have, letter in zip(filled, lettered, strict=True)])
     return dtypes, np.where((dtypes >= 0) & (shapes < 0), 0, shapes).astype(np.int32)
-
-
-def _has_letter(text: str) -> int:
-    return _LETTER.search(text) is not None
 
 
 def _queue_ids(connections: Columns, connection: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -143,9 +143,9 @@ def cann_calls(reading: Reading) -> Block:
     names = ("startNs", "endNs", "type", "globalTid", "connectionId", "name")
     table = timed(reading, db_file.integers(reading.database, "CANN_API", names))
     layers = _LAYERS | {
-        number: text.decode("utf-8", "replace").capitalize()
-        for number, text in db_file.texts(reading.database, "ENUM_API_TYPE", "id", "name")
-        if number not in _LAYERS or text.lower() == b"communication"
+        number: text.capitalize()
+        for number, text in db_file.vocabulary(reading.database, "ENUM_API_TYPE").items()
+        if number not in _LAYERS or text.lower() == "communication"
     }
     plain = reading.strings.names(table["name"])
     name = np.zeros(len(plain), np.int32)

@@ -140,32 +140,15 @@ def block(
     return Block(cat, table["startNs"], table["endNs"] - table["startNs"], name, track, fields)
 
 
-def chosen(whole: Block, cat: str, rows: NDArray[np.bool_]) -> Block:
-    """Some rows of a block, under a category of their own."""
-    fields = {name: column[rows] for name, column in whole.fields.items()}
-    return Block(cat, whole.ts[rows], whole.dur[rows], whole.name[rows], whole.track[rows], fields)
+def chosen(whole: Block, cat: str, rows: NDArray[np.bool_], **fields: NDArray[Any]) -> Block:
+    """Some rows of a block, under a category of their own, with fields that only these have."""
+    kept = {name: column[rows] for name, column in whole.fields.items()}
+    return Block(cat, whole.ts[rows], whole.dur[rows], whole.name[rows], whole.track[rows], kept | fields)
 
 
 def known(ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Ids with the numbers that mean "none" made absent."""
     return np.where(np.isin(ids, _NONE), ABSENT, ids)
-
-
-def index_of(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Position in `keys` of each wanted value, the first of equal ones; -1 where it is absent or not there."""
-    if len(keys) == 0:
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    found = (keys[order[at]] == wanted) & (wanted != ABSENT)
-    return np.where(found, order[at], -1)
-
-
-def taken(column: NDArray[Any], at: NDArray[np.int64], missing: float) -> NDArray[Any]:
-    """Values at positions, `missing` where the position is -1."""
-    if len(column) == 0:
-        return np.full(len(at), missing, column.dtype)
-    return np.where(at >= 0, column[np.maximum(at, 0)], np.array(missing, column.dtype))
 
 
 def pairs(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

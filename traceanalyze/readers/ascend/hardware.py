@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import shared
-from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT
+from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, index_of, taken
 
 if TYPE_CHECKING:
     from traceanalyze.readers.ascend.shared import Texts
@@ -39,10 +39,8 @@ def task_category(task_type: str, name: str) -> str:
         return shared.SET
     if _COPY.match(task_type):
         return shared.COPY
-    return shared.CONTROL if _CONTROL.match(task_type) or _CONTROL.match(name) else _other(name)
-
-
-def _other(name: str) -> str:
+    if _CONTROL.match(task_type) or _CONTROL.match(name):
+        return shared.CONTROL
     return shared.COPY if _COPY.match(name) else shared.KERNEL
 
 
@@ -87,10 +85,10 @@ def joined(
     own = _key(at[exact], stream[exact], task[exact])
     rows = np.flatnonzero(numbered)
     theirs = _key(np.searchsorted(moments, times[rows]), table.integers("stream")[rows], table.integers("task")[rows])
-    row[exact] = _match(own, theirs, rows)
+    row[exact] = taken(rows, index_of(theirs, own), -1)
     alone = exact[row[exact] < 0]
     rows = np.flatnonzero(~numbered)
-    row[alone] = _match(at[alone], np.searchsorted(moments, times[rows]), rows)
+    row[alone] = taken(rows, index_of(np.searchsorted(moments, times[rows]), at[alone]), -1)
     return row
 
 
@@ -98,12 +96,3 @@ def _key(moment: NDArray[np.int64], stream: NDArray[np.int64], task: NDArray[np.
     """One number for a moment (as its place among all), a stream and a task, whose numbers have 16 bits."""
     key: NDArray[np.int64] = (moment << 32) | ((stream & 0xFFFF) << 16) | (task & 0xFFFF)
     return key
-
-
-def _match(wanted: NDArray[np.int64], offered: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """`rows` at the place of each wanted key among the offered ones, -1 where it is not offered."""
-    if len(offered) == 0:
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(offered, kind="stable")
-    at = np.minimum(np.searchsorted(offered[order], wanted), len(order) - 1)
-    return np.where(offered[order[at]] == wanted, rows[order[at]], -1)

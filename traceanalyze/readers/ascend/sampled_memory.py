@@ -49,7 +49,7 @@ def module_memory_of(reading: Reading) -> tuple[ModuleMemory, ...]:
     """The same from a database."""
     database = reading.database
     table = db_file.integers(database, "NPU_MODULE_MEM", ["moduleId", "timestampNs", "totalReserved", "deviceId"])
-    names = {key: text.decode("utf-8", "replace") for key, text in db_file.texts(database, "ENUM_MODULE", "id", "name")}
+    names = db_file.vocabulary(database, "ENUM_MODULE")
     component = [names.get(key, f"module {key}") for key in table["moduleId"].tolist()]
     kept = np.array([name != _POOL_IN_MODULES for name in component], np.bool_)
     size = np.where(kept, table["totalReserved"], ABSENT)

@@ -161,6 +161,23 @@ def sparse(column: NDArray[Any]) -> Sparse:
     return Sparse(rows.astype(np.uint32), column[rows])
 
 
+def index_of(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in `keys` of each wanted value, the first of equal ones; -1 where it is absent or not there."""
+    if len(keys) == 0:
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(keys, kind="stable")
+    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
+    found = (keys[order[at]] == wanted) & (wanted != ABSENT)
+    return np.where(found, order[at], -1)
+
+
+def taken(column: NDArray[Any], at: NDArray[np.int64], missing: float) -> NDArray[Any]:
+    """Values at positions, `missing` where the position is -1."""
+    if len(column) == 0:
+        return np.full(len(at), missing, column.dtype)
+    return np.where(at >= 0, column[np.maximum(at, 0)], np.array(missing, column.dtype))
+
+
 def shapes_as_json(text: str) -> str | None:
     """`32,3,224,224;64` (items separated by `;`, perhaps with line ends) as `[[32, 3, 224, 224], [64]]`."""
     items = text.strip().strip('"').split(";")
@@ -225,12 +242,6 @@ def no_instants() -> Instants:
     """None at all."""
     empty = np.empty(0, np.int32)
     return Instants(np.empty(0, np.int64), empty, empty, empty, {})
-
-
-def no_flows() -> Flows:
-    """None at all."""
-    long, short = np.empty(0, np.int64), np.empty(0, np.int32)
-    return Flows(long, short, short, long, np.empty(0, np.uint8))
 
 
 @frozen

@@ -13,7 +13,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Device, Events, Flows
 from traceanalyze.readers.ascend import shared
-from traceanalyze.readers.ascend.comm_tables import collective_fields, communication_tables
+from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields, communication_tables
 from traceanalyze.readers.ascend.hardware import CORES, joined, kernel_columns, task_category
 from traceanalyze.readers.ascend.info import read_about
 from traceanalyze.readers.ascend.other_export import database_beside
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import ModuleMemory, Origin, OtherExport, ReadReport, Trace, VendorNumbers
     from traceanalyze.readers.ascend.folder import Profile
     from traceanalyze.readers.ascend.info import About
-    from traceanalyze.readers.ascend.processes import Places
     from traceanalyze.readers.scan import Scan
 
 _T = TypeVar("_T")
@@ -119,68 +118,66 @@ def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes:
         return None
 
 
-FIRST_STREAM = -1000
-"""Stream of the first group thread; each further one is one less, so that they share none with hardware streams."""
 _SLACK_NS = 2
 """How far a task may begin outside its operation: both are rounded to ns by themselves."""
 
 
-def operations(found: Scan, place: Places) -> NDArray[np.int64]:
+def _operations(found: Scan, place: Places) -> NDArray[np.int64]:
     """Rows of group-level collectives: on a communication process, on no plane."""
     track = found.events.track
     here = place.process[track] == Process.COMMUNICATION
     return np.flatnonzero(here & (place.plane[track] < 0))
 
 
-def tasks(found: Scan, place: Places) -> NDArray[np.int64]:
-    """Rows of the tasks that collectives consist of."""
+def _tasks(found: Scan, place: Places) -> NDArray[np.int64]:
+    """Rows of the _tasks that collectives consist of."""
     return np.flatnonzero(place.plane[found.events.track] >= 0)
 
 
-def put_operations(found: Scan, place: Places, texts: Texts, about: About, columns: Columns) -> None:
+def _put_operations(found: Scan, place: Places, texts: Texts, about: About, columns: Columns) -> None:
     """Fill in what is known of each group-level collective."""
-    rows = operations(found, place)
+    rows = _operations(found, place)
     if len(rows) == 0:
         return
     track = found.events.track[rows]
     streams = {one: FIRST_STREAM - index for index, one in enumerate(sorted(place.group))}
     columns.put("stream", rows, np.array([streams[one] for one in track.tolist()], np.int64))
     text = found.strings.text
-    dtype = taken(found, "data_type", rows, -1)
+    dtype = _argument(found, "data_type", rows, -1)
     described = collective_fields(
         texts,
         about,
         names=[text(code) for code in found.events.name[rows].tolist()],
         groups=[place.group[one] for one in track.tolist()],
         dtypes=[text(code) if code >= 0 else None for code in dtype.tolist()],
-        count=taken(found, "count", rows),
-        ranks=taken(found, "rank_size", rows),
+        count=_argument(found, "count", rows),
+        ranks=_argument(found, "rank_size", rows),
     )
     for name, values in described.items():
         columns.put(name, rows, values)
-    columns.put("algorithm", rows, taken(found, "algorithm", rows, -1))
+    columns.put("algorithm", rows, _argument(found, "algorithm", rows, -1))
 
 
-def put_tasks(found: Scan, place: Places, columns: Columns) -> None:
+def _put_tasks(found: Scan, place: Places, columns: Columns) -> None:
     """Fill in what is known of each task, and which collective it is part of."""
-    rows = tasks(found, place)
+    rows = _tasks(found, place)
     if len(rows) == 0:
         return
     columns.put("part_of", rows, _owners(found, place, rows))
     columns.put("plane", rows, place.plane[found.events.track[rows]])
-    columns.put("stream", rows, taken(found, "task_stream", rows))
-    columns.put("bytes", rows, taken(found, "task_bytes", rows))
+    columns.put("stream", rows, _argument(found, "task_stream", rows))
+    columns.put("bytes", rows, _argument(found, "task_bytes", rows))
     for name in ("src_rank", "dst_rank"):
-        rank = taken(found, name, rows)
+        rank = _argument(found, name, rows)
         columns.put(name, rows, np.where(rank == NONE_32, ABSENT, rank))
-    for name, source in (("link_type", "link_type"), ("transport", "transport")):
-        columns.put(name, rows, taken(found, source, rows, -1))
+    for name in ("link_type", "transport"):
+        columns.put(name, rows, _argument(found, name, rows, -1))
 
 
 def _owners(found: Scan, place: Places, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Row of the collective that each task is part of: of the nearest group thread below the plane's thread number."""
     events = found.events
-    ops = operations(found, place)
+    ops = _operations(found, place)
     pid = found.tracks[:, 0]
     owner_track = np.full(len(place.process), -1, np.int64)
     heads = sorted(place.group, key=lambda one: (int(pid[one]), int(place.number[one])))
@@ -203,7 +200,7 @@ def _owners(found: Scan, place: Places, rows: NDArray[np.int64]) -> NDArray[np.i
     return owner
 
 
-def taken(found: Scan, name: str, rows: NDArray[np.int64], missing: int = ABSENT) -> NDArray[np.int64]:
+def _argument(found: Scan, name: str, rows: NDArray[np.int64], missing: int = ABSENT) -> NDArray[np.int64]:
     """A scanned argument of some rows."""
     return found.events.fields[name].take(rows, missing)
 
@@ -267,8 +264,8 @@ class _Making:
         on_device = np.flatnonzero(device >= 0)
         columns.put("device", on_device, device[on_device])
         self._put_hardware(np.flatnonzero(process == Process.HARDWARE), cat, columns)
-        put_operations(self.found, self.place, texts, self.about, columns)
-        put_tasks(self.found, self.place, columns)
+        _put_operations(self.found, self.place, texts, self.about, columns)
+        _put_tasks(self.found, self.place, columns)
         fields = {name: scanned.fields[name] for name in _HOST_FIELDS}
         fields["correlation"], fields["queue_id"] = scanned.fields["connection"], scanned.fields["queue_id"]
         for name, change in (("shapes", shared.shapes_as_json), ("dtypes", shared.dtypes_as_json)):
@@ -291,14 +288,14 @@ class _Making:
             cat[process == kind] = texts.code(ours)
         hardware = np.flatnonzero(process == Process.HARDWARE)
         cat[hardware] = self._task_categories(hardware)
-        cat[operations(found, self.place)] = texts.code(shared.KERNEL)
-        cat[tasks(found, self.place)] = texts.code(shared.HCCL_TASK)
+        cat[_operations(found, self.place)] = texts.code(shared.KERNEL)
+        cat[_tasks(found, self.place)] = texts.code(shared.HCCL_TASK)
         return cat
 
     def _task_categories(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The same for tasks on the hardware, decided once a distinct (type, name)."""
+        """The same for _tasks on the hardware, decided once a distinct (type, name)."""
         strings = self.found.strings
-        kind = np.maximum(taken(self.found, "task_type", rows, 0), 0).astype(np.int64)
+        kind = np.maximum(_argument(self.found, "task_type", rows, 0), 0).astype(np.int64)
         key, position = np.unique(kind * len(strings) + self.found.events.name[rows], return_inverse=True)
         decided = [
             self.texts.code(task_category(strings.text(code // len(strings)), strings.text(code % len(strings))))
@@ -308,26 +305,26 @@ class _Making:
         return out
 
     def _put_hardware(self, rows: NDArray[np.int64], cat: NDArray[np.int32], columns: Columns) -> None:
-        """Streams of device tasks, sizes and directions of copies, and what the kernel table says of kernels."""
+        """Streams of device _tasks, sizes and directions of copies, and what the kernel table says of kernels."""
         found, texts = self.found, self.texts
-        stream = taken(found, "task_stream", rows)
+        stream = _argument(found, "task_stream", rows)
         stream = np.where(stream == ABSENT, self.place.number[found.events.track[rows]], stream)
         columns.put("stream", rows, stream)
         copies = rows[cat[rows] == texts.code(shared.COPY)]
-        columns.put("bytes", copies, taken(found, "task_bytes", copies))
-        directions = texts.mapped(taken(found, "operation", copies, -1).astype(np.int32), shared.copy_direction)
+        columns.put("bytes", copies, _argument(found, "task_bytes", copies))
+        directions = texts.mapped(_argument(found, "operation", copies, -1).astype(np.int32), shared.copy_direction)
         columns.put("copy_kind", copies, directions)
         kernel = cat[rows] == texts.code(shared.KERNEL)
         kernels, streams = rows[kernel], stream[kernel]
         cores = texts.mapped(
-            taken(found, "task_type", kernels, -1).astype(np.int32),
+            _argument(found, "task_type", kernels, -1).astype(np.int32),
             # "AI_CORE" stands for vector kernels too in the timeline of some versions.
             lambda text: text if text in CORES and text != "AI_CORE" else None,
         )
         columns.put("core", kernels, cores)
         if self.side.kernels is None:
             return
-        row = joined(self.side.kernels, found.events.ts[kernels], streams, taken(found, "task", kernels))
+        row = joined(self.side.kernels, found.events.ts[kernels], streams, _argument(found, "task", kernels))
         known = np.flatnonzero(row >= 0)
         for name, values in kernel_columns(self.side.kernels, row[known], texts).items():
             stated = np.flatnonzero(shared.present(values))
