@@ -175,11 +175,11 @@ def _collectives(found: dict[str, Any], about: About, lost: dict[str, int]) -> I
         elapsed, transit, wait, idle = (
             scaled(times.get(f"{what} Time(ms)"), 10**6) for what in ("Elapse", "Transit", "Wait", "Idle")
         )
-        links = tuple(_moved(content.get("Communication Bandwidth Info"), lost))
+        links = tuple(_transfers(content.get("Communication Bandwidth Info"), lost))
         yield VendorCollective(name, group_label(name, group, about), step, elapsed, transit, wait, idle, links)
 
 
-def _moved(found: object, lost: dict[str, int]) -> Iterator[tuple[str, int, int]]:
+def _transfers(found: object, lost: dict[str, int]) -> Iterator[tuple[str, int, int]]:
     if not isinstance(found, dict):
         return
     for link, values in found.items():
@@ -225,7 +225,7 @@ class MatrixRow(NamedTuple):
 
 
 def summed(rows: Iterable[MatrixRow], names: Mapping[str, str], about: About) -> tuple[VendorLink, ...]:
-    """All steps together, by type, group and pair; `names` holds an operation of each group, whose name tells it."""
+    """All steps together, by type, group and pair; `names` holds one operation of each group, to name it by."""
     sums: dict[tuple[str, str, int, int, str], list[int]] = {}
     for row in rows:
         group = group_label(names.get(row.group, ""), row.group, about)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
-from traceanalyze.readers.ascend.db_rows import block, chosen, known, timed
+from traceanalyze.readers.ascend.db_rows import block, known, selected, timed
 from traceanalyze.readers.ascend.hardware import task_category
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
@@ -28,7 +28,7 @@ from traceanalyze.readers.ascend.shared import (
     copy_direction,
     index_of,
     kernel_dtypes,
-    taken,
+    values_at,
 )
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def device_tasks(reading: Reading) -> Tasks:
     if lost:
         reading.notes.append(f"{lost:,} rows of COMPUTE_TASK_INFO have no task with times and were left out")
     kind = strings.names(table["taskType"])
-    name = np.where(at >= 0, strings.names(taken(compute["name"], at, ABSENT)), kind).astype(np.int32)
+    name = np.where(at >= 0, strings.names(values_at(compute["name"], at, ABSENT)), kind).astype(np.int32)
 
     def are(cat: str) -> NDArray[np.bool_]:
         """Tasks that the type says to be of a category."""
@@ -93,9 +93,9 @@ def device_tasks(reading: Reading) -> Tasks:
     task = table["globalTaskId"]
     return Tasks(
         table=table,
-        kernels=chosen(whole, KERNEL, kernel, **_kernel_fields(reading, compute, at[kernel], task[kernel])),
-        copies=chosen(whole, COPY, copy, **_copy_fields(reading, task[copy])),
-        others=[chosen(whole, SET, fill), chosen(whole, CONTROL, ~(kernel | copy | fill))],
+        kernels=selected(whole, KERNEL, kernel, **_kernel_fields(reading, compute, at[kernel], task[kernel])),
+        copies=selected(whole, COPY, copy, **_copy_fields(reading, task[copy])),
+        others=[selected(whole, SET, fill), selected(whole, CONTROL, ~(kernel | copy | fill))],
     )
 
 
@@ -130,7 +130,7 @@ def _kernel_fields(
     strings = reading.strings
 
     def text(column: str, change: Callable[[str], str | None]) -> NDArray[np.int32]:
-        codes = strings.of(taken(compute[column], at, ABSENT))
+        codes = strings.of(values_at(compute[column], at, ABSENT))
         return strings.texts.mapped(codes, lambda value: None if value in _NOTHING else change(value))
 
     return {
@@ -138,7 +138,7 @@ def _kernel_fields(
         "core": text("taskType", str),
         "kernel_shapes": text("inputShapes", lambda value: value.strip('"') or None),
         "kernel_dtypes": text("inputDataTypes", lambda value: kernel_dtypes(value.strip('"')) or None),
-        "block_dim": taken(compute["blockNum"], at, ABSENT),
+        "block_dim": values_at(compute["blockNum"], at, ABSENT),
         **_pmu(reading, task),
     }
 
@@ -152,7 +152,7 @@ def _pmu(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[np.int6
     for field, named in ids.items():
         mine = np.isin(table["name"], named)
         at = index_of(table["globalTaskId"][mine], task)
-        found[field] = taken(table["value"][mine], at, ABSENT)
+        found[field] = values_at(table["value"][mine], at, ABSENT)
     return found
 
 
@@ -161,12 +161,12 @@ def _copy_fields(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray
     table = db_file.integers(reading.database, "MEMCPY_INFO", ["globalTaskId", "size", "memcpyOperation"])
     at = index_of(table["globalTaskId"], task)
     names = db_file.vocabulary(reading.database, "ENUM_MEMCPY_OPERATION")
-    operations, texts = taken(table["memcpyOperation"], at, ABSENT), reading.strings.texts
+    operations, texts = values_at(table["memcpyOperation"], at, ABSENT), reading.strings.texts
     kind = np.full(len(task), NO_TEXT, np.int32)
     for number in set(operations.tolist()) & set(names):
         direction = copy_direction(names[number])
         kind[operations == number] = NO_TEXT if direction is None else texts.code(direction)
-    return {"bytes": taken(table["size"], at, ABSENT), "copy_kind": kind}
+    return {"bytes": values_at(table["size"], at, ABSENT), "copy_kind": kind}
 
 
 _OP = (
@@ -262,7 +262,7 @@ def _devices(reading: Reading, table: Columns, tasks: Columns) -> NDArray[np.int
     """Device of each collective: its own, else that of its tasks, else the one of the profile."""
     mapped = db_file.integers(reading.database, "RANK_DEVICE_MAP", ["deviceId"])["deviceId"]
     usual = next(iter([*mapped.tolist(), *tasks["deviceId"].tolist()]), 0)
-    of_task = taken(tasks["deviceId"], index_of(tasks["connectionId"], table["connectionId"]), usual)
+    of_task = values_at(tasks["deviceId"], index_of(tasks["connectionId"], table["connectionId"]), usual)
     return np.where(table["deviceId"] != ABSENT, table["deviceId"], of_task)
 
 

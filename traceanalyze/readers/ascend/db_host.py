@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import db_file
-from traceanalyze.readers.ascend.db_rows import block, chosen, known, timed
+from traceanalyze.readers.ascend.db_rows import block, known, selected, timed
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
     CANN,
@@ -24,7 +24,7 @@ from traceanalyze.readers.ascend.shared import (
     dtypes_as_json,
     index_of,
     shapes_as_json,
-    taken,
+    values_at,
 )
 from traceanalyze.readers.ascend.tables import POOL, joined_allocations
 
@@ -44,13 +44,13 @@ def _stack_codes(reading: Reading, chain: NDArray[np.int64]) -> NDArray[np.int32
     stacks, of = _distinct(frame, first)
     text = reading.strings.table.text
     codes = reading.strings.texts.codes(";\r\n".join(map(text, frames)) for frames in stacks)
-    return taken(codes[of], index_of(owner[first], chain), NO_TEXT)
+    return values_at(codes[of], index_of(owner[first], chain), NO_TEXT)
 
 
 def _distinct(frame: NDArray[np.int32], first: NDArray[np.int64]) -> tuple[list[list[int]], NDArray[np.int64]]:
     """Distinct stacks, and which one each chain is; `first` holds the places where chains begin.
 
-    Told apart by a hash, which is then verified frame by frame; should two stacks share one, another is tried.
+    Stacks are distinguished by a hash, then verified frame by frame; if two of them share a hash, another is tried.
     """
     if len(first) == 0:
         return [], first
@@ -109,7 +109,7 @@ def framework_events(reading: Reading, connections: Columns) -> tuple[list[Block
         },
     )
     kinds = [_OP, *sorted(set(kind.tolist()) - {_OP})]
-    blocks = [chosen(whole, _TYPES.get(one, f"pytorch_api_{one}"), kind == one) for one in kinds]
+    blocks = [selected(whole, _TYPES.get(one, f"pytorch_api_{one}"), kind == one) for one in kinds]
     return blocks, table["connectionId"][kind == _OP]
 
 
@@ -134,7 +134,7 @@ def _arguments(strings: StringIds, table: Columns) -> tuple[NDArray[np.int32], N
 
 def _queue_ids(connections: Columns, connection: NDArray[np.int64]) -> NDArray[np.int64]:
     """The number that Enqueue and Dequeue share in the text export; the id of the connection where it has none."""
-    found = taken(connections["connectionId"], index_of(connections["id"], connection), ABSENT)
+    found = values_at(connections["connectionId"], index_of(connections["id"], connection), ABSENT)
     return np.where(found == ABSENT, connection, found)
 
 

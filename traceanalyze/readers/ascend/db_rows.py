@@ -140,7 +140,7 @@ def block(
     return Block(cat, table["startNs"], table["endNs"] - table["startNs"], name, track, fields)
 
 
-def chosen(whole: Block, cat: str, rows: NDArray[np.bool_], **fields: NDArray[Any]) -> Block:
+def selected(whole: Block, cat: str, rows: NDArray[np.bool_], **fields: NDArray[Any]) -> Block:
     """Some rows of a block, under a category of their own, with fields that only these have."""
     kept = {name: column[rows] for name, column in whole.fields.items()}
     return Block(cat, whole.ts[rows], whole.dur[rows], whole.name[rows], whole.track[rows], kept | fields)

@@ -24,7 +24,7 @@ _DATABASE = regex(
     r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d+))?\.db|msmonitor_\d+_\d+_(?:-1|(?P<monitored>\d+))\.db"
     r"|msprof_\d+\.db"
 )
-"""Databases of torch_npu, MindSpore, msMonitor and msprof; the rank where the name tells it."""
+"""Databases of torch_npu, MindSpore, msMonitor and msprof; the rank where the name has it."""
 _INFO = regex(r"profiler_info(?:_(\d+))?\.json")
 _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_time.csv", "operator_memory.csv"})
 _RAW = regex(r"FRAMEWORK|PROF_\w+")
@@ -43,7 +43,7 @@ class Profile:
     database: Path | None = None
     info: Path | None = None
     others: tuple[Path, ...] = ()
-    """Databases beside the timeline that are not of its rank, or of which nothing tells whose they are."""
+    """Databases beside the timeline that are not of its rank, or whose rank is unknown."""
     infos: tuple[Path, ...] = ()
     """All of its kind, where several ranks share a folder."""
     metadata: Path | None = None
@@ -117,7 +117,7 @@ def profile_of(path: Path, *, database: bool = False) -> Profile:
         output=None if stranger else found.output,
         timeline=None if database else path,
         database=path if database else found.database,
-        info=_of_rank(found.infos, path.name) if database else found.info,
+        info=_info_of_rank(found.infos, path.name) if database else found.info,
         metadata=found.metadata,
     )
 
@@ -137,10 +137,10 @@ def _profile(folder: Path, output: Path, names: Sequence[str], above: Sequence[s
     ranks = {rank for info in infos if (rank := rank_of_name([info.name])) is not None}
     if timeline is None:
         own: Sequence[str] = databases[:1]
-        info = _of_rank(infos, own[0]) if own else next(iter(infos), None)
+        info = _info_of_rank(infos, own[0]) if own else next(iter(infos), None)
     else:
         own = _beside_timeline(databases, ranks)
-        # Of the files of several ranks nothing tells which one the timeline is of.
+        # With files of several ranks, the rank of the timeline is unknown.
         info = infos[0] if infos and len(ranks) < 2 else None
     return Profile(
         folder=folder,
@@ -155,7 +155,7 @@ def _profile(folder: Path, output: Path, names: Sequence[str], above: Sequence[s
 
 
 def _beside_timeline(databases: Sequence[str], ranks: Collection[int]) -> Sequence[str]:
-    """The database of the rank that the timeline is of, if anything tells which one that is: one or none."""
+    """The database of the rank that the timeline is of, if its rank is known: one or none."""
     mine = [name for name in databases if len(ranks) == 1 and rank_of_name([name]) in ranks]
     nameless = [name for name in databases if rank_of_name([name]) is None]
     if mine:
@@ -165,8 +165,8 @@ def _beside_timeline(databases: Sequence[str], ranks: Collection[int]) -> Sequen
     return databases if len(databases) == 1 else ()
 
 
-def _of_rank(infos: Sequence[Path], database: str) -> Path | None:
-    """What tells about the rank of a database; none of those of other ranks."""
+def _info_of_rank(infos: Sequence[Path], database: str) -> Path | None:
+    """The profiler_info of a database's rank; never one of another rank."""
     rank = rank_of_name([database])
     if rank is None:
         return infos[0] if len(infos) == 1 else None
@@ -262,9 +262,9 @@ _STRAYS = (
 def stray(name: str) -> str | None:
     """What a file is that an Ascend tool names so, and what to do; None for any other name."""
     plain = PurePath(name).name
-    return next((said for pattern, said in _STRAYS if pattern.fullmatch(plain)), None)
+    return next((message for pattern, message in _STRAYS if pattern.fullmatch(plain)), None)
 
 
 def stray_of(names: Iterable[str]) -> str | None:
     """The same of the files of a folder: the first of them that an Ascend tool names so, and what it is."""
-    return next((f"{PurePath(name).name}: {said}" for name in names if (said := stray(name)) is not None), None)
+    return next((f"{PurePath(name).name}: {message}" for name in names if (message := stray(name)) is not None), None)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import shared
-from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, index_of, taken
+from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, index_of, values_at
 
 if TYPE_CHECKING:
     from traceanalyze.readers.ascend.shared import Texts
@@ -66,7 +66,7 @@ def _plain(name: str, text: str) -> str:
     return shared.kernel_dtypes(text) if name == "kernel_dtypes" else text
 
 
-def joined(
+def kernel_rows(
     table: Table, start: NDArray[np.int64], stream: NDArray[np.int64], task: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Row of the kernel table for each task of the timeline, -1 for none.
@@ -85,10 +85,10 @@ def joined(
     own = _key(at[exact], stream[exact], task[exact])
     rows = np.flatnonzero(numbered)
     theirs = _key(np.searchsorted(moments, times[rows]), table.integers("stream")[rows], table.integers("task")[rows])
-    row[exact] = taken(rows, index_of(theirs, own), -1)
+    row[exact] = values_at(rows, index_of(theirs, own), -1)
     alone = exact[row[exact] < 0]
     rows = np.flatnonzero(~numbered)
-    row[alone] = taken(rows, index_of(np.searchsorted(moments, times[rows]), at[alone]), -1)
+    row[alone] = values_at(rows, index_of(np.searchsorted(moments, times[rows]), at[alone]), -1)
     return row
 
 

@@ -54,7 +54,7 @@ _MOST_DEVICE = 30
 
 @frozen
 class Places:
-    """What every track of a scan is; arrays over its tracks unless said."""
+    """What every track of a scan is; arrays over its tracks unless stated otherwise."""
 
     process: NDArray[np.int64]
     """`Process`"""

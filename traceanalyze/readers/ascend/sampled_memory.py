@@ -2,7 +2,7 @@
 
 Components: `npu_module_mem.csv`, or NPU_MODULE_MEM of a database. Process: the rows `APP` of `memory_record.csv`, or
 of type `app` in NPU_MEM. Both forms hold the same samples. In the table of components `APP` is PyTorch's pool, which
-the allocator's own records tell better; it is left out.
+the allocator's own records describe better; it is left out.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ def index_of(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.i
     return np.where(found, order[at], -1)
 
 
-def taken(column: NDArray[Any], at: NDArray[np.int64], missing: float) -> NDArray[Any]:
+def values_at(column: NDArray[Any], at: NDArray[np.int64], missing: float) -> NDArray[Any]:
     """Values at positions, `missing` where the position is -1."""
     if len(column) == 0:
         return np.full(len(at), missing, column.dtype)
@@ -198,7 +198,7 @@ def kernel_dtypes(text: str) -> str:
 
 
 def copy_direction(text: str) -> str | None:
-    """`host to device` and its spellings as the `HtoD` of Kineto; None where it does not tell."""
+    """`host to device` and its spellings as the `HtoD` of Kineto; None where it names no direction."""
     words = re.sub(r"[^a-z]", "", text.lower())
     found = re.search(r"(host|device|h|d)(?:to|2)(host|device|h|d)", words)
     return None if found is None else f"{found[1][0].upper()}to{found[2][0].upper()}"

@@ -14,7 +14,7 @@ from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Device, Events, Flows
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields, communication_tables
-from traceanalyze.readers.ascend.hardware import CORES, joined, kernel_columns, task_category
+from traceanalyze.readers.ascend.hardware import CORES, kernel_columns, kernel_rows, task_category
 from traceanalyze.readers.ascend.info import read_about
 from traceanalyze.readers.ascend.other_export import database_beside
 from traceanalyze.readers.ascend.processes import Places, Process, places
@@ -36,8 +36,8 @@ _T = TypeVar("_T")
 
 
 @frozen
-class Side:
-    """What the tables say; None for those that are missing."""
+class TextTables:
+    """The contents of the tables beside a timeline; None for those that are missing."""
 
     kernels: Table | None
     memory: Allocations | None
@@ -60,7 +60,7 @@ class Side:
         return named.pop() if len(named) == 1 else None
 
 
-def read_side(profile: Profile, about: About) -> Side:
+def _read_tables(profile: Profile, about: About) -> TextTables:
     """Read the tables of a profile's text form. One that cannot be read is noted and left out."""
     notes: list[str] = []
     kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS), notes)
@@ -77,7 +77,7 @@ def read_side(profile: Profile, about: About) -> Side:
     collectives = communication_tables(profile, about, notes)
     other = database_beside(profile, notes)
     notes += _missing(profile, kernels)
-    return Side(kernels, memory, vendor, collectives, other, modules, process, tuple(notes))
+    return TextTables(kernels, memory, vendor, collectives, other, modules, process, tuple(notes))
 
 
 _PAIRS = (
@@ -222,37 +222,38 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
     """
     texts = Texts(found.strings)
     about = read_about(profile)
-    side = read_side(profile, about)
-    place = places(found, side.only_device)
-    made = _Making(found, texts, place, side, about)
+    tables = _read_tables(profile, about)
+    memory = tables.memory
+    place = places(found, tables.only_device)
+    conversion = _Conversion(found, texts, place, tables, about)
     parts = Parts(
         texts=texts,
         tracks=place.tracks,
-        events=made.events(),
-        instants=shared.no_instants() if side.memory is None else shared.memory_instants(side.memory, texts, track=0),
-        flows=made.flows(),
+        events=conversion.events(),
+        instants=shared.memory_instants(memory, texts, track=0) if memory is not None else shared.no_instants(),
+        flows=conversion.flows(),
         process_names=process_names(found.metadata),
         thread_names=thread_names(found.metadata),
         devices=tuple(Device(number, "") for number in sorted({n for n in place.device.tolist() if n >= 0})),
-        vendor=side.vendor,
-        vendor_collectives=side.collectives,
-        other_export=side.other,
-        module_memory=side.module_memory,
-        process_memory=side.process_memory,
+        vendor=tables.vendor,
+        vendor_collectives=tables.collectives,
+        other_export=tables.other,
+        module_memory=tables.module_memory,
+        process_memory=tables.process_memory,
     )
     return shared.assemble(
-        parts, about, replace(origin, form="text", pid=place.host), replace(read, notes=(*read.notes, *side.notes))
+        parts, about, replace(origin, form="text", pid=place.host), replace(read, notes=(*read.notes, *tables.notes))
     )
 
 
 @frozen
-class _Making:
+class _Conversion:
     """What the tables of the trace are made of."""
 
     found: Scan
     texts: Texts
     place: Places
-    side: Side
+    tables: TextTables
     about: About
 
     def events(self) -> Events:
@@ -322,11 +323,11 @@ class _Making:
             lambda text: text if text in CORES and text != "AI_CORE" else None,
         )
         columns.put("core", kernels, cores)
-        if self.side.kernels is None:
+        if self.tables.kernels is None:
             return
-        row = joined(self.side.kernels, found.events.ts[kernels], streams, _argument(found, "task", kernels))
+        row = kernel_rows(self.tables.kernels, found.events.ts[kernels], streams, _argument(found, "task", kernels))
         known = np.flatnonzero(row >= 0)
-        for name, values in kernel_columns(self.side.kernels, row[known], texts).items():
+        for name, values in kernel_columns(self.tables.kernels, row[known], texts).items():
             stated = np.flatnonzero(shared.present(values))
             columns.put(name, kernels[known[stated]], values[stated])
 
