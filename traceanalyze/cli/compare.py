@@ -235,8 +235,7 @@ def compare(
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.compare import compare_report
-    from traceanalyze.pipeline.compare_choices import CompareChoices, SideChoices
+    from traceanalyze.pipeline.compare import CompareChoices, SideChoices, compare_report
     from traceanalyze.report.view import Detail, View
 
     if debug:

@@ -14,13 +14,13 @@ from traceanalyze.analyses.communication.ranges import description_rows, sizes, 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
-from traceanalyze.comparison.pairs import MATCH, PLACE, STEP_SHARE, SUMS, Section, both, diff, ratio
+from traceanalyze.comparison.pairs import MATCH, PLACE, STEP_SHARE, SUMS, both, diff, ratio, section
 from traceanalyze.comparison.results import Pair, Pairs, Time
 from traceanalyze.comparison.side import measured
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
 
 if TYPE_CHECKING:
@@ -112,42 +112,32 @@ class _Side(NamedTuple):
     """Position in `kinds`."""
 
 
-COLLECTIVES = Section(
-    Table(
-        "communication_compare",
-        (
-            replace(PLACE, alias="Order Id"),
-            Column("collective", Kind.TEXT, meaning="type, the same for all libraries"),
-            Column("group", Kind.NAME, meaning="ranks of the process group, or its name"),
-            Column(
-                "size_bytes",
-                Kind.BYTES,
-                heading="size of one",
-                meaning="input of one collective (all_gather: output)",
-            ),
-            *both(
-                name="Communication OP Name",
-                calls="Calls",
-                total_ns="Total Duration(us)",
-                avg_ns="Avg Duration(us)",
-                max_ns="Max Duration(us)",
-                min_ns="Min Duration(us)",
-                wait_ns="Task Name (Notify_Wait)",
-                transfer_ns="Task Name (Memcpy, Reduce_Inline, RDMASend)",
-                exposed_ns="",
-            ),
-            diff(alias="Diff Duration(us)"),
-            ratio(),
-            diff("exposed_diff_ns", heading="exposed diff", meaning="candidate minus base of the exposed time"),
-            STEP_SHARE,
-            MATCH,
-            *SUMS,
-        ),
-        title="Collectives (per step)",
-        ranked=True,
+COLLECTIVES = section(
+    "communication_compare",
+    "Collectives (per step)",
+    replace(PLACE, alias="Order Id"),
+    Column("collective", Kind.TEXT, meaning="type, the same for all libraries"),
+    Column("group", Kind.NAME, meaning="ranks of the process group, or its name"),
+    Column("size_bytes", Kind.BYTES, heading="size of one", meaning="input of one collective (all_gather: output)"),
+    *both(
+        name="Communication OP Name",
+        calls="Calls",
+        total_ns="Total Duration(us)",
+        avg_ns="Avg Duration(us)",
+        max_ns="Max Duration(us)",
+        min_ns="Min Duration(us)",
+        wait_ns="Task Name (Notify_Wait)",
+        transfer_ns="Task Name (Memcpy, Reduce_Inline, RDMASend)",
+        exposed_ns="",
     ),
-    ("exposed_ns", "total_ns"),
-    "total_ns",
+    diff(alias="Diff Duration(us)"),
+    ratio(),
+    diff("exposed_diff_ns", heading="exposed diff", meaning="candidate minus base of the exposed time"),
+    STEP_SHARE,
+    MATCH,
+    *SUMS,
+    by=("exposed_ns", "total_ns"),
+    of="total_ns",
 )
 
 
@@ -174,11 +164,7 @@ def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> Pa
         numbers.append({row: cells | parts[row] for row, cells in measured(context, side.work, of).items()})
     return [
         Pair(
-            {
-                "collective": key.kind,
-                "group": key.group,
-                "size_bytes": None if key.bytes == _UNKNOWN else key.bytes,
-            },
+            {"collective": key.kind, "group": key.group, "size_bytes": None if key.bytes == _UNKNOWN else key.bytes},
             *(side.get(keys[key]) for side in numbers),
         )
         for key in sorted(keys, key=lambda key: (key.kind, key.group, max(key.bytes, 0)))

@@ -11,14 +11,7 @@ from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
 from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS, kernel_pairs, kernel_type_pairs
 from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pairs, memory_pairs
 from traceanalyze.comparison.modules import module_pairs, module_tables
-from traceanalyze.comparison.operators import (
-    APIS,
-    CALLS,
-    api_pairs,
-    operator_pairs,
-    operator_totals,
-    operators_table,
-)
+from traceanalyze.comparison.operators import APIS, CALLS, api_pairs, operator_pairs, operator_totals, operators_table
 from traceanalyze.comparison.overall import overall, overall_tables, parts_table
 from traceanalyze.comparison.reasons import causes_table, contributions
 from traceanalyze.comparison.results import Comparison, Pairs

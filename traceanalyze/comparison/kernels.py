@@ -18,14 +18,14 @@ from traceanalyze.comparison.pairs import (
     PLACE,
     SHAPES,
     TOTAL_RATIO,
-    Section,
     both,
     minor,
+    section,
 )
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import measured
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Word
+from traceanalyze.model.table import Column, Kind, NotMeasured, Word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,43 +59,31 @@ _NUMBERS = (
     MATCH,
     *minor(*both(kernel="")),
 )
-KERNELS = Section(
-    Table(
-        "kernel_compare",
-        (
-            replace(PLACE, alias="Order Id"),
-            Column("kernel", Kind.NAME, meaning="kernel, copy or fill that the operator launched", alias="Kernel"),
-            replace(SHAPES, alias="Input Shape"),
-            *_NUMBERS,
-            replace(_CORE, minor=True),
-        ),
-        title="Kernels (per step)",
-        ranked=True,
-    ),
-    ("total_ns",),
-    "total_ns",
+KERNELS = section(
+    "kernel_compare",
+    "Kernels (per step)",
+    replace(PLACE, alias="Order Id"),
+    Column("kernel", Kind.NAME, meaning="kernel, copy or fill that the operator launched", alias="Kernel"),
+    replace(SHAPES, alias="Input Shape"),
+    *_NUMBERS,
+    replace(_CORE, minor=True),
+    by="total_ns",
 )
-KERNEL_TYPES = Section(
-    Table(
-        "kernel_type_compare",
-        (
-            replace(PLACE, alias="Order Id"),
-            Column(
-                "kernel_type",
-                Kind.NAME,
-                heading="type",
-                meaning="operator or kind of work the kernels belong to",
-                alias="Kernel Type",
-            ),
-            replace(_CORE, alias="Core Type"),
-            *_NUMBERS,
-        ),
-        title="Types of kernels (per step)",
-        ranked=True,
-        detail=True,
+KERNEL_TYPES = section(
+    "kernel_type_compare",
+    "Types of kernels (per step)",
+    replace(PLACE, alias="Order Id"),
+    Column(
+        "kernel_type",
+        Kind.NAME,
+        heading="type",
+        meaning="operator or kind of work the kernels belong to",
+        alias="Kernel Type",
     ),
-    ("total_ns",),
-    "total_ns",
+    replace(_CORE, alias="Core Type"),
+    *_NUMBERS,
+    by="total_ns",
+    detail=True,
 )
 
 
@@ -214,10 +202,4 @@ def _shared(key: _Key, family: int) -> dict[str, str | None]:
     """A type that the profile names, or a kind of work that the tool does."""
     kind = KernelGroup(family).name.lower()
     name = Word(f"work_{kind}") if key.name == kind else key.name
-    return {
-        "kernel": key.name,
-        "kernel_type": name,
-        "shapes": key.shapes,
-        "core": key.core,
-        "work": f"work_{kind}",
-    }
+    return {"kernel": key.name, "kernel_type": name, "shapes": key.shapes, "core": key.core, "work": f"work_{kind}"}

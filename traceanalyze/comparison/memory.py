@@ -14,12 +14,12 @@ from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import compact
 from traceanalyze.comparison.canonical_ops import accountable, canonical_ops, fused_names
-from traceanalyze.comparison.pairs import CHANGE_SHARE, MATCH, OP, PLACE, Section, both, diff, ratio
+from traceanalyze.comparison.pairs import CHANGE_SHARE, MATCH, OP, PLACE, both, diff, ratio, section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,27 +111,21 @@ def _lived(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 _NO_RECORDS = NotMeasured("no_memory_records")
-MEMORY = Section(
-    Table(
-        "memory_compare_statistic",
-        (
-            replace(PLACE, alias="Top"),
-            replace(OP, alias="Operator Name"),
-            *both(
-                lifetime_ns="{side} Allocated Duration(ms)",
-                bytes="{side} Allocated Memory(MB)",
-                calls="{side} Operator Number",
-            ),
-            diff("diff_bytes", "Diff Memory(MB)"),
-            ratio(),
-            CHANGE_SHARE,
-            MATCH,
-        ),
-        title="Device memory allocated by operators (per step)",
-        ranked=True,
+MEMORY = section(
+    "memory_compare_statistic",
+    "Device memory allocated by operators (per step)",
+    replace(PLACE, alias="Top"),
+    replace(OP, alias="Operator Name"),
+    *both(
+        lifetime_ns="{side} Allocated Duration(ms)",
+        bytes="{side} Allocated Memory(MB)",
+        calls="{side} Operator Number",
     ),
-    ("bytes",),
-    "bytes",
+    diff("diff_bytes", "Diff Memory(MB)"),
+    ratio(),
+    CHANGE_SHARE,
+    MATCH,
+    by="bytes",
 )
 
 
@@ -173,30 +167,24 @@ OTHER_CALLS = "<other calls>"
 _OUTSIDE = -1
 
 
-MEMORY_CALLS = Section(
-    Table(
-        "memory_compare",
-        (
-            Column("order", Kind.COUNT, meaning="order in time", alias="Order Id"),
-            *both(
-                op="Operator Name",
-                shapes="Input Shape",
-                dtypes="Input Type",
-                details="Allocated Details",
-                size_bytes="Size(KB)",
-            ),
-            diff("diff_size_bytes", "Diff Size(KB)"),
-            ratio(),
-            CHANGE_SHARE,
-            PLACE,
-            MATCH,
-        ),
-        title="Device memory allocated call by call",
-        ranked=True,
-        detail=True,
+MEMORY_CALLS = section(
+    "memory_compare",
+    "Device memory allocated call by call",
+    Column("order", Kind.COUNT, meaning="order in time", alias="Order Id"),
+    *both(
+        op="Operator Name",
+        shapes="Input Shape",
+        dtypes="Input Type",
+        details="Allocated Details",
+        size_bytes="Size(KB)",
     ),
-    ("size_bytes",),
-    "size_bytes",
+    diff("diff_size_bytes", "Diff Size(KB)"),
+    ratio(),
+    CHANGE_SHARE,
+    PLACE,
+    MATCH,
+    by="size_bytes",
+    detail=True,
     per_call=True,
 )
 

@@ -25,12 +25,12 @@ from traceanalyze.comparison.pairs import (
     TOTAL_DIFF,
     PerStep,
     Ranked,
-    Section,
     both,
     of_base,
     of_candidate,
     ranked,
     ratio,
+    section,
 )
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
@@ -148,45 +148,35 @@ _CHANGES = (
     Column("direction_of_pass", Kind.TERM, heading="pass", meaning="forward or backward pass"),
     MATCH,
 )
-MODULES = Section(
-    Table(
-        "module_compare_statistic",
-        (
-            *_MODULE,
-            replace(OP, alias="Operator Name"),
-            *both(
-                kernels="Kernel Details",
-                self_ns="Device Self Time(ms)",
-                calls="Number",
-                total_ns="Device Total Time(ms)",
-            ),
-            *_CHANGES,
-        ),
-        title="Modules (per step)",
-        ranked=True,
+MODULES = section(
+    "module_compare_statistic",
+    "Modules (per step)",
+    *_MODULE,
+    replace(OP, alias="Operator Name"),
+    *both(
+        kernels="Kernel Details",
+        self_ns="Device Self Time(ms)",
+        calls="Number",
+        total_ns="Device Total Time(ms)",
     ),
-    ("self_ns",),
-    "total_ns",
+    *_CHANGES,
+    by="self_ns",
+    of="total_ns",
 )
-MODULE_OPERATORS = Section(
-    Table(
-        "module_compare",
-        (
-            *_MODULE,
-            *both(
-                op="Operator Name",
-                kernels="Kernel Details",
-                self_ns="Device Self Time(us)",
-                total_ns="Device Total Time(us)",
-            ),
-            *_CHANGES,
-        ),
-        title="Operators in their modules (per step)",
-        ranked=True,
-        detail=True,
+MODULE_OPERATORS = section(
+    "module_compare",
+    "Operators in their modules (per step)",
+    *_MODULE,
+    *both(
+        op="Operator Name",
+        kernels="Kernel Details",
+        self_ns="Device Self Time(us)",
+        total_ns="Device Total Time(us)",
     ),
-    ("self_ns",),
-    "total_ns",
+    *_CHANGES,
+    by="self_ns",
+    of="total_ns",
+    detail=True,
 )
 
 

@@ -136,10 +136,7 @@ Words are operators (see `WORDS` for those that stand for several), `?`, `|`, `{
 expressions. A row is only used where one side runs the fused operator.
 """
 
-WORDS: dict[str, tuple[str, ...]] = {
-    "product": ("matmul", "bmm", "baddbmm", "einsum"),
-    "to": ("to", "to_copy", "copy"),
-}
+WORDS: dict[str, tuple[str, ...]] = {"product": ("matmul", "bmm", "baddbmm", "einsum"), "to": ("to", "to_copy", "copy")}
 """Words of `FUSED` that stand for several operators; `foreach` stands for all `_foreach_` operators."""
 
 

@@ -30,11 +30,11 @@ from traceanalyze.comparison.pairs import (
     TOTAL_DIFF,
     TOTAL_RATIO,
     PerStep,
-    Section,
     both,
     diff,
     minor,
     ratio,
+    section,
 )
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.model import calltree
@@ -172,25 +172,19 @@ EXTRA_STEPS = "<steps without a partner>"
 
 _Totals = dict[tuple[str, str], _Cells]
 """By canonical name with direction, and shapes (empty without)."""
-OPERATORS = Section(
-    Table(
-        "operator_compare_statistic",
-        (
-            replace(PLACE, alias="Top"),
-            replace(OP, alias="Operator Name"),
-            *both(device_ns="{side} Device Duration(ms)", calls="{side} Operator Number"),
-            diff(alias="Diff Duration(ms)"),
-            ratio(),
-            CHANGE_SHARE,
-            MATCH,
-            *minor(SHAPES, *both(op="")),
-            *SUMS,
-        ),
-        title="Operators (per step)",
-        ranked=True,
-    ),
-    ("device_ns",),
-    "device_ns",
+OPERATORS = section(
+    "operator_compare_statistic",
+    "Operators (per step)",
+    replace(PLACE, alias="Top"),
+    replace(OP, alias="Operator Name"),
+    *both(device_ns="{side} Device Duration(ms)", calls="{side} Operator Number"),
+    diff(alias="Diff Duration(ms)"),
+    ratio(),
+    CHANGE_SHARE,
+    MATCH,
+    *minor(SHAPES, *both(op="")),
+    *SUMS,
+    by="device_ns",
 )
 
 
@@ -264,26 +258,20 @@ _SIDES_OF_CALL = tuple(
         device_ns="Device Duration(us)",
     )
 )
-CALLS = Section(
-    Table(
-        "operator_compare",
-        (
-            Column("order", Kind.COUNT, meaning="order in time", alias="Order Id"),
-            *_SIDES_OF_CALL,
-            diff(alias="Diff Duration(us)"),
-            ratio(),
-            CHANGE_SHARE,
-            PLACE,
-            MATCH,
-            *both(start_ns=""),
-            *minor(*both(frame="")),
-        ),
-        title="Operators call by call",
-        ranked=True,
-        detail=True,
-    ),
-    ("device_ns",),
-    "device_ns",
+CALLS = section(
+    "operator_compare",
+    "Operators call by call",
+    Column("order", Kind.COUNT, meaning="order in time", alias="Order Id"),
+    *_SIDES_OF_CALL,
+    diff(alias="Diff Duration(us)"),
+    ratio(),
+    CHANGE_SHARE,
+    PLACE,
+    MATCH,
+    *both(start_ns=""),
+    *minor(*both(frame="")),
+    by="device_ns",
+    detail=True,
     per_call=True,
 )
 
@@ -323,32 +311,22 @@ class _Host(NamedTuple):
     counted: NDArray[np.bool_]
 
 
-APIS = Section(
-    Table(
-        "api_compare",
-        (
-            replace(PLACE, alias="Order Id"),
-            Column("api", Kind.NAME, heading="call", meaning="operator or runtime call", alias="api name"),
-            *both(
-                total_ns="Total Duration(ms)",
-                self_ns="Self Time(ms)",
-                avg_ns="Avg Duration(ms)",
-                calls="Calls",
-            ),
-            TOTAL_RATIO,
-            ratio("self_ratio", "Diff Self Ratio", meaning="candidate over base, time in itself"),
-            AVG_RATIO,
-            ratio("calls_ratio", "Diff Calls Ratio", meaning="candidate over base, calls per step"),
-            TOTAL_DIFF,
-            SELF_DIFF,
-            CHANGE_SHARE,
-            MATCH,
-        ),
-        title="Host operators and runtime calls (per step)",
-        ranked=True,
-    ),
-    ("self_ns",),
-    "total_ns",
+APIS = section(
+    "api_compare",
+    "Host operators and runtime calls (per step)",
+    replace(PLACE, alias="Order Id"),
+    Column("api", Kind.NAME, heading="call", meaning="operator or runtime call", alias="api name"),
+    *both(total_ns="Total Duration(ms)", self_ns="Self Time(ms)", avg_ns="Avg Duration(ms)", calls="Calls"),
+    TOTAL_RATIO,
+    ratio("self_ratio", "Diff Self Ratio", meaning="candidate over base, time in itself"),
+    AVG_RATIO,
+    ratio("calls_ratio", "Diff Calls Ratio", meaning="candidate over base, calls per step"),
+    TOTAL_DIFF,
+    SELF_DIFF,
+    CHANGE_SHARE,
+    MATCH,
+    by="self_ns",
+    of="total_ns",
 )
 
 

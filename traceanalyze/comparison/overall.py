@@ -152,14 +152,7 @@ _OVERALL = Table(
     level="level",
 )
 _PEAK_MEMORY = Table(
-    "memory_peak",
-    (
-        _INDEX,
-        *both(peak_bytes="Mem Usage"),
-        diff("diff_bytes"),
-        ratio(alias=""),
-    ),
-    title="Peak memory",
+    "memory_peak", (_INDEX, *both(peak_bytes="Mem Usage"), diff("diff_bytes"), ratio(alias="")), title="Peak memory"
 )
 _LINK_RATES = Table(
     "link_rates",

@@ -281,6 +281,20 @@ class Section(NamedTuple):
         return [row.pair.shared[column.key] for row in rows]
 
 
+def section(
+    key: str,
+    title: str,
+    *columns: Column,
+    by: str | tuple[str, ...],
+    of: str = "",
+    detail: bool = False,
+    per_call: bool = False,
+) -> Section:
+    """A section whose rows are ranked by these amounts; differences and ratios are of the first, if not told."""
+    amounts = (by,) if isinstance(by, str) else by
+    return Section(Table(key, columns, title=title, ranked=True, detail=detail), amounts, of or amounts[0], per_call)
+
+
 def _cells(column: Column, key: str, sides: Sequence[Mapping[str, Any] | None], steps: int) -> list[Any]:
     """What a table shows of exact sums of one side."""
     if key == "avg_ns":

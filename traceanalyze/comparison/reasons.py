@@ -9,7 +9,6 @@ import numpy as np
 
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.modules import event_modules
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
@@ -20,6 +19,7 @@ from traceanalyze.comparison.attribution import idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, several
+from traceanalyze.comparison.operators import frames_at
 from traceanalyze.comparison.pairs import (
     DIFF,
     MODULE,
@@ -87,7 +87,9 @@ def summed_up(side: Side, keys: Sequence[Key], pieces: Pieces, module: NDArray[n
     count = np.bincount(rows.of[units.first], minlength=len(rows))
     order = np.lexsort((-np.arange(len(pieces.time)), pieces.time, rows.of))
     last = np.concatenate((np.flatnonzero(np.diff(rows.of[order])), [len(order) - 1]))
-    frames = _frames(side, pieces.event[order[last]])
+    track, t = launch_places(side.context)
+    event = pieces.event[order[last]]
+    frames = frames_at(side.context, np.where(event >= 0, track[event], -1), t[event])
     modules = [-1] * len(rows) if module is None else _same(rows.of, module, rows.first)
     places = side.modules.places if side.modules is not None else ()
     return {
@@ -111,25 +113,7 @@ def _same(of: NDArray[np.int64], value: NDArray[np.int64], first: NDArray[np.int
     return same
 
 
-def _frames(side: Side, event: NDArray[np.int64]) -> list[str | None]:
-    """User source line that launched each device event."""
-    found: list[str | None] = [None] * len(event)
-    track, t = launch_places(side.context)
-    known = np.flatnonzero(event >= 0)
-    threads = track[event[known]]
-    for thread in np.unique(threads[threads >= 0]).tolist():
-        mine = known[threads == thread]
-        _, _, frames = locate(side.context, thread, t[event[mine]])
-        for place, frame in zip(mine.tolist(), frames, strict=True):
-            found[place] = frame
-    return found
-
-
-_PARTS = {
-    DeviceClass.COMPUTE: "compute",
-    DeviceClass.COMM: "communication",
-    DeviceClass.MEM: "memory_ops",
-}
+_PARTS = {DeviceClass.COMPUTE: "compute", DeviceClass.COMM: "communication", DeviceClass.MEM: "memory_ops"}
 
 
 @frozen
@@ -291,10 +275,7 @@ _CAUSES = Table(
             Column("what", Kind.TERM, heading="kind", meaning="what the row stands for"),
             MODULE,
             Column(
-                "frame",
-                Kind.NAME,
-                heading="Python frame",
-                meaning="innermost Python frame, when stacks were recorded",
+                "frame", Kind.NAME, heading="Python frame", meaning="innermost Python frame, when stacks were recorded"
             ),
         ),
         *SUMS,

@@ -235,11 +235,7 @@ def _largest(comparison: Comparison, named: list[tuple[Part, int]], per: PerStep
     diff = per.diff(top.base, top.candidate)
     if not diff or any(part.key == top.part and change == diff for part, change in named):
         return ()
-    values = (
-        ("name", Kind.NAME, contribution_name(top)),
-        ("part", Kind.TERM, top.part),
-        ("diff", Kind.CHANGE, diff),
-    )
+    values = (("name", Kind.NAME, contribution_name(top)), ("part", Kind.TERM, top.part), ("diff", Kind.CHANGE, diff))
     return (Message("compare_largest", values),)
 
 
