@@ -238,16 +238,14 @@ def test_a_table_that_is_too_large_is_left_out_and_said(tmp_path: Path, monkeypa
 
 def test_they_stand_in_where_the_timeline_has_no_tasks(tmp_path: Path) -> None:
     """Level 1 and 2 write the tasks; without them the tables are all that tells waiting from transfer."""
-    shown = {
-        planes: render(
-            traceanalyze.analyze(written(tmp_path / str(planes), AscendLayout("8.3", planes=planes))),
-            texts(),
-            Style(width=80),
-            View(Detail.NORMAL),
-        )
+    reports = {
+        planes: traceanalyze.analyze(written(tmp_path / str(planes), AscendLayout("8.3", planes=planes)))
         for planes in (True, False)
     }
-    title = texts().tables["vendor_collectives"]
+    shown = {
+        planes: render(report, texts(), Style(width=80), View(Detail.NORMAL)) for planes, report in reports.items()
+    }
+    title = texts().title(reports[False].tables["vendor_collectives"])
     assert title in shown[False]
     assert "most waiting stands under" in " ".join(shown[False].split())
     assert title not in shown[True]
