@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 STEP = "step"
 """The step as one part: one side recorded the device, the other only the host."""
 IDLE = "idle"
-"""Idle time as one part: only one side recorded runtime calls, without which no cause can be told for sure."""
+"""Idle time as one part: only one side recorded runtime calls, without which no cause is certain."""
 OUTSIDE_CALLS = "outside_calls"
 """Idle time while the host is in no runtime call, as one part: only one side recorded host operators."""
 CALLS = "dispatch_calls"
@@ -49,8 +49,8 @@ CALLS = "dispatch_calls"
 HOST_SIDE = "host_side"
 """Idle time while the host runs operators, launches or waits, as one part: one side is of a level without the calls
 that would tell these apart."""
-_TOLD_BY_HOST = frozenset(NEED_HOST_OPS)
-_TOLD_BY_CALLS = frozenset({Cause.SYNC, *DISPATCH})
+_NEED_HOST = frozenset(NEED_HOST_OPS)
+_NEED_CALLS = frozenset({Cause.SYNC, *DISPATCH})
 _GROUPS = {cause.key: part for part, causes in IDLE_PARTS.items() for cause in causes}
 
 
@@ -79,18 +79,18 @@ def idle_parts(base: Side, candidate: Side) -> dict[Cause, str]:
     """Key of the part that each cause of idle time counts in."""
     differ = _missing(base) ^ _missing(candidate)
     if calls_of_one_level(base, candidate):
-        merged, key = _TOLD_BY_CALLS, HOST_SIDE
-    elif differ - _TOLD_BY_HOST:
+        merged, key = _NEED_CALLS, HOST_SIDE
+    elif differ - _NEED_HOST:
         return dict.fromkeys(Cause, IDLE)
     else:
-        merged, key = frozenset({*_TOLD_BY_HOST, Cause.UNTRACED} if differ else ()), OUTSIDE_CALLS
+        merged, key = frozenset({*_NEED_HOST, Cause.UNTRACED} if differ else ()), OUTSIDE_CALLS
     return {cause: key if cause in merged else cause.key for cause in Cause}
 
 
 def calls_of_one_level(base: Side, candidate: Side) -> bool:
     """Whether only one side recorded calls of the runtime, and the other just the queue before it (Ascend, Level0)."""
     differ = _missing(base) ^ _missing(candidate)
-    return Cause.SYNC in differ and differ < _TOLD_BY_CALLS
+    return Cause.SYNC in differ and differ < _NEED_CALLS
 
 
 def _missing(side: Side) -> set[Cause]:
@@ -228,9 +228,9 @@ def _purpose(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     steps = np.isin(purpose, (KernelGroup.LAYOUT, KernelGroup.OTHER))
     of_matmul = (op == KernelGroup.MATMUL) & steps & on_npu
     of_convolution = (op == KernelGroup.CONVOLUTION) & (steps | (purpose == KernelGroup.MATMUL))
-    untold = context.once(device_work).plugin[chosen] < 0  # what a plug-in told stays
-    purpose[of_matmul & untold] = KernelGroup.MATMUL
-    purpose[of_convolution & untold] = KernelGroup.CONVOLUTION
+    by_kernel = context.once(device_work).plugin[chosen] < 0  # what a plug-in says stays
+    purpose[of_matmul & by_kernel] = KernelGroup.MATMUL
+    purpose[of_convolution & by_kernel] = KernelGroup.CONVOLUTION
     return purpose
 
 

@@ -24,7 +24,7 @@ COVERAGE_POINTS = 5
 """Shares of compute time with a known operator that differ by more percentage points make operators incomparable."""
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory")
 """Recording options that make the host slower (check Q11)."""
-_TOLD_WITH_IDLE = {"idle_as_one": "api", "outside_calls_as_one": "host_ops"}
+_SAID_OF_IDLE = {"idle_as_one": "api", "outside_calls_as_one": "host_ops"}
 _MALFORMED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
 
 
@@ -60,10 +60,10 @@ def _device(base: Side, candidate: Side) -> Iterator[Caveat]:
     elif base.info.vendor != candidate.info.vendor or base.info.device_name != candidate.info.device_name:
         names = [side.info.device_name or side.info.vendor for side in (base, candidate)]
         # The text form of an Ascend profile does not name its device: of one vendor that may be the same.
-        untold = base.info.vendor == candidate.info.vendor and not (
+        maybe_equal = base.info.vendor == candidate.info.vendor and not (
             base.info.device_name and candidate.info.device_name
         )
-        if names[0] != names[1] and not untold:
+        if names[0] != names[1] and not maybe_equal:
             yield Caveat("devices_differ", (("base", names[0]), ("candidate", names[1])))
 
 
@@ -139,11 +139,11 @@ def recorded(context: Context) -> dict[str, bool]:
 
 
 def _recorded(base: Side, candidate: Side) -> Iterator[Caveat]:
-    """What only one side recorded, unless it is told with the idle time."""
+    """What only one side recorded, unless the caveat on idle time says so."""
     has = recorded(base.context), recorded(candidate.context)
-    told = {_TOLD_WITH_IDLE.get(caveat.key) for caveat in _idle(base, candidate)}
+    said = {_SAID_OF_IDLE.get(caveat.key) for caveat in _idle(base, candidate)}
     for what in has[0]:
-        if has[0][what] != has[1][what] and what not in told:
+        if has[0][what] != has[1][what] and what not in said:
             yield Caveat(f"{what}_on_one", _which(not has[0][what]))
 
 
@@ -152,15 +152,15 @@ def _options(base: Side, candidate: Side) -> Iterator[Caveat]:
     chosen = [_chosen(side.context) for side in (base, candidate)]
     differ = [name for name in _OPTIONS if (name in chosen[0]) != (name in chosen[1])]
     if differ:
-        told = [", ".join(name for name in differ if name in side) or "–" for side in chosen]
-        yield Caveat("options_differ", (("base", told[0]), ("candidate", told[1])))
+        names = [", ".join(name for name in differ if name in side) or "–" for side in chosen]
+        yield Caveat("options_differ", (("base", names[0]), ("candidate", names[1])))
 
 
 def _chosen(context: Context) -> set[str]:
     """Recording options that were on: as stated, else as what was recorded shows."""
     options, has = context.trace.options, recorded(context)
-    seen = {"with_stack": has["stacks"], "record_shapes": has["shapes"], "profile_memory": has["memory"]}
-    return {name for name in _OPTIONS if options.get(name, False) or seen[name]}
+    shown = {"with_stack": has["stacks"], "record_shapes": has["shapes"], "profile_memory": has["memory"]}
+    return {name for name in _OPTIONS if options.get(name, False) or shown[name]}
 
 
 def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:

@@ -39,7 +39,7 @@ _MAKES = regex(
 _HOST = 0
 """`Device Type` of the host in the profiler's records."""
 UNKNOWN = -1
-"""How long an allocation lived that was not seen to be freed."""
+"""How long an allocation lived whose free was not recorded."""
 
 
 @frozen

@@ -94,8 +94,8 @@ def exposed_transfers(side: Side, names: Names) -> dict[str, Time]:
     found: dict[str, Time] = {}
     for index, label in enumerate(labels):
         mine = group_of == index
-        told = bool(parts.recorded[comm[mine]].all())
-        found[names[label]] = int(moved[mine].sum()) if told else NotMeasured("no_collective_tasks")
+        recorded = bool(parts.recorded[comm[mine]].all())
+        found[names[label]] = int(moved[mine].sum()) if recorded else NotMeasured("no_collective_tasks")
     return found
 
 
@@ -294,7 +294,7 @@ def _work(base: Side, candidate: Side) -> Iterator[Overall]:
     names = common_names(base.context, candidate.context)
     sums = work_classes(base, names[0]), work_classes(candidate, names[1])
     moved = exposed_transfers(base, names[0]), exposed_transfers(candidate, names[1])
-    told = any(isinstance(time, int) for each in moved for time in each.values())
+    measured = any(isinstance(time, int) for each in moved for time in each.values())
     for key in BUSY_PARTS:
         paths = {((key, None),), *(path for side in sums for path in side if path[0][0] == key)}
         if not several(names):
@@ -303,10 +303,10 @@ def _work(base: Side, candidate: Side) -> Iterator[Overall]:
             (old, old_count), (new, new_count) = (side.get(path, (0, 0)) for side in sums)
             cell, name = path[-1]
             yield Overall(cell, len(path) - 1, "duration", old, new, old_count, new_count, name)
-            if cell == "group" and told:
+            if cell == "group" and measured:
                 yield from _waiting(path, sums, moved)
         some = any(path[0][0] == key for side in sums for path in side)
-        if key == "communication" and some and not told:
+        if key == "communication" and some and not measured:
             why = [next(iter(each.values()), 0) for each in moved]
             yield _row("comm_wait", 1, why[0], why[1])
             yield _row("comm_transfer", 1, why[0], why[1])

@@ -183,15 +183,15 @@ SUMS = both(sum_ns="")
 
 def ratio(key: str = "ratio", alias: str = "Diff Ratio", heading: str = "", meaning: str = "") -> Column:
     """Candidate over base."""
-    told = meaning or "candidate over base; empty where the base has none"
-    return Column(key, Kind.RATIO, heading=heading, meaning=told, par=1.0, alias=alias)
+    says = meaning or "candidate over base; empty where the base has none"
+    return Column(key, Kind.RATIO, heading=heading, meaning=says, par=1.0, alias=alias)
 
 
 def diff(key: str = "diff_ns", alias: str = "", heading: str = "", meaning: str = "") -> Column:
     """Candidate minus base."""
     kind = Kind.BYTES_CHANGE if key.endswith("_bytes") else Kind.CHANGE
-    told = meaning or "candidate minus base" + ("; above 0 the candidate is slower" if kind == Kind.CHANGE else "")
-    return Column(key, kind, heading=heading or "diff", meaning=told, par=0.0, alias=alias)
+    says = meaning or "candidate minus base" + ("; above 0 the candidate is slower" if kind == Kind.CHANGE else "")
+    return Column(key, kind, heading=heading or "diff", meaning=says, par=0.0, alias=alias)
 
 
 DIFF = diff()
@@ -290,7 +290,7 @@ def section(
     detail: bool = False,
     per_call: bool = False,
 ) -> Section:
-    """A section whose rows are ranked by these amounts; differences and ratios are of the first, if not told."""
+    """A section whose rows are ranked by these amounts; differences and ratios are of the first, or of `of`."""
     amounts = (by,) if isinstance(by, str) else by
     return Section(Table(key, columns, title=title, ranked=True, detail=detail), amounts, of or amounts[0], per_call)
 

@@ -53,7 +53,7 @@ _VERSIONS = (("rocm", ("hip_runtime", "roctracer")), ("cuda", ("cuda_runtime", "
 def vendor(context: Context) -> str:
     """cuda, rocm, ascend, cpu (no device events) or unknown; by runtime calls, else header, else the device's name.
 
-    Traces of ROCm state CUDA versions too, so what is told by HIP decides first.
+    Traces of ROCm state CUDA versions too, so HIP's own names decide first.
     """
     trace = context.trace
     if len(context.device) == 0:

@@ -266,8 +266,8 @@ class _Keeper:
 
 def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) -> _Loaded:
     keeper = _Keeper(chosen.rank, options)
-    gathered = gather([chosen.path], keeper.use, progress=progress)
-    runs = group_runs(list(gathered.traces))
+    inputs = gather([chosen.path], keeper.use, progress=progress)
+    runs = group_runs(list(inputs.traces))
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
         raise UsageError(f"{chosen.name} {chosen.path}: holds {len(runs)} runs ({names}); name one of them")
@@ -276,7 +276,7 @@ def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) 
     several = len(run.traces) > 1
     choice = "asked" if chosen.rank is not None else "decides" if several else "only"
     found = side(trace, options, ranks=len(run.traces), rank_choice=choice)
-    return _Loaded(found, (*gathered.notes, *run.notes))
+    return _Loaded(found, (*inputs.notes, *run.notes))
 
 
 def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:
@@ -292,7 +292,7 @@ def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:
             f"{chosen.rank_option} {chosen.rank}: there is no rank {chosen.rank}; there is {listed(known)}"
         )
     if kept is None:
-        # Its rank was told only by the names of all files together.
+        # Its rank follows only from the names of all files together.
         kept = gather([wanted[0].origin.path], lambda trace: trace, progress=None).traces[0]
     return replace(kept, origin=wanted[0].origin)
 
