@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,9 @@ def whole_file(path: Path, *, option: str = "", sync: bool = False) -> Iterator[
     Raises:
         UsageError: It cannot be written.
     """
+    # Imported here: a report on a terminal needs no files.
+    import tempfile
+
     said = f"{option} {path}".strip()
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")

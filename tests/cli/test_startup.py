@@ -49,9 +49,10 @@ def test_an_analysis_needs_no_masked_arrays(run_process, sample):
     assert result.stderr == "False\n"
 
 
-def test_a_json_report_needs_no_table_printer(run_process, sample):
-    loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample, "--format", "json")
-    assert "prettytable" not in loaded
+@pytest.mark.parametrize("options", [[], ["--verbose"], ["--format", "json"]])
+def test_a_report_needs_no_table_printer(run_process, sample, options):
+    loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample, *options)
+    assert loaded & {"prettytable", "wcwidth", "zstandard"} == set()
 
 
 @pytest.mark.parametrize(("target", "needed"), [("report.xlsx", {"xlsxwriter"}), ("tables/", set())])

@@ -14,6 +14,7 @@ from traceanalyze.analyses.idle.syncs import SYNC_POINTS
 from traceanalyze.locales import texts
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.console import Style, render, render_all, style_for
+from traceanalyze.report.console.style import NARROW, display_width
 from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.view import Detail, View
 
@@ -199,3 +200,10 @@ def test_columns_always_fit(shapes, width):
     fitted = fit(fields, width)
     assert sum(fitted.widths) + fitted.gap * (len(fitted.fields) - 1) <= width
     assert fitted.fields[0] == fields[0]
+
+
+def test_what_is_known_to_be_narrow_is():
+    narrow = [chr(code) for code in range(0x20, 0x2600) if NARROW.fullmatch(chr(code))]
+    assert len(narrow) > 800
+    assert {wcswidth(text) for text in narrow} == {1}
+    assert display_width("\033[36m██\033[0m 12 µs 时间") == 2 + 7 + 4

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -232,6 +231,8 @@ _EVER = 2**62
 
 def _time(text: str) -> tuple[int, int]:
     """Nanoseconds of `10ms-1.5s`; either end may be left out."""
+    from decimal import Decimal
+
     found = _SPAN.fullmatch(text.replace(" ", ""))
     if not found or (found["from"] is None and found["to"] is None):
         raise UsageError(f"--time {text}: write two times since the first event, such as 10ms-1.5s, or 2s-")

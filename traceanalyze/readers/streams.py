@@ -11,8 +11,6 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
-import zstandard
-
 from traceanalyze.errors import InputError
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
 from traceanalyze.readers.inflate import Inflation, inflate
@@ -184,6 +182,9 @@ def unzstd(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
         read: Gives the next compressed bytes, none at the end.
         report: Filled while reading. A stream that ends early is told by the text it cuts.
     """
+    # Imported here: most recordings are packed another way.
+    import zstandard
+
     decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     stream = decompressor.stream_reader(_Stored(read), read_size=_BLOCK, read_across_frames=True)  # type: ignore[arg-type]
     while True:

@@ -41,18 +41,26 @@ def _number_and_word() -> re.Pattern[str]:
     return re.compile(f"(?<=\\d) (?=[{_WIDE}])")
 
 
+NARROW = regex("[ -~\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u22ff\u2500-\u259f]*")
+"""Characters of one column: those that the tool itself uses, and Latin ones."""
+_COLOURS = regex(r"\033\[[0-9;]*m")
+
+
 def display_width(text: str) -> int:
-    """Columns a printable text takes; CJK characters take two."""
-    if text.isascii():
+    """Columns a printable text takes; CJK characters take two, colours none."""
+    if "\033" in text:
+        text = _COLOURS.sub("", text)
+    if NARROW.fullmatch(text):
         return len(text)
     from wcwidth import wcswidth
 
     return max(int(wcswidth(text)), 0)
 
 
-def padded(text: str, width: int) -> str:
-    """Text followed by as many spaces as it takes to fill a width in columns."""
-    return text + " " * (width - display_width(text))
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """Text with as many spaces after it, or before it, as it takes to fill a width in columns."""
+    spaces = " " * (width - display_width(text))
+    return spaces + text if right else text + spaces
 
 
 def joined(lines: Iterable[str]) -> str:
