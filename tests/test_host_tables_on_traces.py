@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import traceanalyze
-from traceanalyze.analyses.analyze import tables_of
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.window import step_labels
+from traceanalyze.analyses.tables import tables_of
 from traceanalyze.errors import TraceAnalyzeError
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Mode
@@ -36,7 +36,7 @@ def test_host_tables_keep_their_laws(name):
     context = Context(trace, Options())
     if context.mode == Mode.EMPTY or context.step_track < 0:
         return
-    found = {key: list(table.records()) for key, table in tables_of(context).items()}
+    found = {table.key: list(table.records()) for table in tables_of(context)}
     operators(context, found)
     trees(context)
     phases(context, found)

@@ -13,7 +13,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured, Word
 from traceanalyze.report import json as json_report
 from traceanalyze.report import xlsx
-from traceanalyze.report.assembly.findings import proof, sentence_of
+from traceanalyze.report.assembly.findings import evidence_rows, sentence_of
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.view import Detail, View
@@ -108,8 +108,8 @@ def test_rules_are_chosen(report, tmp_path):
 
 def test_words_of_the_tool_in_the_evidence_are_translated():
     one = Finding(evidence=(Evidence("phase", "late_compute", "TERM"),), rule="RNK101")
-    ((_, _, *values),) = proof([one])
-    (word,) = [value for value in values if value is not None]
+    (row,) = evidence_rows([one])
+    (word,) = [value for key, value in row.items() if value is not None and key not in {"rule_id", "evidence"}]
     assert isinstance(word, Word)
     assert texts().terms[word] == "its compute is longer"
 

@@ -11,12 +11,11 @@ import pytest
 
 from tests.report.make import MS, analysis
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report import csv as tables_csv
 from traceanalyze.report import parquet
 from traceanalyze.report.assembly import build_report
 from traceanalyze.report.folder import files, is_index
-from traceanalyze.report.model import table_of_rows
 
 _COLUMNS = (
     Column("name", Kind.NAME),
@@ -26,14 +25,13 @@ _COLUMNS = (
     Column("causes", Kind.BREAKDOWN),
     Column("count", Kind.COUNT),
 )
-_TABLE = table_of_rows(
-    "extra",
-    _COLUMNS,
-    (
-        ("=1+1", 1_500_000, 0.25, True, (("sync", 3), ("host_op", 1)), 2),
-        ('中文, "quoted"\nand broken', -5, float("nan"), False, None, 2.5),
-        (None, NotMeasured("no_api"), None, None, (), None),
-    ),
+_TABLE = Table("extra", _COLUMNS).fill(
+    name=["=1+1", '中文, "quoted"\nand broken', None],
+    time_ns=[1_500_000, -5, NotMeasured("no_api")],
+    share=[0.25, float("nan"), None],
+    complete=[True, False, None],
+    causes=[(("sync", 3), ("host_op", 1)), None, ()],
+    count=[2, 2.5, None],
 )
 
 
@@ -64,16 +62,16 @@ def test_csv_has_every_column_and_row_with_names_and_values_as_in_json():
 
 @pytest.mark.parametrize("name", ["=a", "+a", "-a", "@a", "\ta", "\ra"])
 def test_csv_text_that_a_spreadsheet_would_run_is_marked(name):
-    table = table_of_rows("extra", _COLUMNS[:1], ((name,),))
+    table = Table("extra", _COLUMNS[:1]).fill(name=[name])
     assert read(table)[0]["name"] == "'" + name
 
 
 def test_csv_holds_lone_surrogates_off():
-    assert read(table_of_rows("extra", _COLUMNS[:1], (("a\ud800b",),)))[0]["name"] == "a?b"
+    assert read(Table("extra", _COLUMNS[:1]).fill(name=["a\ud800b"]))[0]["name"] == "a?b"
 
 
 def test_a_table_that_was_not_measured_has_its_header():
-    assert tables_csv.render(table_of_rows("extra", _COLUMNS[:2], NotMeasured("no_api"))).endswith(b"name,time_ns\r\n")
+    assert tables_csv.render(Table("extra", _COLUMNS[:2]).missing("no_api")).endswith(b"name,time_ns\r\n")
 
 
 def test_parquet_is_typed():
@@ -84,7 +82,7 @@ def test_parquet_is_typed():
     assert kinds == ["string", "int64", "double", "bool", "map", "double"]
     assert table.column("time_ns").to_pylist() == [1_500_000, -5, None]
     assert table.column("causes").to_pylist()[0] == [("sync", 3), ("host_op", 1)]
-    missing = table_of_rows("extra", _COLUMNS, NotMeasured("no_api"))
+    missing = Table("extra", _COLUMNS).missing("no_api")
     assert pq.read_table(io.BytesIO(parquet.render(missing))).num_rows == 0
 
 

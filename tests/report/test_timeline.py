@@ -20,14 +20,14 @@ from traceanalyze.analyses.excerpt.excerpt import MAX_LANES
 from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.options import Options
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.pipeline.recordings import MAX_PLACES, places_of
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html import render
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.ranks import MAX_CELLS, MAX_RANKS, heat_map, rank_chart, shade
 from traceanalyze.report.html.timeline import fitted, label, short_name, timeline_html
-from traceanalyze.report.model import FindingExcerpt, table_of_rows
+from traceanalyze.report.model import FindingExcerpt
 from traceanalyze.rules.finding import Evidence, Finding, Outcome, intervals_of
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
@@ -96,7 +96,7 @@ def test_a_page_shows_the_trace_where_a_finding_is_worst(loading):
 def test_a_picture_stands_below_the_first_table_that_names_the_rule_whatever_it_is(loading):
     rank = loading.ranks[0]
     columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
-    causes = table_of_rows("extra", columns, (("DAT101", 1),))
+    causes = Table("extra", columns).fill(rule_id=["DAT101"], count=[1])
     others = tuple(table for table in rank.tables if table.key not in {"findings", "finding_evidence"})
     report = replace(loading, ranks=(replace(rank, tables=(*others, causes)),))
     words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
@@ -108,7 +108,7 @@ def test_a_picture_stands_below_the_first_table_that_names_the_rule_whatever_it_
 def test_tables_about_all_ranks_lead_to_the_pictures_of_a_rank(two_ranks):
     (found,) = two_ranks.ranks[two_ranks.focus[0]].excerpts
     columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
-    causes = table_of_rows("extra", columns, ((found.rule, 1),))
+    causes = Table("extra", columns).fill(rule_id=[found.rule], count=[1])
     words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
     html = render([replace(two_ranks, summary=(causes, *two_ranks.summary))], words)
     at, rank = f"run-{two_ranks.focus[0]}-at-0", two_ranks.ranks[two_ranks.focus[0]].rank
@@ -221,10 +221,10 @@ def test_places_are_the_longest_instances_and_no_more_than_six():
     found += [Finding(rule="none")]
     found += [Finding(rule=f"Y{n}", evidence=proof) for n in range(4)]
     places = places_of(context, Outcome(tuple(found)))
-    assert [rule for rule, _, _ in places] == ["X0", "X1", "X2", "X3", "Y0", "Y1"]
+    assert [rule for rule, *_ in places] == ["X0", "X1", "X2", "X3", "Y0", "Y1"]
     assert len(places) == MAX_PLACES
-    assert {each.length for (rule, _, _), each in places.items() if rule[0] == "X"} == {400_000}
-    assert {each.length for (rule, _, _), each in places.items() if rule[0] == "Y"} == {40_000}
+    assert {each.length for (rule, *_), each in places.items() if rule[0] == "X"} == {400_000}
+    assert {each.length for (rule, *_), each in places.items() if rule[0] == "Y"} == {40_000}
 
 
 def test_pictures_of_real_traces_are_small(shared_traces):
@@ -272,12 +272,16 @@ STEPS = (
 
 
 def steps_table(ranks, steps, ratio):
-    rows = tuple(
-        (str(step), str(rank), 10_000_000, ratio(rank, step), 0, "compute", 8_000_000)
-        for step in range(steps)
-        for rank in range(ranks)
+    places = [(step, rank) for step in range(steps) for rank in range(ranks)]
+    return Table("rank_steps", STEPS).fill(
+        step=[str(step) for step, _ in places],
+        rank=[str(rank) for _, rank in places],
+        time_ns=[10_000_000] * len(places),
+        of_mean=[ratio(rank, step) for step, rank in places],
+        wait_ns=[0] * len(places),
+        longest_part=["compute"] * len(places),
+        longest_ns=[8_000_000] * len(places),
     )
-    return table_of_rows("rank_steps", STEPS, rows)
 
 
 def cells(picture):
@@ -324,7 +328,7 @@ def test_what_was_not_measured_has_no_colour_in_the_heat_map():
 @pytest.mark.parametrize(("ranks", "steps"), [(1, 5), (5, 1)])
 def test_one_rank_or_one_step_is_no_map(ranks, steps):
     assert heat_map(steps_table(ranks, steps, lambda *_: 1.0), formatter()) == ""
-    assert heat_map(table_of_rows("rank_steps", STEPS, NotMeasured("no_common_steps")), formatter()) == ""
+    assert heat_map(Table("rank_steps", STEPS).missing("no_common_steps"), formatter()) == ""
 
 
 RANKS = (
@@ -337,9 +341,14 @@ RANKS = (
 )
 
 
+def ranks_table(rows):
+    table = Table("ranks", RANKS)
+    return table.fill_records(dict(zip(table.keys, row, strict=True)) for row in rows)
+
+
 def test_bars_of_ranks_are_as_long_as_their_steps_and_parts():
     rows = (("0", 3, 10_000_000, 0.75, NotMeasured("no_host_events"), 0.25), ("1", 3, 5_000_000, 1.0, 0.0, 0.0))
-    picture = rank_chart(table_of_rows("ranks", RANKS, rows), formatter())
+    picture = rank_chart(ranks_table(rows), formatter())
     assert Page(f"<body>{picture}</body>").errors == []
     drawn = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*fill:var\(--part-(\w+)', picture)
     assert [(part, float(x), float(wide)) for x, _, wide, part in drawn] == [
@@ -352,14 +361,14 @@ def test_bars_of_ranks_are_as_long_as_their_steps_and_parts():
 
 def test_of_many_ranks_the_slowest_are_drawn_and_it_is_said():
     rows = tuple((str(n), 1, 1_000_000 + 1_000 * n, 0.5, 0.0, 0.5) for n in range(MAX_RANKS + 10))
-    picture = rank_chart(table_of_rows("ranks", RANKS, rows), formatter())
+    picture = rank_chart(ranks_table(rows), formatter())
     titles = re.findall(r"<title>(\d+): ", picture)
     assert titles == [str(n) for n in range(10, MAX_RANKS + 10)]
     assert f"Drawn are the {MAX_RANKS} slowest of {MAX_RANKS + 10} ranks." in picture
 
 
 def test_one_rank_has_no_bars():
-    assert rank_chart(table_of_rows("ranks", RANKS, (("0", 1, 1_000_000, 1.0, 0.0, 0.0),)), formatter()) == ""
+    assert rank_chart(ranks_table((("0", 1, 1_000_000, 1.0, 0.0, 0.0),)), formatter()) == ""
 
 
 def test_several_ranks_have_bars_and_a_map_and_one_rank_has_neither(loading, two_ranks):

@@ -11,25 +11,20 @@ from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.ranks.compare import leading
+from traceanalyze.rules.finding import FindingKey
 
 if TYPE_CHECKING:
     from traceanalyze.model.table import Message
     from traceanalyze.rules.facts import Facts
     from traceanalyze.rules.finding import Finding, NotApplicable, Severity
 
-Place: TypeAlias = tuple[str, str, str, tuple[str, ...]]
-Costs: TypeAlias = Mapping[Place, NDArray[np.int64]]
+Costs: TypeAlias = Mapping[FindingKey, NDArray[np.int64]]
 """What each finding of a rank takes in each of its steps: all that is kept of the intervals behind it."""
-
-
-def place_of(finding: Finding) -> Place:
-    """What tells the findings of one rank apart: rule, slug, sentence and place."""
-    return finding.rule, finding.slug, finding.sentence, finding.scope.ops
 
 
 def costs_of(findings: Iterable[Finding], facts: Facts) -> Costs:
     """Ns in each of the windows, of the findings that are tied to points in time."""
-    return {place_of(one): facts.by_step(one.intervals) for one in findings if one.intervals is not None}
+    return {one.key: facts.by_step(one.intervals) for one in findings if one.intervals is not None}
 
 
 @frozen

@@ -17,7 +17,7 @@ from traceanalyze.model.classifier import known_names
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.model.device_peaks import DTYPES, Peaks
 from traceanalyze.model.patterns import regex
-from traceanalyze.report.assembly.selection import step_chooser, stream_chooser
+from traceanalyze.pipeline.selection import step_chooser, stream_chooser
 from traceanalyze.rules.config import Plan, RuleConfig, rule_config
 
 if TYPE_CHECKING:

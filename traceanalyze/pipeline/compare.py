@@ -16,9 +16,9 @@ from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import gather, sampled
+from traceanalyze.pipeline.selection import listed, step_chooser
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.assembly.compare import build_compare
-from traceanalyze.report.assembly.selection import listed, step_chooser
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:

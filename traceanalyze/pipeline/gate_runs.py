@@ -15,6 +15,7 @@ from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import progress_of, sampled
+from traceanalyze.pipeline.selection import parse_numbers, step_chooser
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
 from traceanalyze.readers.runs import group_runs, run_folder
@@ -27,7 +28,6 @@ from traceanalyze.regression.environment import run_environment
 from traceanalyze.regression.explain import Explain
 from traceanalyze.regression.rank_sample import rank_sample, snapshot_samples
 from traceanalyze.regression.samples import RunSample, combined, count_findings, side_by_side, with_run_findings
-from traceanalyze.report.assembly.selection import parse_numbers, step_chooser
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from traceanalyze import plugins
 from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
-from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble, place_of
+from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import cost_of, waiting
 from traceanalyze.errors import InputError, UsageError
@@ -110,7 +110,7 @@ def _rank(one: Judged, outcome: Outcome, index: int, own: int | None) -> RankPar
         own=own,
         findings=(*outcome.findings, *(() if alone is None else (alone,))),
         costs=(
-            *(one.costs.get(place_of(each)) for each in outcome.findings),
+            *(one.costs.get(each.key) for each in outcome.findings),
             *(() if alone is None else (loading,)),
         ),
         unjudged=outcome.not_applicable,

@@ -37,9 +37,8 @@ if TYPE_CHECKING:
     from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
     from traceanalyze.ranks.results import RankSummary
     from traceanalyze.readers.source import Source
-    from traceanalyze.report.assembly.excerpts import Key, Places
     from traceanalyze.rules.config import Plan
-    from traceanalyze.rules.finding import Finding
+    from traceanalyze.rules.finding import Finding, FindingKey
 
     Allocators = Mapping[str, Mapping[int | None, AllocatorAnalysis]]
     """By the name of a trace and its rank."""
@@ -48,14 +47,13 @@ MAX_PLACES = 6
 """Findings that are shown in the trace, most saving first."""
 
 
-def places_of(context: Context, outcome: Outcome) -> dict[Key, Place]:
+def places_of(context: Context, outcome: Outcome) -> dict[FindingKey, Place]:
     """The longest instance of each finding that has one in time, with its surroundings."""
     if context.mode == Mode.EMPTY:
         return {}
     from traceanalyze.analyses.excerpt.window import place
-    from traceanalyze.report.assembly.excerpts import key_of
 
-    known = [(key_of(one), _longest(one)) for one in outcome.findings]
+    known = [(one.key, _longest(one)) for one in outcome.findings]
     timed = [(key, instance) for key, instance in known if instance is not None]
     return {key: place(context, *instance) for key, instance in timed[:MAX_PLACES]}
 
@@ -82,7 +80,7 @@ class Judged:
     outcome: Outcome = field(default_factory=Outcome)
     compared: RankSummary | None = None
     """What the comparison with other ranks needs; None where there is none to come."""
-    places: Places = field(default_factory=dict)
+    places: Mapping[FindingKey, Place] = field(default_factory=dict)
     """Where findings of `outcome` are seen in the trace."""
     in_trace: InTrace | NotMeasured | None = None
     """Where the moments of the rank's snapshot lie in the trace; None without a snapshot."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, judged_files
+from traceanalyze.pipeline.selection import parse_numbers
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.assembly import Scope, build_report
-from traceanalyze.report.assembly.selection import parse_numbers
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:

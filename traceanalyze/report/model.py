@@ -6,10 +6,9 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Column, Message, NotMeasured, Row, Table, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,25 +16,9 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.comparison.results import Comparison
+    from traceanalyze.model.table import Message, Table
     from traceanalyze.model.vocabulary import Level, Mode
     from traceanalyze.rules import finding as rule_findings
-
-
-def table_of_rows(
-    key: str,
-    columns: tuple[Column, ...],
-    rows: tuple[Row, ...] | NotMeasured,
-    *,
-    total: Row | None = None,
-    **more: Any,
-) -> Table:
-    """A table from rows by position: goes with the last of its callers, as columns know their values."""
-    if isinstance(rows, NotMeasured):
-        return Table(key, columns, absent=rows, **more)
-    by_column: list[tuple[Value, ...]] = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
-    filled = tuple(column.of(cells) for column, cells in zip(columns, by_column, strict=True))
-    totals = None if total is None else dict(zip((column.key for column in columns), total, strict=True))
-    return Table(key, filled, totals=totals, **more)
 
 
 @frozen

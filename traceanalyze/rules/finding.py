@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import field
 from enum import IntEnum
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
+
+FindingKey: TypeAlias = tuple[str, str, str, tuple[str, ...]]
+"""Rule, slug, sentence and place."""
 
 
 class Severity(IntEnum):
@@ -89,6 +93,11 @@ class Finding:
     """What it says in plain words, for rules of other packages, whose sentences no locale of the tool has."""
     rule: str = ""
     slug: str = ""
+
+    @property
+    def key(self) -> FindingKey:
+        """What tells the findings of one rank apart."""
+        return self.rule, self.slug, self.sentence, self.scope.ops
 
 
 @frozen

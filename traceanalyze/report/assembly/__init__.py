@@ -12,13 +12,13 @@ from traceanalyze.report.assembly.verdict import verdict
 from traceanalyze.report.model import RankReport, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.analyses.steps.window import Window
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.report.assembly.excerpts import Places
-    from traceanalyze.rules.finding import Outcome
+    from traceanalyze.rules.finding import FindingKey, Outcome
 
 
 @frozen
@@ -41,7 +41,7 @@ def build_report(
     outcomes: Sequence[Outcome | None] = (),
     cluster: Cluster | None = None,
     of_run: Outcome | None = None,
-    places: Sequence[Places] = (),
+    places: Sequence[Mapping[FindingKey, Place]] = (),
 ) -> Report:
     """The report of a run from the analyses of its ranks, and from what the rules say about each, if they were run.
 
@@ -83,7 +83,9 @@ def build_report(
     )
 
 
-def _rank_report(analysis: RankAnalysis, outcome: Outcome | None, places: Places, *, verdict_only: bool) -> RankReport:
+def _rank_report(
+    analysis: RankAnalysis, outcome: Outcome | None, places: Mapping[FindingKey, Place], *, verdict_only: bool
+) -> RankReport:
     window = window_of(analysis.steps)
     report = RankReport(
         rank=analysis.trace.origin.rank,

@@ -11,7 +11,7 @@ from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
-from traceanalyze.report.assembly.findings import EVIDENCE_COLUMNS, name_of, proof, sentence_of
+from traceanalyze.report.assembly.findings import EVIDENCE, RULE_ID, evidence_rows, name_of, sentence_of
 from traceanalyze.rules.finding import Confidence, Finding, Severity
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ _CAUSES = Table(
             Kind.TERM,
             meaning="By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
         ),
-        Column("rule_id", Kind.TEXT),
+        RULE_ID,
         Column("where", Kind.NAME, meaning="Operator, call, kernel or source line"),
         Column(
             "affected",
@@ -229,16 +229,16 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
         }
 
 
-_EVIDENCE = Table("cause_evidence", (_POSITION, *EVIDENCE_COLUMNS), title="What the causes rest on", detail=True)
+_EVIDENCE = Table("cause_evidence", (_POSITION, *EVIDENCE.columns), title="What the causes rest on", detail=True)
 
 
 def evidence_table(found: Postmortem) -> Table:
     """What each cause rests on, on the rank whose finding is shown; all of them in words below."""
     rows = [
-        dict(zip(_EVIDENCE.keys, (number, *row), strict=True))
+        {_POSITION.key: number, **row}
         for number, one in enumerate(found.causes, 1)
         if one.finding is not None
-        for row in proof((one.finding,))
+        for row in evidence_rows((one.finding,))
     ]
     return replace(
         _EVIDENCE.fill_records(rows), notes=tuple(note for one in found.causes for note in in_words(one, found))

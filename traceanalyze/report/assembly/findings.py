@@ -8,66 +8,135 @@ from typing import TYPE_CHECKING
 from traceanalyze.analyses.steps.window import Window
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Word
-from traceanalyze.report.model import table_of_rows
 from traceanalyze.rules.finding import Confidence, Severity
 from traceanalyze.rules.registry import every_rule, own_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from traceanalyze.model.table import Row, Value
+    from traceanalyze.model.table import Value
     from traceanalyze.ranks.results import Cluster
     from traceanalyze.rules.finding import Evidence, Finding, NotApplicable, Outcome
 
-_COLUMNS = (
-    Column("severity", Kind.TERM),
-    Column("rule_id", Kind.TEXT),
-    Column("finding", Kind.TERM),
-    Column("saving_ns", Kind.DURATION),
-    Column("share", Kind.SHARE),
-    Column("bound_ns", Kind.DURATION, minor=True),
-    Column("confidence", Kind.TERM, minor=True),
-    Column("where", Kind.NAME),
-    Column("count", Kind.COUNT, minor=True),
+RULE_ID = Column("rule_id", Kind.TEXT, heading="rule", meaning="Id of the rule; `traceanalyze rule ID` explains it")
+_BOUND = Column("bound_ns", Kind.DURATION, heading="at most", meaning="What it can save at most, per step", minor=True)
+_CONFIDENCE = Column("confidence", Kind.TERM, meaning="How safely the recording alone proves it", minor=True)
+_WHERE = Column("where", Kind.NAME, meaning="Operator, call, kernel or source line")
+
+_FINDINGS = Table(
+    "findings",
+    (
+        Column(
+            "severity",
+            Kind.TERM,
+            meaning="By its share of the step: high from 20 %, medium from 5 %; of those without a saving by the rule",
+        ),
+        RULE_ID,
+        Column("finding", Kind.TERM, meaning="What was found"),
+        Column(
+            "saving_ns",
+            Kind.DURATION,
+            meaning="Estimate of the time per step without it; different findings save different time",
+        ),
+        Column("share", Kind.SHARE, meaning="Saving over the mean step"),
+        _BOUND,
+        _CONFIDENCE,
+        _WHERE,
+        Column("count", Kind.COUNT, meaning="Instances in the analysed steps", minor=True),
+    ),
+    title="Findings",
 )
-EVIDENCE_COLUMNS = (
-    Column("rule_id", Kind.TEXT),
-    Column("evidence", Kind.TERM),
-    Column("duration_ns", Kind.DURATION),
-    Column("share", Kind.SHARE),
-    Column("figure", Kind.NUMBER),
-    Column("bytes", Kind.MEMORY),
-    Column("text", Kind.NAME),
-    Column("start_ns", Kind.DURATION, scale="start"),
-    Column("end_ns", Kind.DURATION, scale="start"),
-    Column("source_line", Kind.NAME),
+_ON_RECORDING = Table(
+    "capture_findings",
+    (
+        Column("severity", Kind.TERM, meaning="How far it touches the numbers"),
+        RULE_ID,
+        Column("finding", Kind.TERM, meaning="What was found"),
+        Column("saving_ns", Kind.DURATION, meaning="None: the recording costs the program nothing"),
+        Column("share", Kind.SHARE, meaning="None"),
+        _BOUND,
+        _CONFIDENCE,
+        _WHERE,
+        Column("count", Kind.COUNT, meaning="Instances", minor=True),
+    ),
+    title="Findings on the recording",
+    # In a short view the quality of the recording has its own place at the end.
+    detail=True,
+)
+_OF_RANKS = Table(
+    "rank_findings",
+    (
+        _FINDINGS["severity"],
+        RULE_ID,
+        _FINDINGS["finding"],
+        Column("saving_ns", Kind.DURATION, meaning="Estimate of the time per step without it; findings may overlap"),
+        Column("share", Kind.SHARE, meaning="Saving over the mean step of all ranks"),
+        _BOUND,
+        _CONFIDENCE,
+        _WHERE,
+        _FINDINGS["count"],
+    ),
+    title="Findings about the ranks",
+)
+EVIDENCE = Table(
+    "finding_evidence",
+    (
+        RULE_ID,
+        Column("evidence", Kind.TERM, meaning="What was measured"),
+        Column("duration_ns", Kind.DURATION, heading="time", meaning="Its value, where it is a time"),
+        Column("share", Kind.SHARE, meaning="Its value, where it is a share"),
+        Column("figure", Kind.NUMBER, heading="number", meaning="Its value, where it is a number"),
+        Column("bytes", Kind.MEMORY, meaning="Its value, where it is a size"),
+        Column("text", Kind.NAME, meaning="Its value, where it is a name"),
+        Column("start_ns", Kind.DURATION, meaning="Where to look in the trace: begin", scale="start"),
+        Column("end_ns", Kind.DURATION, meaning="Where to look in the trace: end", scale="start"),
+        Column("source_line", Kind.NAME, heading="line", meaning="Line of the program"),
+    ),
+    title="What the findings rest on",
+    detail=True,
+)
+# Without places: each rank has a trace of its own.
+_EVIDENCE_OF_RANKS = replace(
+    EVIDENCE.drop("start_ns", "end_ns", "source_line"),
+    key="rank_finding_evidence",
+    title="What the findings about the ranks rest on",
+)
+_NOT_JUDGED = Table(
+    "rules_not_judged",
+    (
+        RULE_ID,
+        Column("finding", Kind.TERM, meaning="What the rule finds"),
+        Column("saving_ns", Kind.DURATION, meaning="Not measured, with the reason"),
+    ),
+    title="Rules that could not be judged",
+    detail=True,
+)
+_NOT_JUDGED_OF_RANKS = replace(
+    _NOT_JUDGED, key="rank_rules_not_judged", title="Rules about ranks that could not be judged"
 )
 _CAPTURE = "CAP"
 """Family of the rules about the recording itself."""
-_PLACES = {"DURATION": 0, "SHARE": 1, "COUNT": 2, "NUMBER": 2, "RATIO": 2, "BYTES": 3, "MEMORY": 3}
-"""Kind of evidence → which of the value columns it stands in; the rest is text."""
-_UNJUDGED = (
-    Column("rule_id", Kind.TEXT),
-    Column("finding", Kind.TERM),
-    Column("saving_ns", Kind.DURATION),
-)
+_COLUMN_OF = {
+    "DURATION": "duration_ns",
+    "SHARE": "share",
+    "COUNT": "figure",
+    "NUMBER": "figure",
+    "RATIO": "figure",
+    "BYTES": "bytes",
+    "MEMORY": "bytes",
+}
+"""Where evidence of each kind stands; the rest is text."""
 
 
 def findings_tables(outcome: Outcome, window: Window, platform: str) -> tuple[Table, ...]:
     """Findings, the evidence for them, and the rules that could not be judged."""
-    told = [one for one in outcome.findings if not one.rule.startswith(_CAPTURE)]
+    found = [one for one in outcome.findings if not one.rule.startswith(_CAPTURE)]
     capture = [one for one in outcome.findings if one.rule.startswith(_CAPTURE)]
     return (
-        _table("findings", told, window, platform),
-        # In a short view the quality of the recording has its own place at the end.
-        replace(_table("capture_findings", capture, window, platform), detail=True),
-        table_of_rows("finding_evidence", EVIDENCE_COLUMNS, tuple(proof(outcome.findings)), detail=True),
-        table_of_rows(
-            "rules_not_judged",
-            _UNJUDGED,
-            tuple(_unjudged(one) for one in outcome.not_applicable),
-            detail=True,
-        ),
+        _filled(_FINDINGS, found, window, platform),
+        _filled(_ON_RECORDING, capture, window, platform),
+        EVIDENCE.fill_records(evidence_rows(outcome.findings)),
+        _NOT_JUDGED.fill_records(map(_not_judged, outcome.not_applicable)),
     )
 
 
@@ -75,43 +144,36 @@ def run_findings_tables(outcome: Outcome, cluster: Cluster, platform: str) -> tu
     """Findings about the ranks of a run; shares are of the mean step of all ranks."""
     total = int(cluster.step_time.mean(axis=0).sum()) if cluster.steps else 0
     window = Window(tuple(range(len(cluster.steps))), total)
-    unjudged = tuple(_unjudged(one) for one in outcome.not_applicable)
     return (
-        _table("rank_findings", outcome.findings, window, platform),
-        # Without places: each rank has a trace of its own.
-        table_of_rows(
-            "rank_finding_evidence",
-            EVIDENCE_COLUMNS[:-3],
-            tuple(row[:-3] for row in proof(outcome.findings)),
-            detail=True,
-        ),
-        table_of_rows("rank_rules_not_judged", _UNJUDGED, unjudged, detail=True),
+        _filled(_OF_RANKS, outcome.findings, window, platform),
+        _EVIDENCE_OF_RANKS.fill_records(evidence_rows(outcome.findings)),
+        _NOT_JUDGED_OF_RANKS.fill_records(map(_not_judged, outcome.not_applicable)),
     )
 
 
-def _unjudged(one: NotApplicable) -> Row:
+def _not_judged(one: NotApplicable) -> dict[str, Value]:
     """Rule, term of what it looks for, why it could not; rules of other packages have their own name."""
-    return one.rule, f"rule_{one.rule}" if one.rule in own_rules() else one.slug, NotMeasured(one.reason)
+    name = f"rule_{one.rule}" if one.rule in own_rules() else one.slug
+    return {"rule_id": one.rule, "finding": name, "saving_ns": NotMeasured(one.reason)}
 
 
-def _table(key: str, found: Sequence[Finding], window: Window, platform: str) -> Table:
-    rows = tuple(_row(one, window) for one in found)
-    return table_of_rows(key, _COLUMNS, rows, notes=tuple(_notes(found, platform)))
-
-
-def _row(one: Finding, window: Window) -> Row:
+def _filled(table: Table, found: Sequence[Finding], window: Window, platform: str) -> Table:
     step = window.mean(window.total)
-    return (
-        f"severity_{Severity(one.severity or 0).name.lower()}",
-        one.rule,
-        name_of(one),
-        one.saving,
-        None if one.saving is None or not step else one.saving / step,
-        one.bound,
-        f"confidence_{Confidence(one.confidence or 0).name.lower()}",
-        next(iter(one.scope.ops), None),
-        one.count,
-    )
+    rows: list[dict[str, Value]] = [
+        {
+            "severity": f"severity_{Severity(one.severity or 0).name.lower()}",
+            "rule_id": one.rule,
+            "finding": name_of(one),
+            "saving_ns": one.saving,
+            "share": None if one.saving is None or not step else one.saving / step,
+            "bound_ns": one.bound,
+            "confidence": f"confidence_{Confidence(one.confidence or 0).name.lower()}",
+            "where": next(iter(one.scope.ops), None),
+            "count": one.count,
+        }
+        for one in found
+    ]
+    return replace(table.fill_records(rows), notes=tuple(_notes(found, platform)))
 
 
 def name_of(one: Finding) -> str:
@@ -139,20 +201,18 @@ def sentence_of(one: Finding) -> Message:
     return Message(key, tuple((each.label, Kind[each.kind], each.value) for each in one.evidence))
 
 
-def proof(found: Sequence[Finding]) -> Iterator[Row]:
+def evidence_rows(found: Sequence[Finding]) -> Iterator[dict[str, Value]]:
     """Rows of what the findings rest on."""
+    empty = dict.fromkeys(EVIDENCE.keys)
     for one in found:
         for each in one.evidence:
-            values: list[Value] = [None] * 5
-            values[_PLACES.get(each.kind, 4)] = _value(each)
-            yield (one.rule, _label(one, each), *values, each.start, each.end, each.line)
+            value = Word(each.value) if each.kind == "TERM" else each.value
+            place = {"start_ns": each.start, "end_ns": each.end, "source_line": each.line}
+            head = {"rule_id": one.rule, "evidence": _label(one, each)}
+            yield {**empty, **head, _COLUMN_OF.get(each.kind, "text"): value, **place}
 
 
 def _label(one: Finding, each: Evidence) -> str:
     """Term of a measured value; rules of other packages may have words of their own."""
     term = f"evidence_{each.label}"
     return each.label if one.text and term not in texts().terms else term
-
-
-def _value(each: Evidence) -> Value:
-    return Word(each.value) if each.kind == "TERM" else each.value

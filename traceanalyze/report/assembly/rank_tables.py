@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.model.table import Column, Kind, Layout, Table
-from traceanalyze.report.assembly.excerpts import finding_excerpts
-from traceanalyze.report.assembly.findings import findings_tables
+from traceanalyze.analyses.steps.window import step_labels
+from traceanalyze.model.table import Column, Kind, Layout, Message, Table
+from traceanalyze.model.vocabulary import Mode
+from traceanalyze.report.assembly.findings import findings_tables, name_of
 from traceanalyze.report.assembly.quality import findings, hints
+from traceanalyze.report.model import FindingExcerpt
 
 if TYPE_CHECKING:
+    from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.analyses.steps.window import Window
     from traceanalyze.model.trace import Trace
-    from traceanalyze.report.assembly.excerpts import Places
     from traceanalyze.report.model import RankReport
-    from traceanalyze.rules.finding import Outcome
+    from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
 
 _FILES = Table(
@@ -57,10 +59,15 @@ _FILES = Table(
 
 
 def with_tables(
-    report: RankReport, analysis: RankAnalysis, window: Window, outcome: Outcome | None, places: Places
+    report: RankReport,
+    analysis: RankAnalysis,
+    window: Window,
+    outcome: Outcome | None,
+    places: Mapping[FindingKey, Place],
 ) -> RankReport:
     """The report with its tables, checks and pictures, and what the rules say, if they were run."""
     tables = tuple(analysis.tables.values()) if "split" in analysis.tables else ()
+    found = () if outcome is None else outcome.findings
     ascend = analysis.trace.origin.format == "ascend"
     if outcome is not None:
         tables = (*tables[:1], *findings_tables(outcome, window, "ascend" if ascend else "cuda"), *tables[1:])
@@ -69,9 +76,33 @@ def with_tables(
         tables=tables,
         checks=findings(analysis.checks),
         hints=hints(tables, analysis.checks, ascend=ascend),
-        findings=() if outcome is None else outcome.findings,
-        excerpts=finding_excerpts(outcome, places, analysis),
+        findings=found,
+        excerpts=_excerpts(found, places, analysis),
     )
+
+
+def _excerpts(
+    found: Sequence[Finding], places: Mapping[FindingKey, Place], analysis: RankAnalysis
+) -> tuple[FindingExcerpt, ...]:
+    """Excerpts of the trace at findings that have a place in it, in the order of the findings."""
+    shown = [(one, places[one.key]) for one in found if one.key in places]
+    return tuple(FindingExcerpt(one.rule, name_of(one), tuple(_in_words(at, analysis)), at) for one, at in shown)
+
+
+def _in_words(place: Place, analysis: RankAnalysis) -> Iterator[Message]:
+    """Where the instance is, and what one sees there."""
+    time = ("time", Kind.DURATION, place.length)
+    if analysis.mode == Mode.STEPS and place.step >= 0:
+        step = ("step", Kind.TEXT, step_labels(analysis.steps.name)[place.step])
+        key = "excerpt_in_step" if place.since_step else "excerpt_at_step"
+        yield Message(key, (time, step, ("since", Kind.DURATION, place.since_step)))
+    else:
+        yield Message("excerpt_in_trace", (time, ("since", Kind.DURATION, place.since_first)))
+    if place.cause is not None and 2 * place.idle >= place.length:
+        whole = "excerpt_idle_throughout" if place.idle == place.length else "excerpt_idle"
+        yield Message(whole, (("idle", Kind.DURATION, place.idle), ("cause", Kind.TERM, place.cause)))
+    if place.doing is not None:
+        yield Message("excerpt_doing", (("name", Kind.NAME, place.doing),))
 
 
 def files_table(traces: Sequence[Trace]) -> Table:
