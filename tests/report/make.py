@@ -27,7 +27,7 @@ from traceanalyze.analyses.steps.split import (
 )
 from traceanalyze.analyses.steps.window import Steps, step_labels, window_of
 from traceanalyze.model.columns import Strings
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.model.trace import Device, Events, Flows, Instants, Origin, ReadReport, Trace
 from traceanalyze.model.vocabulary import Cause, Level, Mode
 
@@ -224,6 +224,12 @@ def tables_of(steps, compute):
             ]
         ),
     ]
+
+
+def table_of_rows(key, columns, rows, **more):
+    """A table from rows by position."""
+    table = Table(key, columns, **more)
+    return table.fill_records(dict(zip(table.keys, row, strict=True)) for row in rows)
 
 
 def with_table(one, table):

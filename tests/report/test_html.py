@@ -12,20 +12,19 @@ import numpy as np
 import pytest
 
 from tests.report.browser import BROWSER, dump_dom, evaluated
-from tests.report.make import MS, analysis, empty, host_only, whole_trace
+from tests.report.make import MS, analysis, empty, host_only, table_of_rows, whole_trace
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import Loop, frame, train
 from traceanalyze.locales import texts
 from traceanalyze.model import units
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
-from traceanalyze.model.table import Column, Kind, NotMeasured
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import json as json_report
 from traceanalyze.report.assembly import Scope, build_report
 from traceanalyze.report.assembly.snapshot import build_timeline_report
 from traceanalyze.report.html import MAX_RANKS, MAX_ROWS, render
-from traceanalyze.report.model import table_of_rows
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "base"}
 HOSTILE = (
@@ -170,7 +169,7 @@ def test_reasons_checks_and_advice_are_said():
     text = Page(render([report_of()], texts())).text().replace("\xa0", " ")
     assert "warning Q03" in text
     assert texts().hints["no_python"] in text
-    missing = table_of_rows("extra", (Column("name", Kind.NAME),), NotMeasured("no_host_events"))
+    missing = Table("extra", (Column("name", Kind.NAME),)).missing("no_host_events")
     nothing = table_of_rows("extra", (Column("name", Kind.NAME),), ())
     for table, reason in ((missing, texts().reasons["no_host_events"]), (nothing, texts().messages["no_rows"])):
         text = Page(render([with_table(table)], words())).text()

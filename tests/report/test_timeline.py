@@ -13,6 +13,7 @@ import pytest
 import traceanalyze
 from tests.builder import TraceBuilder
 from tests.report.browser import BROWSER, dump_dom, evaluated
+from tests.report.make import table_of_rows
 from tests.report.test_html import HOSTILE, Page
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
@@ -272,16 +273,12 @@ STEPS = (
 
 
 def steps_table(ranks, steps, ratio):
-    places = [(step, rank) for step in range(steps) for rank in range(ranks)]
-    return Table("rank_steps", STEPS).fill(
-        step=[str(step) for step, _ in places],
-        rank=[str(rank) for _, rank in places],
-        time_ns=[10_000_000] * len(places),
-        of_mean=[ratio(rank, step) for step, rank in places],
-        wait_ns=[0] * len(places),
-        longest_part=["compute"] * len(places),
-        longest_ns=[8_000_000] * len(places),
+    rows = tuple(
+        (str(step), str(rank), 10_000_000, ratio(rank, step), 0, "compute", 8_000_000)
+        for step in range(steps)
+        for rank in range(ranks)
     )
+    return table_of_rows("rank_steps", STEPS, rows)
 
 
 def cells(picture):
@@ -341,14 +338,9 @@ RANKS = (
 )
 
 
-def ranks_table(rows):
-    table = Table("ranks", RANKS)
-    return table.fill_records(dict(zip(table.keys, row, strict=True)) for row in rows)
-
-
 def test_bars_of_ranks_are_as_long_as_their_steps_and_parts():
     rows = (("0", 3, 10_000_000, 0.75, NotMeasured("no_host_events"), 0.25), ("1", 3, 5_000_000, 1.0, 0.0, 0.0))
-    picture = rank_chart(ranks_table(rows), formatter())
+    picture = rank_chart(table_of_rows("ranks", RANKS, rows), formatter())
     assert Page(f"<body>{picture}</body>").errors == []
     drawn = re.findall(r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"[^>]*fill:var\(--part-(\w+)', picture)
     assert [(part, float(x), float(wide)) for x, _, wide, part in drawn] == [
@@ -361,14 +353,14 @@ def test_bars_of_ranks_are_as_long_as_their_steps_and_parts():
 
 def test_of_many_ranks_the_slowest_are_drawn_and_it_is_said():
     rows = tuple((str(n), 1, 1_000_000 + 1_000 * n, 0.5, 0.0, 0.5) for n in range(MAX_RANKS + 10))
-    picture = rank_chart(ranks_table(rows), formatter())
+    picture = rank_chart(table_of_rows("ranks", RANKS, rows), formatter())
     titles = re.findall(r"<title>(\d+): ", picture)
     assert titles == [str(n) for n in range(10, MAX_RANKS + 10)]
     assert f"Drawn are the {MAX_RANKS} slowest of {MAX_RANKS + 10} ranks." in picture
 
 
 def test_one_rank_has_no_bars():
-    assert rank_chart(ranks_table((("0", 1, 1_000_000, 1.0, 0.0, 0.0),)), formatter()) == ""
+    assert rank_chart(table_of_rows("ranks", RANKS, (("0", 1, 1_000_000, 1.0, 0.0, 0.0),)), formatter()) == ""
 
 
 def test_several_ranks_have_bars_and_a_map_and_one_rank_has_neither(loading, two_ranks):

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.report.make import MS, analysis, empty, host_only, whole_trace
+from tests.report.make import MS, analysis, empty, host_only, table_of_rows, whole_trace
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Layout, NotMeasured
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.report.assembly import Scope, build_report
-from traceanalyze.report.model import table_of_rows
 from traceanalyze.report.xlsx import MAX_RANKS, MAX_ROWS, render
 from traceanalyze.report.xlsx.text import SheetNames, clean, lines, width
 
@@ -221,7 +220,7 @@ def test_what_was_not_measured_says_why(book):
     assert any("n/m: not measured (the trace ends with it" in str(row[0]) for row in values(sheet))
     alone = opened(report_of(host_only(1.0, 2.0)))
     assert "Sync points" not in alone.sheetnames
-    missing = with_table(table_of_rows("extra", _COLUMNS, NotMeasured("no_api")))
+    missing = with_table(Table("extra", _COLUMNS).missing("no_api"))
     for name in ("Summary", "Capture"):
         text = "\n".join(str(cell) for row in values(opened(missing)[name]) for cell in row if cell)
         assert "A table of another kind" in text
