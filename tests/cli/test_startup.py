@@ -49,8 +49,8 @@ def test_an_analysis_needs_no_masked_arrays(run_process, sample):
     assert result.stderr == "False\n"
 
 
-@pytest.mark.parametrize("options", [[], ["--verbose"], ["--format", "json"]])
-def test_a_report_needs_no_table_printer(run_process, sample, options):
+@pytest.mark.parametrize("options", [["--quiet"], ["--format", "json"]])
+def test_a_report_without_tables_needs_no_table_printer(run_process, sample, options):
     loaded = imported(run_process, "from traceanalyze.cli.main import main; main()", sample, *options)
     assert loaded & {"prettytable", "wcwidth", "zstandard"} == set()
 

@@ -57,10 +57,9 @@ def display_width(text: str) -> int:
     return max(int(wcswidth(text)), 0)
 
 
-def padded(text: str, width: int, *, right: bool = False) -> str:
-    """Text with as many spaces after it, or before it, as it takes to fill a width in columns."""
-    spaces = " " * (width - display_width(text))
-    return spaces + text if right else text + spaces
+def padded(text: str, width: int) -> str:
+    """Text followed by as many spaces as it takes to fill a width in columns."""
+    return text + " " * (width - display_width(text))
 
 
 def joined(lines: Iterable[str]) -> str:

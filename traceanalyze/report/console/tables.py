@@ -178,22 +178,26 @@ def absent_lines(table: Table, picked: Picked, formatter: Formatter, style: Styl
 
 def _printed(fitted: Fit, lines: list[list[str]], style: Style, *, total: bool) -> list[str]:
     """Cells as aligned lines: headings, their units, a rule, the rows, and a rule above the total."""
-    fields, gap = fitted.fields, " " * fitted.gap
-    blank = [""] * (len(lines[0]) - len(fields))
-    units = [field.unit for field in fields]
-    head = [[*(field.heading for field in fields), *blank], *([[*units, *blank]] if any(units) else ())]
-    widths = [max(map(display_width, column)) for column in zip(*head, *lines, strict=True)]
-    aligned = [
-        gap.join(
-            padded(cell, width, right=index < len(fields) and fields[index].right)
-            for index, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in (*head, *lines)
-    ]
-    rule = ("─" if style.unicode else "-") * (sum(widths) + len(gap) * (len(widths) - 1))
-    for place in (len(aligned) - 1, len(head)) if total else (len(head),):
-        aligned.insert(place, rule)
-    return aligned
+    # Imported here: a verdict alone has no tables.
+    from prettytable import HRuleStyle, PrettyTable, VRuleStyle
+
+    count = len(lines[0])
+    printed = PrettyTable([str(index) for index in range(count)], header=False)
+    printed.hrules, printed.vrules = HRuleStyle.HEADER, VRuleStyle.NONE
+    printed.horizontal_char = printed.junction_char = "─" if style.unicode else "-"
+    # Where there are no vertical lines prettytable still leaves their column blank: it is part of the gap.
+    printed.left_padding_width, printed.right_padding_width = 0, fitted.gap - 1
+    for index in range(count):
+        right = index < len(fitted.fields) and fitted.fields[index].right
+        printed.align[str(index)] = "r" if right else "l"
+    blank = [""] * (count - len(fitted.fields))
+    units = [field.unit for field in fitted.fields]
+    printed.add_row([*(field.heading for field in fitted.fields), *blank], divider=not any(units))
+    if any(units):
+        printed.add_row([*units, *blank], divider=True)
+    for index, line in enumerate(lines):
+        printed.add_row(line, divider=total and index == len(lines) - 2)
+    return [line[1 : len(line) - fitted.gap].rstrip() for line in printed.get_string().splitlines()]
 
 
 def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> list[Field]:
