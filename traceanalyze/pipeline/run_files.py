@@ -159,7 +159,7 @@ def _host_work(ranks: Sequence[Judged]) -> Counter[str]:
 _FILES = Table(
     "run_files",
     (
-        Column("path", Kind.NAME, meaning="File or folder"),
+        Column("path", Kind.NAME, heading="file", meaning="File or folder"),
         Column("file_kind", Kind.TERM, heading="what it is", meaning="What the file is, by its content"),
         Column("fate", Kind.TERM, heading="what became of it", meaning="Whether it is behind the numbers"),
         Column(
@@ -167,8 +167,14 @@ _FILES = Table(
             Kind.NAME,
             meaning="Why it was left out or passed over, or what of it could not be read",
         ),
-        Column("rank", Kind.COUNT),
-        Column("rank_source", Kind.TEXT, minor=True),
+        Column("rank", Kind.COUNT, meaning="rank of the process; ?n where the profile does not tell"),
+        Column(
+            "rank_source",
+            Kind.TEXT,
+            heading="rank taken from",
+            meaning="where the file says which rank it is",
+            minor=True,
+        ),
         Column("recording", Kind.COUNT, meaning="Number of the recording, in the order of time", minor=True),
         Column(
             "steps",

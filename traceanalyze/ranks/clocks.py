@@ -19,7 +19,7 @@ TOLERATED = 0.2
 _CLOCK_OFFSETS = Table(
     "clock_offsets",
     (
-        Column("rank", Kind.TEXT),
+        Column("rank", Kind.TEXT, meaning="rank of the process; ?n where the profile does not tell"),
         Column(
             "offset_ns",
             Kind.CHANGE,

@@ -29,7 +29,7 @@ _IMBALANCE = Table(
         Column("most_ns", Kind.DURATION, meaning="per step"),
         Column("least_rank", Kind.TEXT, heading="least: rank", meaning="rank that has least"),
         Column("least_ns", Kind.DURATION, meaning="per step"),
-        Column("steps", Kind.COUNT, minor=True),
+        Column("steps", Kind.COUNT, meaning="number of steps", minor=True),
     ),
     title="How evenly the ranks are loaded",
 )
@@ -78,8 +78,8 @@ _PARTS = ("compute", "communication", "memory_ops", "data_loading", "dispatch", 
 _RANK_STEPS = Table(
     "rank_steps",
     (
-        Column("step", Kind.TEXT),
-        Column("rank", Kind.TEXT),
+        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+        Column("rank", Kind.TEXT, meaning="rank of the process; ?n where the profile does not tell"),
         Column("time_ns", Kind.DURATION, meaning="step time"),
         Column(
             "of_mean",
@@ -87,7 +87,12 @@ _RANK_STEPS = Table(
             heading="of the mean",
             meaning="step time without waiting, over the mean of all ranks in that step",
         ),
-        Column("wait_ns", Kind.DURATION, meaning="in collectives, beyond the shortest duration on any rank"),
+        Column(
+            "wait_ns",
+            Kind.DURATION,
+            heading="waiting",
+            meaning="in collectives, beyond the shortest duration on any rank",
+        ),
         Column("longest_part", Kind.TERM, meaning="part of the step that takes most"),
         Column("longest_ns", Kind.DURATION, heading="its time", meaning="its time"),
     ),

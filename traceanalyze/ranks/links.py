@@ -93,7 +93,7 @@ _LINKS = Table(
         Column("transfers", Kind.COUNT, meaning="recorded transfers"),
         Column("bytes", Kind.BYTES, meaning="of all of them"),
         Column("time_ns", Kind.DURATION, meaning="sum of their durations"),
-        Column("bandwidth", Kind.NUMBER, meaning="bytes over time, 10⁹ bytes a second"),
+        Column("bandwidth", Kind.NUMBER, heading="GB/s", meaning="bytes over time, 10⁹ bytes a second"),
         Column(
             "below_usual",
             Kind.SHARE,

@@ -30,12 +30,12 @@ def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
 _COLLECTIVE_WAITS = Table(
     "collective_waits",
     (
-        Column("group", Kind.NAME),
+        Column("group", Kind.NAME, meaning="ranks of the process group, or its name"),
         Column("role", Kind.TERM, meaning="what the group is for, where its name says so", minor=True),
         Column("collective", Kind.TEXT, meaning="type of collective"),
         Column("bytes", Kind.BYTES, meaning="size of one of them"),
         Column("count", Kind.COUNT, meaning="collectives of each rank"),
-        Column("rank", Kind.TEXT),
+        Column("rank", Kind.TEXT, meaning="rank of the process; ?n where the profile does not tell"),
         Column(
             "transfer_ns",
             Kind.DURATION,
@@ -44,6 +44,7 @@ _COLLECTIVE_WAITS = Table(
         Column(
             "wait_ns",
             Kind.DURATION,
+            heading="waiting",
             meaning="sum of what the collectives of this rank take longer; a lower bound where ranks miss",
         ),
         Column(
@@ -96,11 +97,12 @@ def _by_size(cluster: Cluster, one: MatchedGroup) -> Iterator[list[dict[str, Any
 _RANK_WAITS = Table(
     "rank_waits",
     (
-        Column("rank", Kind.TEXT),
+        Column("rank", Kind.TEXT, meaning="rank of the process; ?n where the profile does not tell"),
         Column("step_ns", Kind.DURATION, meaning="mean of the steps that all ranks recorded completely"),
         Column(
             "wait_ns",
             Kind.DURATION,
+            heading="waiting",
             meaning="per step, duration of collectives beyond the shortest on any rank; a lower bound where ranks are "
             "missing",
         ),
@@ -135,6 +137,7 @@ _RANK_WAITS = Table(
         Column(
             "waited_for",
             Kind.COUNT,
+            heading="longest wait for rank",
             meaning="rank that most of this was for; inside the group unless its ranks are known",
             minor=True,
         ),

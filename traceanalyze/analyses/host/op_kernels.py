@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, group
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _OP_KERNELS = Table(
     "op_kernels",
     (
-        Column("op", Kind.NAME),
+        Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call"),
         Column("kernel", Kind.NAME, meaning="kernel, copy or fill that the operator launched"),
-        Column("count", Kind.COUNT),
-        Column("device_time_ns", Kind.DURATION),
+        COUNT,
+        DEVICE_TIME,
         Column(
             "op_to_launch_ns",
             Kind.DURATION,

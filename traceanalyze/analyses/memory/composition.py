@@ -50,7 +50,7 @@ _HELD = (
     LINE,
     CATEGORY,
     BLOCK_BYTES,
-    Column("share", Kind.SHARE),
+    Column("share", Kind.SHARE, meaning="part of the step"),
     BLOCKS,
     replace(REQUESTED, minor=True),
     Column(
@@ -69,7 +69,7 @@ AT_DUMP = Table(
 )
 _CATEGORIES = Table(
     "memory_categories",
-    (CATEGORY, BLOCK_BYTES, Column("share", Kind.SHARE), BLOCKS),
+    (CATEGORY, BLOCK_BYTES, Column("share", Kind.SHARE, meaning="part of the step"), BLOCKS),
     title="What the peak consists of",
     bar="share",
 )

@@ -26,7 +26,7 @@ _PEAK = Table(
             heading="at the peak",
             meaning="bytes of tensors when all of them together were most",
         ),
-        Column("share", Kind.SHARE),
+        Column("share", Kind.SHARE, meaning="part of the step"),
         Column("highest_bytes", Kind.MEMORY, meaning="most bytes of this category at any time"),
     ),
     title="Tensors at the peak",

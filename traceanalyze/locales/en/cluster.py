@@ -2,31 +2,6 @@
 
 from __future__ import annotations
 
-TABLES = {
-    "rank_findings": "Findings about the ranks",
-    "rank_finding_evidence": "What the findings about the ranks rest on",
-    "rank_rules_not_judged": "Rules about ranks that could not be judged",
-}
-
-COLUMNS = {"source_rank": "from", "target_rank": "to"}
-
-COLUMN_MEANINGS = {
-    "rank_findings.severity": (
-        "By its share of the step: high from 20 %, medium from 5 %; of those without a saving by the rule"
-    ),
-    "rank_findings.finding": "What was found",
-    "rank_findings.saving_ns": "Estimate of the time per step without it; findings may overlap",
-    "rank_findings.share": "Saving over the mean step of all ranks",
-    "rank_findings.count": "Instances in the analysed steps",
-    "rank_finding_evidence.evidence": "What was measured",
-    "rank_finding_evidence.duration_ns": "Its value, where it is a time",
-    "rank_finding_evidence.share": "Its value, where it is a share",
-    "rank_finding_evidence.figure": "Its value, where it is a number",
-    "rank_finding_evidence.bytes": "Its value, where it is a size",
-    "rank_rules_not_judged.finding": "What the rule finds",
-    "rank_rules_not_judged.saving_ns": "Not measured, with the reason",
-}
-
 TERMS = {
     "compute_and_host": "compute, data loading, host work",
     "gc": "garbage collection",

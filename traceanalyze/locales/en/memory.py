@@ -2,18 +2,6 @@
 
 from __future__ import annotations
 
-COLUMNS = {
-    "source_line": "line",
-    "severity": "severity",
-    "amount_bytes": "amount",
-}
-
-COLUMN_MEANINGS = {
-    "source_line": "innermost line of the user's code in the call stack",
-    "severity": "critical, warning or information",
-    "amount_bytes": "memory it is about",
-}
-
 TERMS = {
     "moment_peak": "peak",
     "moment_reserved_peak": "reserve peak",

@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-COLUMN_MEANINGS = {
-    "cause_evidence.evidence": "What was measured",
-    "cause_evidence.duration_ns": "Its value, where it is a time",
-    "cause_evidence.share": "Its value, where it is a share",
-    "cause_evidence.figure": "Its value, where it is a number",
-    "cause_evidence.bytes": "Its value, where it is a size",
-    "cause_evidence.start_ns": "Where to look in the trace: begin",
-    "cause_evidence.end_ns": "Where to look in the trace: end",
-    "cause_evidence.source_line": "Line of the program",
-}
-
 TERMS = {
     "cause_waiting": "ranks wait for each other",
     "cause_waiting_unrecorded": "waiting for ranks that were not recorded",

@@ -11,7 +11,16 @@ from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
-from traceanalyze.report.assembly.findings import EVIDENCE, RULE_ID, evidence_rows, name_of, sentence_of
+from traceanalyze.report.assembly.findings import (
+    BOUND,
+    CONFIDENCE,
+    EVIDENCE,
+    RULE_ID,
+    evidence_rows,
+    name_of,
+    sentence_of,
+)
+from traceanalyze.report.assembly.ranks import RANKS
 from traceanalyze.rules.finding import Confidence, Finding, Severity
 
 if TYPE_CHECKING:
@@ -140,7 +149,7 @@ _CAUSES = Table(
             meaning="Mean saving over all ranks, per step",
             minor=True,
         ),
-        Column("bound_ns", Kind.DURATION, minor=True),
+        BOUND,
         Column(
             "total_ns",
             Kind.DURATION,
@@ -148,7 +157,7 @@ _CAUSES = Table(
             scale="total",
             minor=True,
         ),
-        Column("confidence", Kind.TERM, minor=True),
+        CONFIDENCE,
         Column(
             "because",
             Kind.COUNT,
@@ -287,7 +296,7 @@ _ACTIONS = Table(
         Column("finding", Kind.TERM, meaning="The cause it removes"),
         Column("gain_ns", Kind.DURATION, meaning=_GAIN),
         Column("share", Kind.SHARE, meaning="Gain over the mean step"),
-        Column("bound_ns", Kind.DURATION),
+        replace(BOUND, minor=False),
         Column("amount_bytes", Kind.MEMORY, meaning="Memory it is about"),
         Column("advice", Kind.TERM, heading="what to do", meaning="What to do"),
     ),
@@ -406,7 +415,7 @@ def recordings_table(found: Postmortem, names: Sequence[str], reports: Sequence[
         }
         for number, (one, name, at, shares) in enumerate(zip(found.recordings, names, deciding, parts, strict=True), 1)
     ]
-    table = replace(_RECORDED, columns=(*_RECORDED.columns, *(Column(f"{key}_share", Kind.SHARE) for key in keys)))
+    table = replace(_RECORDED, columns=(*_RECORDED.columns, *(RANKS[f"{key}_share"] for key in keys)))
     return replace(table.fill_records(rows), notes=change(found), detail=len(rows) < 2)
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from traceanalyze.rules.finding import Evidence, Finding, NotApplicable, Outcome
 
 RULE_ID = Column("rule_id", Kind.TEXT, heading="rule", meaning="Id of the rule; `traceanalyze rule ID` explains it")
-_BOUND = Column("bound_ns", Kind.DURATION, heading="at most", meaning="What it can save at most, per step", minor=True)
-_CONFIDENCE = Column("confidence", Kind.TERM, meaning="How safely the recording alone proves it", minor=True)
+BOUND = Column("bound_ns", Kind.DURATION, heading="at most", meaning="What it can save at most, per step", minor=True)
+CONFIDENCE = Column("confidence", Kind.TERM, meaning="How safely the recording alone proves it", minor=True)
 _WHERE = Column("where", Kind.NAME, meaning="Operator, call, kernel or source line")
 
 _FINDINGS = Table(
@@ -39,8 +39,8 @@ _FINDINGS = Table(
             meaning="Estimate of the time per step without it; different findings save different time",
         ),
         Column("share", Kind.SHARE, meaning="Saving over the mean step"),
-        _BOUND,
-        _CONFIDENCE,
+        BOUND,
+        CONFIDENCE,
         _WHERE,
         Column("count", Kind.COUNT, meaning="Instances in the analysed steps", minor=True),
     ),
@@ -54,8 +54,8 @@ _ON_RECORDING = Table(
         Column("finding", Kind.TERM, meaning="What was found"),
         Column("saving_ns", Kind.DURATION, meaning="None: the recording costs the program nothing"),
         Column("share", Kind.SHARE, meaning="None"),
-        _BOUND,
-        _CONFIDENCE,
+        BOUND,
+        CONFIDENCE,
         _WHERE,
         Column("count", Kind.COUNT, meaning="Instances", minor=True),
     ),
@@ -71,8 +71,8 @@ _OF_RANKS = Table(
         _FINDINGS["finding"],
         Column("saving_ns", Kind.DURATION, meaning="Estimate of the time per step without it; findings may overlap"),
         Column("share", Kind.SHARE, meaning="Saving over the mean step of all ranks"),
-        _BOUND,
-        _CONFIDENCE,
+        BOUND,
+        CONFIDENCE,
         _WHERE,
         _FINDINGS["count"],
     ),

@@ -186,10 +186,10 @@ def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
 _MEMORY_FILES = Table(
     "memory_files",
     (
-        Column("path", Kind.NAME, meaning="File"),
+        Column("path", Kind.NAME, heading="file", meaning="File"),
         Column("file_kind", Kind.TERM, heading="what it is", meaning="What the file is, by its content"),
-        Column("rank", Kind.COUNT),
-        Column("rank_source", Kind.TEXT),
+        Column("rank", Kind.COUNT, meaning="rank of the process; ?n where the profile does not tell"),
+        Column("rank_source", Kind.TEXT, heading="rank taken from", meaning="where the file says which rank it is"),
         Column("peak_bytes", Kind.MEMORY, meaning="Most bytes in blocks at any time"),
         Column("findings", Kind.COUNT, meaning="How many findings there are, mere notes included"),
         Column("severity", Kind.TERM, meaning="The worst finding"),

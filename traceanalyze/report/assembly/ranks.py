@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EQUAL = 1.001
 """Up to which even the digits shown are the same, or nearly."""
 
-_RANKS = Table(
+RANKS = Table(
     "ranks",
     (
         Column("rank", Kind.TEXT, meaning="rank of the process; ?n where the profile does not tell"),
@@ -90,7 +90,7 @@ def rank_label(origin: Origin, index: int) -> str:
 def ranks_table(rows: Sequence[RankRow]) -> Table:
     """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen."""
     parts = {f"{key}_share": key for row in rows for key in row.shares}
-    table = replace(_RANKS, columns=tuple(_RANKS[key] for key in ("rank", "steps", "step_ns", *parts)))
+    table = replace(RANKS, columns=tuple(RANKS[key] for key in ("rank", "steps", "step_ns", *parts)))
     return table.fill(
         rank=[row.label for row in rows],
         steps=[row.steps for row in rows],
