@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from traceanalyze.report.view import common_folder, told_apart
+from traceanalyze.report.view import common_folder, distinct_names
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from traceanalyze.report.view import common_folder, told_apart
     ],
 )
 def test_names_tell_files_apart(first, second, names):
-    assert told_apart(first, second) == names
+    assert distinct_names(first, second) == names
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,12 @@ class Texts:
 
     def heading(self, column: Column) -> str:
         """A column's heading, without its unit: translated, as declared, or what its key says."""
-        own = column.heading if self.language == LANGUAGES[0] else ""
-        return own or self.columns.get(column.key) or column.heading or _UNIT.sub("", column.key).replace("_", " ")
+        return self.columns.get(column.key) or column.heading or _UNIT.sub("", column.key).replace("_", " ")
 
     def meaning(self, table: Table, column: Column) -> str:
         """What a column of a table holds; nothing where that is not written down."""
-        known, own = self.column_meanings, column.meaning if self.language == LANGUAGES[0] else ""
-        return known.get(f"{table.key}.{column.key}") or own or known.get(column.key) or column.meaning
+        known = self.column_meanings
+        return known.get(f"{table.key}.{column.key}") or known.get(column.key) or column.meaning
 
     def title(self, table: Table, *, one: bool = False) -> str:
         """Title of a table with its placeholders; `one`: where there is only one step."""

@@ -175,8 +175,8 @@ class Table:
     stack: tuple[str, ...] = ()
     """Columns that are drawn over the first one as bands, one on top of the other."""
     layout: Layout = Layout.ROWS
-    told: bool = False
-    """Its notes tell all that its rows hold: pages of text show them only."""
+    in_words: bool = False
+    """Its notes say all that its rows hold: pages of text show them only."""
     notes: tuple[Message, ...] = ()
     title_values: tuple[tuple[str, Kind, Value], ...] = ()
 

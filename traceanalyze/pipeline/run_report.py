@@ -66,7 +66,7 @@ def run_report(run: Run, found: SideBySide, scope: Scope | None = None) -> Repor
         scope=scope,
         outcomes=found.outcomes,
         cluster=found.cluster,
-        of_run=found.of_run,
+        across=found.of_run,
         places=[one.places for one in found.ranks],
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.markdown import listed, plain, table_blocks
-from traceanalyze.report.view import View, halves, shallow, told_apart, with_columns
+from traceanalyze.report.view import View, distinct_names, halves, shallow, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _blocks(report: CompareReport, formatter: Formatter, top: int) -> Iterator[s
 
 
 def _sides(report: CompareReport, formatter: Formatter) -> Iterator[str]:
-    names = told_apart(*report.paths)
+    names = distinct_names(*report.paths)
     for key, name, pieces in zip(("base", "candidate"), names, report.sides, strict=True):
         rest = [formatter.message(piece) for piece in pieces if piece.key != "side_path"]
         yield f"- {plain(formatter.said_of([formatter.texts.messages[key]], ' · '.join([name, *rest])))}"

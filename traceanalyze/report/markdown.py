@@ -76,7 +76,7 @@ def _tables(tables: Sequence[Table], formatter: Formatter, mark: str) -> Iterato
 def table_blocks(table: Table, formatter: Formatter, mark: str) -> Iterator[str]:
     """A table under its heading, and below it what was left out, why values are missing, and its notes."""
     yield f"{mark} {plain(formatter.title(table))}\n"
-    if table.told:
+    if table.in_words:
         yield from (plain(formatter.message(note)) + "\n" for note in table.notes)
         return
     rows = () if isinstance(table.rows, NotMeasured) else table.rows

@@ -69,7 +69,7 @@ class FindingExcerpt:
     """Id of its rule, as in tables of findings."""
     finding: str
     """Term, as in tables of findings."""
-    told: tuple[Message, ...]
+    sentences: tuple[Message, ...]
     """Where it is, and what one sees."""
     place: Place
 

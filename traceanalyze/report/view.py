@@ -113,7 +113,7 @@ def common_folder(paths: Sequence[str]) -> str:
     return folder if not folder or folder.endswith("/") else f"{folder}/"
 
 
-def told_apart(first: str, second: str) -> tuple[str, str]:
+def distinct_names(first: str, second: str) -> tuple[str, str]:
     """Names of two files; with as many of their folders as it takes to differ, where that is possible."""
     parts = PurePath(first).parts, PurePath(second).parts
     if parts[0] == parts[1]:

@@ -40,20 +40,18 @@ def build_report(
     scope: Scope | None = None,
     outcomes: Sequence[Outcome | None] = (),
     cluster: Cluster | None = None,
-    of_run: Outcome | None = None,
+    across: Outcome | None = None,
     places: Sequence[Mapping[FindingKey, Place]] = (),
 ) -> Report:
     """The report of a run from the analyses of its ranks, and from what the rules say about each, if they were run.
 
-    Of several ranks also from their comparison (`cluster`), and what the rules say about that (`of_run`). `places` are
-    where each rank's findings are seen in its trace.
+    Of several ranks also from their comparison (`cluster`), and what the rules say about that (`across`). `places` are
+    where each rank's findings show in its trace.
     """
     scope = scope or Scope()
-    said = outcomes or [None] * len(analyses)
-    seen = places or [{}] * len(analyses)
+    found, shown = outcomes or [None] * len(analyses), places or [{}] * len(analyses)
     reports = tuple(
-        _rank_report(analysis, outcome, shown, verdict_only=scope.verdict_only)
-        for analysis, outcome, shown in zip(analyses, said, seen, strict=True)
+        _rank_report(*each, verdict_only=scope.verdict_only) for each in zip(analyses, found, shown, strict=True)
     )
     lead, sentences, summary = 0, reports[0].verdict, tuple[Table, ...]()
     remarks = [Message("run_note", (("text", Kind.TEXT, note),)) for note in notes]
@@ -61,7 +59,7 @@ def build_report(
         # Imported here: many runs have one rank.
         from traceanalyze.report.assembly.ranks import across_ranks
 
-        ranks = across_ranks(analyses, cluster, of_run)
+        ranks = across_ranks(analyses, cluster, across)
         lead, summary = ranks.lead, ranks.summary
         sentences = (*ranks.sentences, *reports[lead].verdict)
         if not scope.every_rank:
@@ -79,7 +77,7 @@ def build_report(
         ranks=reports,
         focus=tuple(range(len(reports))) if scope.every_rank else (lead,),
         analyses=tuple(analyses),
-        run_findings=() if of_run is None else of_run.findings,
+        run_findings=() if across is None else across.findings,
     )
 
 

@@ -301,7 +301,7 @@ _ACTIONS = Table(
         Column("advice", Kind.TERM, heading="what to do", meaning="What to do"),
     ),
     title="What to do first",
-    told=True,
+    in_words=True,
 )
 
 
@@ -466,7 +466,7 @@ _NOT_JUDGED = Table(
         ),
     ),
     title="What could not be judged, and what would show it",
-    told=True,
+    in_words=True,
 )
 
 

@@ -29,7 +29,7 @@ def findings(checks: tuple[Check, ...]) -> tuple[Finding, ...]:
 
 
 def typed(name: str, value: float | str) -> tuple[str, Kind, Value]:
-    """The kind of a check's value, told by its name: units are in names at the edges."""
+    """The kind of a check's value, by its name: units are in names at the edges."""
     if isinstance(value, str):
         return name, Kind.TEXT, value
     if name == "ratio":

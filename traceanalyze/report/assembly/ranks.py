@@ -100,7 +100,7 @@ def ranks_table(rows: Sequence[RankRow]) -> Table:
 
 
 def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None]) -> tuple[Message, ...]:
-    """Why not the rank with the longest step is told about; nothing where it is.
+    """Why the rank with the longest step is not the one shown; nothing where it is.
 
     Args:
         labels: Of the ranks.
@@ -149,7 +149,7 @@ class AcrossRanks(NamedTuple):
 def across_ranks(
     analyses: Sequence[RankAnalysis],
     cluster: Cluster | None,
-    of_run: Outcome | None,
+    across: Outcome | None,
 ) -> AcrossRanks:
     """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
     rows = [rank_row(analysis, index) for index, analysis in enumerate(analyses)]
@@ -158,14 +158,14 @@ def across_ranks(
     summary: tuple[Table, ...] = (ranks_table(rows),)
     late: tuple[Message, ...] = ()
     if cluster is not None:
-        if of_run is not None:
+        if across is not None:
             from traceanalyze.report.assembly.findings import run_findings_tables
 
             platform = "ascend" if analyses[0].trace.origin.format == "ascend" else "cuda"
-            summary = (*summary, *run_findings_tables(of_run, cluster, platform))
+            summary = (*summary, *run_findings_tables(across, cluster, platform))
         summary = (*summary, *cluster_tables(cluster))
         late = straggler_sentences(cluster)
-        # That the others wait for a rank says well enough why it is told about.
+        # That the others wait for a rank says well enough why it is shown.
         if ("rank", Kind.TEXT, rows[lead].label) not in [value for one in late for value in one.values]:
             late = (*late, *leading_sentence([row.label for row in rows], means, own))
     return AcrossRanks(lead, rows[lead].label, (ranks_sentence(rows), *late), summary)

@@ -152,7 +152,7 @@ class _Page:
             if table.plot:
                 yield from self._curve(table, formatter)
             elif table.stack:
-                # Bands are told apart by colours and names, for which there is no room.
+                # Bands differ by colours and names, for which there is no room.
                 continue
             elif not empty and (not table.detail or self.view.detail == Detail.VERBOSE):
                 yield self._table(table, formatter)
@@ -163,7 +163,7 @@ class _Page:
             yield "\n".join([self._painted(formatter.title(table), "bold"), *lines])
 
     def _table(self, table: Table, formatter: Formatter) -> str:
-        if table.told:
+        if table.in_words:
             sentences = [self.style.wrap(formatter.message(note)) for note in table.notes]
             return "\n".join([self._painted(formatter.title(table), "bold"), *sentences])
         picked = pick(table, self.view.top, everything=self.view.detail == Detail.VERBOSE)

@@ -10,7 +10,7 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.console.style import display_width, padded, printable
 from traceanalyze.report.console.tables import WIDE, pick, table_lines
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.view import OF_WEIGHT, Detail, View, halves, shallow, told_apart, with_columns
+from traceanalyze.report.view import OF_WEIGHT, Detail, View, distinct_names, halves, shallow, with_columns
 
 if TYPE_CHECKING:
     from traceanalyze.locales import Texts
@@ -72,7 +72,7 @@ class _Page:
         """Base and candidate, a line each."""
         words = self.formatter.texts.messages
         width = max(display_width(words["base"]), display_width(words["candidate"]))
-        names = told_apart(*self.report.paths)
+        names = distinct_names(*self.report.paths)
         for key, path, pieces in zip(("base", "candidate"), names, self.report.sides, strict=True):
             name = self.style.shorten(printable(path), self.style.width // 2)
             rest = [self.formatter.message(piece) for piece in pieces if piece.key != "side_path"]

@@ -11,7 +11,7 @@ from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import document, element, safe, sentence
 from traceanalyze.report.html.tables import listed, missing, rows_of, short_title, table_section
-from traceanalyze.report.view import halves, told_apart, with_columns
+from traceanalyze.report.view import distinct_names, halves, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -183,7 +183,7 @@ _LAST = ("compare_sides", "compare_options")
 def render(report: CompareReport, texts: Texts) -> str:
     """The comparison as one HTML document."""
     formatter = Formatter(texts, report.resolution_ns, _PARTS)
-    page = _Page(report, formatter, told_apart(*report.paths))
+    page = _Page(report, formatter, distinct_names(*report.paths))
     body = element("article", "\n".join(page.blocks()))
     title = f"traceanalyze · {page.name}"
     return document(title, body, page.contents, version=f"traceanalyze {report.version}", texts=texts)

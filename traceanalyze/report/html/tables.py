@@ -201,7 +201,7 @@ def table_section(table: Table, chart: str, formatter: Formatter, at: str, whole
     if table.stack and chart:
         elsewhere = element("p", safe(words["page_numbers_elsewhere"]), class_="aside")
         return element("section", heading + chart + elsewhere, id=at)
-    if table.told:
+    if table.in_words:
         sentences = "".join(element("p", sentence(formatter.message(note))) for note in table.notes)
         inside = element("summary", safe(words["page_numbers"]))
         rows = table_html(replace(table, notes=()), formatter, whole)

@@ -54,7 +54,7 @@ class Scale:
 
 
 class _Drawn(NamedTuple):
-    """One box: where it is, and how it is written with and without what the pointer is told."""
+    """One box: where it is, and how it is written with and without its tooltip."""
 
     lane: int
     kind: str
@@ -66,18 +66,18 @@ class _Drawn(NamedTuple):
 def drawn(lanes: Sequence[Lane], tops: Sequence[int], scale: Scale, formatter: Formatter) -> Iterator[str]:
     """All boxes, lane by lane; the widest can be pointed at, the others too as long as there is room in the page."""
     every = [_box(index, lane, box, scale, formatter) for index, lane in enumerate(lanes) for box in lane.boxes]
-    told, used = set[int](), sum(len(one.bare) for one in every)
+    detailed, used = set[int](), sum(len(one.bare) for one in every)
     for at in sorted(range(len(every)), key=lambda at: -every[at].wide):
         used += len(every[at].whole.encode()) - len(every[at].bare)
         if used > _BUDGET:
             break
-        told.add(at)
+        detailed.add(at)
     for index, top in enumerate(tops):
         mine = [(at, one) for at, one in enumerate(every) if one.lane == index]
         kinds = dict.fromkeys(one.kind for _, one in mine)
         groups = []
         for kind in kinds:
-            shapes = "".join(one.whole if at in told else one.bare for at, one in mine if one.kind == kind)
+            shapes = "".join(one.whole if at in detailed else one.bare for at, one in mine if one.kind == kind)
             groups.append(f'<g class="k {kind}">{shapes}</g>')
         yield f'<g class="{lanes[index].kind}" transform="translate(0 {top})">{"".join(groups)}</g>'
 
@@ -85,7 +85,7 @@ def drawn(lanes: Sequence[Lane], tops: Sequence[int], scale: Scale, formatter: F
 def _box(index: int, lane: Lane, box: Box, scale: Scale, formatter: Formatter) -> _Drawn:
     left = scale.x(box.start)
     wide = max(scale.x(box.end) - left, _LEAST)
-    title = f"<title>{safe(_told(lane, box, formatter))}</title>"
+    title = f"<title>{safe(_tooltip(lane, box, formatter))}</title>"
     span = max(box.end - box.start, 1)
     place = f'x="{left:.1f}" width="{wide:.1f}"'
     if box.count > 1 and box.busy < _SOLID * span:
@@ -101,8 +101,8 @@ def _box(index: int, lane: Lane, box: Box, scale: Scale, formatter: Formatter) -
     return _Drawn(index, box.kind, wide, whole + text, bare)
 
 
-def _told(lane: Lane, box: Box, formatter: Formatter) -> str:
-    """What the pointer is told."""
+def _tooltip(lane: Lane, box: Box, formatter: Formatter) -> str:
+    """What is shown under the pointer."""
     words = formatter.texts.messages
     kind = formatter.texts.terms.get(box.kind, box.kind)
     name = middle_cut(box.name or kind, _LONGEST_NAME)
@@ -177,9 +177,9 @@ def timeline_html(one: FindingExcerpt, formatter: Formatter, at: str | None = No
         return ""
     values = (("rule", Kind.TEXT, one.rule), ("finding", Kind.TERM, one.finding))
     title = formatter.fill(words["excerpt_title"], Message("excerpt_title", values))
-    told = formatter.sentences(one.told)
-    caption = element("figcaption", element("strong", safe(title)) + " " + sentence(told))
-    picture = element("div", _picture(one.place, f"{title}. {told}", formatter), class_="scroll")
+    caption_text = formatter.sentences(one.sentences)
+    caption = element("figcaption", element("strong", safe(title)) + " " + sentence(caption_text))
+    picture = element("div", _picture(one.place, f"{title}. {caption_text}", formatter), class_="scroll")
     notes = element("p", sentence(formatter.sentences(_notes(one.place))), class_="aside")
     return element("figure", caption + picture + _legend(found, formatter) + notes, class_="timeline", id=at)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xlsxwriter import Workbook
 
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.view import told_apart
+from traceanalyze.report.view import distinct_names
 from traceanalyze.report.xlsx.book import CREATED, OPTIONS, write_columns
 from traceanalyze.report.xlsx.compare.plan import SUMMARY, compare_plan
 from traceanalyze.report.xlsx.compare.summary import write_summary
@@ -87,7 +87,7 @@ def render(report: CompareReport, texts: Texts) -> bytes:
 
 def _properties(report: CompareReport) -> dict[str, object]:
     tool = f"traceanalyze {report.version}"
-    names = told_apart(*report.paths)
+    names = distinct_names(*report.paths)
     return {
         "title": clean(f"traceanalyze compare · {names[0]} · {names[1]}"),
         "subject": clean(" · ".join(report.paths)),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.view import told_apart
+from traceanalyze.report.view import distinct_names
 from traceanalyze.report.xlsx.plan import MAX_ROWS, Sheet
 from traceanalyze.report.xlsx.text import SheetNames
 
@@ -54,7 +54,7 @@ def compare_plan(report: CompareReport, texts: Texts) -> ComparePlan:
     columns, parameters = names.take("Columns"), names.take("Parameters")
     groups = tuple(
         (side, texts.messages[f"group_{side}"].format(path=path))
-        for side, path in zip(("base", "candidate"), told_apart(*report.paths), strict=True)
+        for side, path in zip(("base", "candidate"), distinct_names(*report.paths), strict=True)
     )
     elsewhere = {*IN_SUMMARY, *IN_PARAMETERS}
     order = sorted(report.listing, key=lambda table: table.key not in _FIRST)
