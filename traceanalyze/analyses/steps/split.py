@@ -53,72 +53,6 @@ TOTALS = Table(
     title="Total and hidden work per step",
     detail=True,
 )
-DEVICES = Table(
-    "devices",
-    (
-        Column("device", Kind.COUNT, meaning="number of the device"),
-        Column("device_name", Kind.NAME, heading="name", meaning="name of the device as recorded", minor=True),
-        Column("headline", Kind.FLAG, meaning="whether the split and the idle causes are those of this device"),
-        Column("step_ns", Kind.DURATION, meaning="mean step time"),
-        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
-        Column(
-            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
-        ),
-        Column(
-            "memory_ops_ns",
-            Kind.DURATION,
-            heading="memory",
-            meaning="a copy or fill is running, and neither compute nor communication",
-        ),
-        Column("idle_ns", Kind.DURATION, meaning="nothing is running on the device"),
-        Column("idle_share", Kind.SHARE, heading="idle", meaning="nothing is running on the device"),
-    ),
-    title="Devices of this process (mean step)",
-)
-DEVICE_SPANS = Table(
-    "device_spans",
-    (
-        Column("device", Kind.COUNT, meaning="number of the device"),
-        Column("span_ns", Kind.DURATION, meaning="from the first to the last device event"),
-        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
-        Column(
-            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
-        ),
-        Column(
-            "communication_total_ns",
-            Kind.DURATION,
-            heading="comm total",
-            meaning="a collective is running, hidden or not",
-            minor=True,
-        ),
-        Column(
-            "memory_ops_ns",
-            Kind.DURATION,
-            heading="memory",
-            meaning="a copy or fill is running, and neither compute nor communication",
-        ),
-        Column("idle_ns", Kind.DURATION, meaning="nothing is running on the device"),
-        Column("compute_kernels", Kind.COUNT, meaning="number of compute kernels", minor=True),
-        Column(
-            "communication_kernels",
-            Kind.COUNT,
-            heading="comm kernels",
-            meaning="number of communication kernels",
-            minor=True,
-        ),
-        Column("copies", Kind.COUNT, meaning="number of copies", minor=True),
-        Column("fills", Kind.COUNT, meaning="number of fills", minor=True),
-        Column(
-            "start_ns",
-            Kind.DURATION,
-            heading="start",
-            meaning="start, counted from the time base of the file",
-            machine=True,
-        ),
-    ),
-    title="First to last device event",
-    detail=True,
-)
 STEPS = Table(
     "steps",
     (
@@ -155,6 +89,51 @@ STEPS = Table(
     ),
     title="Step by step",
     worst="time_ns",
+)
+_IDLE = Column("idle_ns", Kind.DURATION, meaning="nothing is running on the device")
+_BUSY = tuple(STEPS[f"{key}_ns"] for key in BUSY_PARTS)
+DEVICES = Table(
+    "devices",
+    (
+        Column("device", Kind.COUNT, meaning="number of the device"),
+        Column("device_name", Kind.NAME, heading="name", meaning="name of the device as recorded", minor=True),
+        Column("headline", Kind.FLAG, meaning="whether the split and the idle causes are those of this device"),
+        Column("step_ns", Kind.DURATION, meaning="mean step time"),
+        *_BUSY,
+        _IDLE,
+        Column("idle_share", Kind.SHARE, heading="idle", meaning="nothing is running on the device"),
+    ),
+    title="Devices of this process (mean step)",
+)
+DEVICE_SPANS = Table(
+    "device_spans",
+    (
+        Column("device", Kind.COUNT, meaning="number of the device"),
+        Column("span_ns", Kind.DURATION, meaning="from the first to the last device event"),
+        *_BUSY[:2],
+        Column(
+            "communication_total_ns",
+            Kind.DURATION,
+            heading="comm total",
+            meaning="a collective is running, hidden or not",
+            minor=True,
+        ),
+        _BUSY[2],
+        _IDLE,
+        Column("compute_kernels", Kind.COUNT, meaning="number of compute kernels", minor=True),
+        Column(
+            "communication_kernels",
+            Kind.COUNT,
+            heading="comm kernels",
+            meaning="number of communication kernels",
+            minor=True,
+        ),
+        Column("copies", Kind.COUNT, meaning="number of copies", minor=True),
+        Column("fills", Kind.COUNT, meaning="number of fills", minor=True),
+        STEPS["start_ns"],
+    ),
+    title="First to last device event",
+    detail=True,
 )
 STEP_STATISTICS = Table(
     "step_statistics",

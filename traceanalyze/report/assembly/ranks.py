@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, Message, Table
@@ -28,33 +29,23 @@ RANKS = Table(
         Column("rank", Kind.TEXT, meaning="rank of the process; ?n where the profile does not tell"),
         Column("steps", Kind.COUNT, meaning="number of steps", minor=True),
         Column("step_ns", Kind.DURATION, meaning="mean step time"),
-        Column("compute_share", Kind.SHARE, heading="compute", meaning="some compute kernel is running"),
-        Column(
-            "communication_share", Kind.SHARE, heading="comm", meaning="a collective is running and no compute kernel"
-        ),
-        Column(
-            "memory_ops_share",
-            Kind.SHARE,
-            heading="memory",
-            meaning="a copy or fill is running, and neither compute nor communication",
-        ),
-        Column(
-            "data_loading_share", Kind.SHARE, heading="data", meaning="device idle: the host waits for the next batch"
-        ),
-        Column("sync_share", Kind.SHARE, heading="sync", meaning="device idle: the host was waiting for the device"),
-        Column(
-            "dispatch_share", Kind.SHARE, heading="dispatch", meaning="device idle: the host prepares or launches work"
-        ),
-        Column("idle_share", Kind.SHARE, heading="idle", meaning="device idle for other reasons"),
-        Column("host_sync_share", Kind.SHARE, heading="sync", meaning="the host waits for the device"),
-        Column("peer_wait_share", Kind.SHARE, heading="peer wait", meaning="the host waits for other processes"),
-        Column("host_api_share", Kind.SHARE, heading="API", meaning="the host is inside runtime or driver calls"),
-        Column("host_op_share", Kind.SHARE, heading="host ops", meaning="the host is inside PyTorch operators"),
-        Column(
-            "untraced_share",
-            Kind.SHARE,
-            heading="untraced",
-            meaning="the host does something that the trace does not show",
+        *(
+            # Parts of a step, as the table of steps has them.
+            Column(f"{key}_share", Kind.SHARE, heading=heading, meaning=STEPS[f"{key}_ns"].meaning)
+            for key, heading in {
+                "compute": "compute",
+                "communication": "comm",
+                "memory_ops": "memory",
+                "data_loading": "data",
+                "sync": "sync",
+                "dispatch": "dispatch",
+                "idle": "idle",
+                "host_sync": "sync",
+                "peer_wait": "peer wait",
+                "host_api": "API",
+                "host_op": "host ops",
+                "untraced": "untraced",
+            }.items()
         ),
     ),
     title="Ranks (mean step, share of the step)",
