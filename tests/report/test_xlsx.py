@@ -45,10 +45,10 @@ _COLUMNS = (
     Column("time_ns", Kind.DURATION),
     Column("share", Kind.SHARE),
     Column("count", Kind.COUNT),
-    Column("file_bytes", Kind.BYTES),
-    Column("concurrency", Kind.RATIO),
+    Column("file_bytes", Kind.BYTES, heading="size"),
+    Column("concurrency", Kind.RATIO, heading="parallel"),
     Column("base_ns", Kind.COUNT, machine=True),
-    Column("frame", Kind.NAME, minor=True),
+    Column("frame", Kind.NAME, heading="Python frame", minor=True),
 )
 
 
