@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.host.split import host_split
 from traceanalyze.analyses.idle.idle import idle_causes
@@ -12,10 +11,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import Check, RankAnalysis
 from traceanalyze.analyses.steps.split import host_split_tables, partitions
 from traceanalyze.model.table import NotMeasured
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.model.trace import Trace
+from traceanalyze.model.trace import Trace
 
 
 def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, cast
+from typing import Any, TypeVar, TypeVarTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.events import ApiCalls, api_calls
 from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, launching_ops, only_queue, unskewed
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, device_events
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import ClassSets, class_sets, device_order
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
+from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind, Mode
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.options import Options
-    from traceanalyze.analyses.steps.window import Steps
-    from traceanalyze.model.trace import Trace
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.model.columns import Sparse
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.options import Filter, Options
-    from traceanalyze.model.trace import Events, Instants, Trace
+from traceanalyze.model.trace import Events, Instants, Trace
 
 
 def context_of(trace: Trace, options: Options) -> Context:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.table import Column, Kind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _DENSE = 16
 """Keys up to this many times the number of rows are grouped by a table, larger ones by sorting."""

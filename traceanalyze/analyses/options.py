@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions
-
-if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.steps.window import Steps
-    from traceanalyze.model.device_peaks import Peaks
+from traceanalyze.model.device_peaks import Peaks
 
 
 @frozen

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.steps.partition import Partition
+from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.frozen import frozen
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.host.split import HostSplit
-    from traceanalyze.analyses.idle.idle import IdleCauses
-    from traceanalyze.analyses.steps.partition import Partition
-    from traceanalyze.analyses.steps.window import Steps
-    from traceanalyze.model.table import NotMeasured, Table
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.model.vocabulary import Level, Mode
+from traceanalyze.model.table import NotMeasured, Table
+from traceanalyze.model.trace import Trace
+from traceanalyze.model.vocabulary import Level, Mode
 
 
 @frozen

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.vendor import vendor_tables
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.annotations import device_annotations, host_annotations
 from traceanalyze.analyses.host.call_paths import call_paths
 from traceanalyze.analyses.host.modules import modules
@@ -45,11 +44,8 @@ from traceanalyze.analyses.steps.split import (
     totals,
 )
 from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.model.table import Table
 from traceanalyze.model.vocabulary import Mode
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.model.table import Table
 
 
 def device_tables(context: Context, sent: Table) -> list[Table]:

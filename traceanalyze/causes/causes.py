@@ -6,20 +6,15 @@ The order is that of what the run gains. A request for memory that failed, or so
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traceanalyze.causes.results import Cause, Onset, comparable, decider, in_order, run_gain
+from traceanalyze.causes.results import Cause, Onset, RankPart, RecordingPart, comparable, decider, in_order, run_gain
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, MEDIUM, PRESENT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.causes.results import RankPart, RecordingPart
 
 BEFORE = 2
 """Steps without it that make its first step a beginning, and its last step an end."""

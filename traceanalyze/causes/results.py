@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Message
 from traceanalyze.ranks.compare import leading
-from traceanalyze.rules.finding import FindingKey
-
-if TYPE_CHECKING:
-    from traceanalyze.model.table import Message
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Finding, NotApplicable, Severity
+from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Finding, FindingKey, NotApplicable, Severity
 
 Costs: TypeAlias = Mapping[FindingKey, NDArray[np.int64]]
 """What each finding of a rank takes in each of its steps: all that is kept of the intervals behind it."""

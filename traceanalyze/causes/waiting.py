@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.compare import imbalance
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.waits import waited_for
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, Scope, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, MEDIUM
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.ranks.results import Cluster
 
 ABSENT, MISSING, ALONE = "absent", "missing", "alone"
 """Variants of the sentence where ranks were not recorded: then findings about single ranks include the waiting."""

@@ -25,12 +25,12 @@ from traceanalyze.cli.options import (
 )
 from traceanalyze.cli.output import Target, refuse_input, rendered, show, write_file, write_folder
 from traceanalyze.errors import UsageError
+from traceanalyze.locales import Texts
 from traceanalyze.report.formats import COMPARE, FORMATS, TABLES, endings, names
+from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
     from traceanalyze.report.model import CompareReport
-    from traceanalyze.report.view import View
 
 _NAME = "performance_comparison_result_"
 """What msprof-analyze calls its workbook, before the time."""

@@ -13,11 +13,11 @@ import typer
 from traceanalyze.cli.options import Category, CommRegex, DataRegex, Lang, NotCommRegex, StepMarker
 from traceanalyze.cli.output import Target, refuse_input, rendered, show, write_file
 from traceanalyze.errors import UsageError
+from traceanalyze.locales import Texts
 from traceanalyze.report.formats import GATE, names
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
     from traceanalyze.regression.results import GateResult
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"

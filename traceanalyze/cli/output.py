@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Self
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.locales import Texts
 from traceanalyze.report import folder
 from traceanalyze.report.formats import FORMATS, REPORT, TABLES, endings, renderer
+from traceanalyze.report.view import View
 from traceanalyze.whole_file import whole_file
 
 if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
-    from traceanalyze.report.view import View
 
 _INDEX_START = 200
 _LISTING = "tables.json"

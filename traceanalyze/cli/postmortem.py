@@ -21,9 +21,9 @@ from traceanalyze.cli.options import (
     Verbose,
     listed,
 )
+from traceanalyze.locales import Texts
 
 if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
     from traceanalyze.report.model import Report
 
 

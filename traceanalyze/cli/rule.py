@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyze.errors import UsageError
+from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
     from traceanalyze.report.console.style import Style
     from traceanalyze.rules.rule import Rule
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import shutil
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from traceanalyze.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ADDRESS = "127.0.0.1"
 VIEWER = "https://ui.perfetto.dev"

@@ -8,30 +8,24 @@ enough. Hence sequences of length n that differ by d take n · d / 64 operations
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traceanalyze.comparison.calls import calls_of, common_tokens
-from traceanalyze.comparison.canonical_ops import fused_names, opened
+from traceanalyze.analyses.context import Context
+from traceanalyze.comparison.calls import Calls, Stream, calls_of, common_tokens
+from traceanalyze.comparison.canonical_ops import Level, fused_names, opened
+from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.frozen import frozen
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-    Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.calls import Calls, Stream
-    from traceanalyze.comparison.canonical_ops import Level
-    from traceanalyze.comparison.side import CompareOptions
-
-    Tokens = Sequence[NDArray[np.int64]]
-    """Tokens of the places of both sides; equal ones may be matched."""
+Tokens = Sequence[NDArray[np.int64]]
+"""Tokens of the places of both sides; equal ones may be matched."""
 
 FIRST_BAND = 64
 """Least half width of the first band tried."""

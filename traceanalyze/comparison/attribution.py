@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import argument, device_work
-from traceanalyze.comparison.collectives import event_groups
-from traceanalyze.comparison.results import Part
+from traceanalyze.comparison.collectives import Names, event_groups
+from traceanalyze.comparison.results import Part, Time
+from traceanalyze.comparison.side import Side
 from traceanalyze.model.classifier import kind_of_op
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.patterns import regex
@@ -28,15 +30,6 @@ from traceanalyze.model.vocabulary import (
     DeviceClass,
     Phase,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.comparison.collectives import Names
-    from traceanalyze.comparison.results import Time
-    from traceanalyze.comparison.side import Side
 
 STEP = "step"
 """The step as one part: one side recorded the device, the other only the host."""

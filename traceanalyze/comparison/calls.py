@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import counted_events
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.comparison.canonical_ops import canonical_ops, top_level
+from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, Level, canonical_ops, top_level
 from traceanalyze.comparison.names import is_wrapper
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, Level
-    from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.comparison.side import CompareOptions
 
 Stream = tuple[int, bool, int]
 """Step, backward pass, and thread: 0 for the one with most device time of this pass, and so on."""

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.forward_ops import ForwardOps
 from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward
+from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree
 from traceanalyze.model.vocabulary import Phase
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.side import CompareOptions
 
 FUSED_NAMES = frozenset(f"aten::{name}" for name, _ in FUSED)
 _FOREACH = "foreach"

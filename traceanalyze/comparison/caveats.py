@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
 from traceanalyze.comparison.pairs import PerStep, rounded
 from traceanalyze.comparison.results import Caveat, Pair, Pairs, Unmatched
+from traceanalyze.comparison.side import Side
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.side import Side
 
 COVERAGE_POINTS = 5
 """Shares of compute time with a known operator that differ by more percentage points make operators incomparable."""

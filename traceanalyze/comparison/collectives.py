@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.comparison.pairs import MATCH, PLACE, STEP_SHARE, SUMS, both, diff, ratio, section
 from traceanalyze.comparison.results import Pair, Pairs, Time
-from traceanalyze.comparison.side import measured
+from traceanalyze.comparison.side import CompareOptions, measured
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured
 from traceanalyze.model.vocabulary import DeviceClass
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.side import CompareOptions
-
-    Simplify = Callable[[str], str]
+Simplify = Callable[[str], str]
 
 Names = dict[str, str]
 """What a side calls a group (empty where it does not say) → what both sides are to call it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.comparison.attribution import parts
 from traceanalyze.comparison.caveats import caveats, unmatched, unmatched_table
 from traceanalyze.comparison.collectives import COLLECTIVES, collective_pairs
@@ -13,14 +13,11 @@ from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS, memory_call_pai
 from traceanalyze.comparison.modules import module_pairs, module_tables
 from traceanalyze.comparison.operators import APIS, CALLS, api_pairs, operator_pairs, operator_totals, operators_table
 from traceanalyze.comparison.overall import overall, overall_tables, parts_table
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import causes_table, contributions
 from traceanalyze.comparison.results import Comparison, Pairs
 from traceanalyze.comparison.side import CompareOptions, Side
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.pairs import PerStep
-    from traceanalyze.model.table import Table
+from traceanalyze.model.table import Table
 
 
 def compare_sides(base: Side, candidate: Side, options: CompareOptions | None = None) -> Comparison:

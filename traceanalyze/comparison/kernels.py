@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
@@ -23,18 +26,9 @@ from traceanalyze.comparison.pairs import (
     section,
 )
 from traceanalyze.comparison.results import Pair, Pairs
-from traceanalyze.comparison.side import measured
+from traceanalyze.comparison.side import CompareOptions, measured
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, NotMeasured, Word
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.side import CompareOptions
-
 
 _CORE = Column("core", Kind.TEXT, meaning="kind of core the kernels ran on")
 _NUMBERS = (

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.comparison.align import paired
-from traceanalyze.comparison.calls import compact
-from traceanalyze.comparison.canonical_ops import accountable, canonical_ops, fused_names
+from traceanalyze.comparison.calls import Calls, compact
+from traceanalyze.comparison.canonical_ops import Fused, accountable, canonical_ops, fused_names
 from traceanalyze.comparison.pairs import CHANGE_SHARE, MATCH, OP, PLACE, both, diff, ratio, section
 from traceanalyze.comparison.results import Pair, Pairs
+from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.calls import Calls
-    from traceanalyze.comparison.canonical_ops import Fused
-    from traceanalyze.comparison.side import CompareOptions
 
 _Cells = dict[str, Any]
 """What a row says of one side."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.modules import event_modules, module_places
+from traceanalyze.analyses.host.modules import Places, event_modules, module_places
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases, launch_places
 from traceanalyze.comparison.align import align
-from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
+from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, canonical_ops, fused_names
 from traceanalyze.comparison.operators import frames_at
 from traceanalyze.comparison.pairs import (
     CHANGE_SHARE,
@@ -33,21 +36,12 @@ from traceanalyze.comparison.pairs import (
     section,
 )
 from traceanalyze.comparison.results import Pair, Pairs
+from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import Phase
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from traceanalyze.analyses.host.modules import Places
-
-    Match = tuple[int, int]
-    """Positions in `Places.places`; -1 for a side that has none."""
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused
-    from traceanalyze.comparison.side import CompareOptions
+Match = tuple[int, int]
+"""Positions in `Places.places`; -1 for a side that has none."""
 
 
 def match_modules(base: Places, candidate: Places) -> list[Match]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from traceanalyze.comparison.side import CompareOptions
 
 SYNONYMS: dict[str, str] = {
     # Convolution, as PyTorch, cuDNN, MIOpen and CANN call it.

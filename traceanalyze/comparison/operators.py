@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.comparison.align import paired
-from traceanalyze.comparison.calls import calls_of, compact
-from traceanalyze.comparison.canonical_ops import fused_names
+from traceanalyze.comparison.calls import Calls, calls_of, compact
+from traceanalyze.comparison.canonical_ops import Fused, fused_names
 from traceanalyze.comparison.collectives import common_labels, plain_api
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, canonical, names_backward
 from traceanalyze.comparison.pairs import (
@@ -37,21 +39,14 @@ from traceanalyze.comparison.pairs import (
     section,
 )
 from traceanalyze.comparison.results import Pair, Pairs
+from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
 from traceanalyze.model.classify import is_data_loading, is_step_marker
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
 from traceanalyze.model.vocabulary import EventKind
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.comparison.calls import Calls
-    from traceanalyze.comparison.canonical_ops import Fused
-    from traceanalyze.comparison.side import CompareOptions
-
-    Work = tuple[NDArray[np.int64], NDArray[np.int64]]
-    """Device events, and their time inside the windows."""
+Work = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Device events, and their time inside the windows."""
 
 _Cells = dict[str, Any]
 """What a row says of one side."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.steps.partition import own_start
-from traceanalyze.comparison.attribution import IDLE, STEP, headline, headline_keys, summed, work_classes
-from traceanalyze.comparison.collectives import common_names, event_groups, several
+from traceanalyze.comparison.attribution import IDLE, STEP, Cell, Sums, headline, headline_keys, summed, work_classes
+from traceanalyze.comparison.collectives import Names, common_names, event_groups, several
 from traceanalyze.comparison.pairs import (
     DIFF,
     PART,
@@ -28,14 +27,10 @@ from traceanalyze.comparison.pairs import (
     ratio,
 )
 from traceanalyze.comparison.results import Comparison, Overall, Part, Time
+from traceanalyze.comparison.side import Side
 from traceanalyze.model import intervals
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import BUSY_PARTS, DeviceClass
-
-if TYPE_CHECKING:
-    from traceanalyze.comparison.attribution import Cell, Sums
-    from traceanalyze.comparison.collectives import Names
-    from traceanalyze.comparison.side import Side
 
 _LOCAL = frozenset({"ON_CHIP", "LOCAL", "INVALID_TYPE", ""})
 """Not a way between devices."""

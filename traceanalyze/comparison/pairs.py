@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from traceanalyze.comparison.results import Pair, Pairs, SideInfo
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
-
-if TYPE_CHECKING:
-    from traceanalyze.comparison.results import Pair, Pairs, SideInfo
 
 EVEN = 0.001
 """Difference of two steps up to which they count as equally long."""

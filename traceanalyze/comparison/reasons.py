@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
@@ -35,20 +37,13 @@ from traceanalyze.comparison.pairs import (
     ratio,
     rounded,
 )
-from traceanalyze.comparison.results import Comparison, Contribution
+from traceanalyze.comparison.results import Comparison, Contribution, SideInfo
+from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.frozen import frozen
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, Table, Value, Word
 from traceanalyze.model.vocabulary import Cause, DeviceClass
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.comparison.results import SideInfo
-    from traceanalyze.comparison.side import CompareOptions, Side
 
 
 @frozen

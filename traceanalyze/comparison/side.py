@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.modules import module_places
-from traceanalyze.analyses.host.split import host_split
-from traceanalyze.analyses.idle.idle import idle_causes
+from traceanalyze.analyses.host.modules import Places, module_places
+from traceanalyze.analyses.host.split import HostSplit, host_split
+from traceanalyze.analyses.idle.idle import IdleCauses, idle_causes
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.steps.partition import exclusive_time, partition
+from traceanalyze.analyses.steps.partition import Partition, exclusive_time, partition
 from traceanalyze.analyses.steps.phases import event_phases
-from traceanalyze.analyses.steps.window import median
+from traceanalyze.analyses.steps.window import Steps, median
 from traceanalyze.comparison.results import SideInfo
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.host.modules import Places
-    from traceanalyze.analyses.host.split import HostSplit
-    from traceanalyze.analyses.idle.idle import IdleCauses
-    from traceanalyze.analyses.steps.partition import Partition
-    from traceanalyze.analyses.steps.window import Steps
-    from traceanalyze.model.trace import Trace
 
 _CALLS = (
     ("rocm", regex(r"hip[A-Z]")),

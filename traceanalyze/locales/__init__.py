@@ -12,14 +12,12 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from traceanalyze.model.table import Column, Table
+from traceanalyze.model.table import Column, Table
 
 _Said = Mapping[str, str]
 _FINDING = "{rule}: {text}"

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model import native
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @frozen

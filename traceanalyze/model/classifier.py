@@ -6,15 +6,12 @@ A package names its `Classifier` under the entry-point group `traceanalyze.class
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from traceanalyze import plugins
 from traceanalyze.frozen import frozen
 from traceanalyze.model.kernel_classes import KernelGroup, group_of_op
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _BY_RECORD = frozenset({KernelGroup.COPY, KernelGroup.FILL})
 """The profiler records these as what they are, so no name has to tell them."""

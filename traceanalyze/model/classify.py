@@ -7,19 +7,14 @@ Everything here works on one text at a time and is applied once a distinct name.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.classifier import told_of_kernel, told_of_range
+from traceanalyze.model.classifier import Names, told_of_kernel, told_of_range
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, SyncKind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from traceanalyze.model.classifier import Names
 
 
 @frozen

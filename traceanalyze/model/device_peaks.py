@@ -11,12 +11,9 @@ A800, H800 and H20; GB200.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from traceanalyze.frozen import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 @frozen

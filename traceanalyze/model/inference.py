@@ -19,14 +19,11 @@ Captures of device graphs (`capture_32_DECODE`) and warm-up are no iterations.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class InferencePhase(IntEnum):

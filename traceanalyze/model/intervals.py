@@ -6,14 +6,12 @@ takes and returns sets. All are O(n log n) at most and never loop over intervals
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Int64 = NDArray[np.int64]
+Int64 = NDArray[np.int64]
 
 
 class Intervals(NamedTuple):

@@ -10,18 +10,14 @@ perfect; an operator that reads something twice therefore achieves less, never m
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.kernel_classes import KernelGroup, group_of_op
 from traceanalyze.model.op_calls import Call, Shape, outer
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from traceanalyze.model.op_calls import Call, Shape
 
 Amounts = tuple[int | None, int | None]
 

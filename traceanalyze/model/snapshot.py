@@ -6,17 +6,14 @@ bytes (what the allocator set aside for it: `allocated`), and *reserved* bytes (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class Action(IntEnum):

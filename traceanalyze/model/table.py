@@ -13,19 +13,18 @@ other languages are catalogues, found by the keys of tables and columns.
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+import numpy as np
+from numpy.typing import NDArray
 
-    import numpy as np
+if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)

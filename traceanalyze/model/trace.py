@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from traceanalyze.frozen import frozen
+from traceanalyze.model.columns import Sparse, Strings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
     from traceanalyze.model.collectives import VendorCollectives
-    from traceanalyze.model.columns import Sparse, Strings
 
 
 @frozen

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices, path_texts
-from traceanalyze.pipeline.gather import gather
+from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.recordings import judged
 from traceanalyze.pipeline.run_report import chosen_ranks, judged_reports, report_of_ranks, with_notes
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.runs import group_runs
+from traceanalyze.report.model import Report
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.report.model import Report
-
-    Path = str | os.PathLike[str]
+Path = str | os.PathLike[str]
 
 __all__ = ["Choices", "analyze", "load", "load_runs", "reports"]
 

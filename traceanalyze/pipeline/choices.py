@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.errors import UsageError
@@ -17,11 +17,9 @@ from traceanalyze.model.classifier import known_names
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.model.device_peaks import DTYPES, Peaks
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.pipeline.selection import step_chooser, stream_chooser
 from traceanalyze.rules.config import Plan, RuleConfig, rule_config
-
-if TYPE_CHECKING:
-    from traceanalyze.model.vocabulary import EventKind
 
 _KEYS = ("pattern", "name", "bandwidth_gbs", "tflops")
 

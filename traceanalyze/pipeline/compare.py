@@ -7,30 +7,24 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.options import Options
 from traceanalyze.comparison.compare import compare_sides
-from traceanalyze.comparison.side import SECTIONS, CompareOptions, mean_step, median_step, side
+from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import gather, sampled
+from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.selection import listed, step_chooser
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.model import CompareReport
 from traceanalyze.version import __version__
 
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from traceanalyze.analyses.options import Options
-    from traceanalyze.comparison.side import Side
-    from traceanalyze.model.trace import Run, Trace
-    from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.report.model import CompareReport
-
-    PathLike = str | os.PathLike[str]
+PathLike = str | os.PathLike[str]
 
 MEDIAN = "median"
 

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.choices import Choices, PathLike, path_texts
 from traceanalyze.pipeline.gate_runs import Reading, baseline_file, commit, read_runs
+from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, read_baseline, write_baseline
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
 from traceanalyze.regression.results import GateResult, SideSummary, Verdict
+from traceanalyze.regression.samples import RunSample
 from traceanalyze.regression.verdict import PROFILER_OPTIONS, Strictness
 from traceanalyze.regression.verdict import gate as judge
 from traceanalyze.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.regression.samples import RunSample
 
 BUDGET_FILE, PROJECT_FILE = "traceanalyze.toml", "pyproject.toml"
 _FINDINGS = ("findings.high", "findings.total")

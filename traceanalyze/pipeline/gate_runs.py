@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import progress_of, sampled
+from traceanalyze.pipeline.gather import ReadProgress, progress_of, sampled
 from traceanalyze.pipeline.selection import parse_numbers, step_chooser
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
@@ -27,15 +28,17 @@ from traceanalyze.regression.budget import Settings
 from traceanalyze.regression.environment import run_environment
 from traceanalyze.regression.explain import Explain
 from traceanalyze.regression.rank_sample import rank_sample, snapshot_samples
-from traceanalyze.regression.samples import RunSample, combined, count_findings, side_by_side, with_run_findings
+from traceanalyze.regression.samples import (
+    Counted,
+    RankSample,
+    RunSample,
+    Sample,
+    combined,
+    count_findings,
+    side_by_side,
+    with_run_findings,
+)
 from traceanalyze.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from traceanalyze.model.trace import Run
-    from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.regression.samples import Counted, RankSample, Sample
 
 _HEAD_BYTES = 64
 _APART = " holds several recordings, analysed apart"

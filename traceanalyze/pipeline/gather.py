@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings
-from traceanalyze.model.trace import Events, Flows, Instants
+from traceanalyze.model.trace import Events, Flows, Instants, Trace
 from traceanalyze.readers.kineto import read_trace
-from traceanalyze.readers.sources import expand
+from traceanalyze.readers.source import Source
+from traceanalyze.readers.sources import Passed, Selection, expand
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.readers.source import Source
-    from traceanalyze.readers.sources import Passed, Selection
-
-    ReadProgress = Callable[[str, int, int | None], None]
+ReadProgress = Callable[[str, int, int | None], None]
 
 Columns = TypeVar("Columns", Events, Instants, Flows)
 _SAMPLES = 4096

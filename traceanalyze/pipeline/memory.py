@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
 from traceanalyze.errors import InputError, UsageError
@@ -13,7 +13,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.pipeline import reports
 from traceanalyze.pipeline.choices import Choices
-from traceanalyze.pipeline.gather import progress_of
+from traceanalyze.pipeline.gather import ReadProgress, progress_of
 from traceanalyze.pipeline.memory_files import (
     allocators_of_traces,
     expected_capacity,
@@ -27,15 +27,10 @@ from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.report.assembly.snapshot import build_difference_report, memory_view
+from traceanalyze.report.model import Report
 from traceanalyze.version import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.report.model import Report
-
-    Path = str | os.PathLike[str]
+Path = str | os.PathLike[str]
 
 __all__ = ["are_snapshots", "hold_memory_files", "memory", "memory_difference", "memory_reports"]
 

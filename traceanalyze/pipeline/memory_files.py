@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.findings import memory_findings
+from traceanalyze.analyses.memory.allocator import AllocatorAnalysis, analyze_snapshot
+from traceanalyze.analyses.memory.findings import MemoryFinding, memory_findings
+from traceanalyze.analyses.memory.in_trace import InTrace
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.snapshot import Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured
-from traceanalyze.pipeline.gather import progress_of
-from traceanalyze.pipeline.recordings import allocator_of
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import ReadProgress, progress_of
+from traceanalyze.pipeline.recordings import Allocators, Judged, allocator_of
 from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import (
     candidates,
@@ -26,22 +29,11 @@ from traceanalyze.readers.memory_sources import (
 )
 from traceanalyze.readers.memory_timeline import read_memory_timeline, statistics_beside
 from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.assembly.snapshot import build_memory_report, build_timeline_report, places_of, with_places
+from traceanalyze.report.model import RankReport, Report
 from traceanalyze.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
-    from traceanalyze.analyses.memory.findings import MemoryFinding
-    from traceanalyze.analyses.memory.in_trace import InTrace
-    from traceanalyze.model.snapshot import Snapshot
-    from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.pipeline.recordings import Allocators, Judged
-    from traceanalyze.readers.source import Source
-    from traceanalyze.report.model import RankReport, Report
 
 
 @frozen

@@ -2,47 +2,40 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.locales import texts
+from traceanalyze.locales import Texts, texts
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.trace import Trace
 from traceanalyze.pipeline.choices import Choices, path_texts
-from traceanalyze.pipeline.gather import gather, sampled
+from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
 from traceanalyze.pipeline.recordings import Judged
-from traceanalyze.pipeline.run_report import side_by_side
+from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import leading
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.memory_sources import is_snapshot, snapshots_of
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
-from traceanalyze.report.perfetto.events import FIRST_PID, PROCESS, Clock, Process, alone, overlay_events
+from traceanalyze.report.perfetto.events import FIRST_PID, PROCESS, Clock, Overlay, Process, alone, overlay_events
 from traceanalyze.report.perfetto.merge import NoEventListError
 from traceanalyze.report.perfetto.overlay import overlay, snapshot_overlay, with_findings
 from traceanalyze.rules.evaluate import evaluate
 from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.finding import Finding
 from traceanalyze.whole_file import whole_file
 
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.pipeline.run_report import SideBySide
-    from traceanalyze.readers.source import Source
-    from traceanalyze.report.perfetto.events import Overlay
-    from traceanalyze.rules.finding import Finding
-
-    AnyPath = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]
 
 __all__ = ["annotate"]
 

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from traceanalyze.frozen import frozen
+from traceanalyze.locales import Texts
 from traceanalyze.model.table import Kind as ValueKind
 from traceanalyze.model.table import Message
+from traceanalyze.model.trace import Trace
 from traceanalyze.readers.detect import Kind, sniff
+from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import open_stream
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.perfetto.events import PROCESS, Clock, Process, alone, free_pid, overlay_events, sections
+from traceanalyze.report.perfetto.events import (
+    PROCESS,
+    Clock,
+    Overlay,
+    Process,
+    alone,
+    free_pid,
+    overlay_events,
+    sections,
+)
 from traceanalyze.report.perfetto.merge import Pids, RankText, appended, process_titles, read_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.readers.source import Source
-    from traceanalyze.report.perfetto.events import Overlay
 
 _ROOM = 1_000
 """Places for the processes of one rank in the order in which processes are shown."""

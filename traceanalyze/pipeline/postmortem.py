@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from traceanalyze import plugins
 from traceanalyze.analyses.host.split import HostSplit
@@ -16,10 +16,13 @@ from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import cost_of, waiting
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline.choices import Choices, path_texts
+from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.memory_files import (
+    MemoryFile,
     allocators_of_traces,
     expected_capacity,
     expected_ranks,
@@ -27,29 +30,20 @@ from traceanalyze.pipeline.memory_files import (
     nearness,
     placed_files,
 )
-from traceanalyze.pipeline.recordings import judged_files
+from traceanalyze.pipeline.recordings import Judged, judged_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
-from traceanalyze.pipeline.run_report import chosen_ranks, run_report, side_by_side
+from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
 from traceanalyze.report.assembly.postmortem import JobParts, MemoryPart, build_postmortem
 from traceanalyze.report.assembly.ranks import rank_label
+from traceanalyze.report.model import Report
+from traceanalyze.rules.config import Plan
+from traceanalyze.rules.finding import Outcome
 from traceanalyze.version import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from traceanalyze.model.trace import Run
-    from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
-    from traceanalyze.pipeline.memory_files import MemoryFile
-    from traceanalyze.pipeline.recordings import Judged
-    from traceanalyze.pipeline.run_report import SideBySide
-    from traceanalyze.report.model import Report
-    from traceanalyze.rules.config import Plan
-    from traceanalyze.rules.finding import Outcome
-
-    Path = str | os.PathLike[str]
+Path = str | os.PathLike[str]
 
 WHOLE = ("whole trace",)
 """Name of the window of a trace without step marks."""

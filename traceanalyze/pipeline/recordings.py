@@ -2,46 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
 from traceanalyze import plugins
 from traceanalyze.analyses.analyze import analyze_context
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
+from traceanalyze.analyses.options import Options
+from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.pipeline.gather import collected, progress_of, sampled
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, progress_of, sampled
 from traceanalyze.ranks.run import map_ranks, workers_for
 from traceanalyze.readers.kineto import read_trace
+from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand, survey
-from traceanalyze.rules.finding import Outcome
+from traceanalyze.rules.config import Plan
+from traceanalyze.rules.finding import Finding, FindingKey, Outcome
+
+"""By the name of a trace and its rank."""
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from traceanalyze.analyses.context import Context
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.memory.in_trace import InTrace
-    from traceanalyze.analyses.options import Options
-    from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.causes.results import Costs
-    from traceanalyze.model.table import NotMeasured
-    from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
     from traceanalyze.ranks.results import RankSummary
-    from traceanalyze.readers.source import Source
-    from traceanalyze.rules.config import Plan
-    from traceanalyze.rules.finding import Finding, FindingKey
 
-    Allocators = Mapping[str, Mapping[int | None, AllocatorAnalysis]]
-    """By the name of a trace and its rank."""
+
+Allocators: TypeAlias = "Mapping[str, Mapping[int | None, AllocatorAnalysis]]"
 
 MAX_PLACES = 6
 """Findings that are shown in the trace, most saving first."""

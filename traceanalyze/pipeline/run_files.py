@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from traceanalyze.causes.results import RecordingPart
 from traceanalyze.errors import InputError
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value
+from traceanalyze.model.trace import Run, Trace
+from traceanalyze.pipeline.gather import ReadRecordings
+from traceanalyze.pipeline.memory_files import MemoryFile
+from traceanalyze.pipeline.recordings import Judged
 from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.runs import NAME, read_run_list, span
+from traceanalyze.readers.sources import Passed
 from traceanalyze.report.assembly.causes import steps_text
 from traceanalyze.report.assembly.ranks import rank_label
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from traceanalyze.causes.results import RecordingPart
-    from traceanalyze.model.trace import Run, Trace
-    from traceanalyze.pipeline.gather import ReadRecordings
-    from traceanalyze.pipeline.memory_files import MemoryFile
-    from traceanalyze.pipeline.recordings import Judged
-    from traceanalyze.readers.sources import Passed
 
 ALIKE = 0.6
 """Of the device time of one of two recordings, in kernels that the other has, too: then it may be the same program.

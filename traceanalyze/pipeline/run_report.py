@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
-from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, judged_files
+from traceanalyze.model.trace import Run, Trace
+from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.gather import ReadProgress
+from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, Judged, judged_files
 from traceanalyze.pipeline.selection import parse_numbers
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.assembly import Scope, build_report
+from traceanalyze.report.model import Report
+from traceanalyze.rules.config import Plan
+from traceanalyze.rules.finding import Outcome
 from traceanalyze.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from traceanalyze.model.trace import Run, Trace
-    from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.gather import ReadProgress
-    from traceanalyze.pipeline.recordings import Allocators, Judged
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.report.model import Report
-    from traceanalyze.rules.config import Plan
-    from traceanalyze.rules.finding import Outcome
 
 
 @frozen

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from traceanalyze.analyses.steps.window import step_labels
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.steps.window import Steps
 
 _ITEM = regex(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<stop>\d*)")
 _LONGEST_LIST = 12

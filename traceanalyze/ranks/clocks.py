@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.steps.window import median
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster, MatchedGroup
+from traceanalyze.ranks.results import Cluster, MatchedGroup
 
 TOLERATED = 0.2
 """Residual over skew up to which arrival times can be trusted."""

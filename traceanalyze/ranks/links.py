@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
-from traceanalyze.ranks.results import LinkTraffic
+from traceanalyze.ranks.results import Group, LinkTraffic, RankSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
-    from traceanalyze.ranks.results import Group, RankSummary
 
 SLOW = 0.05
 """Bandwidth so far below the others is slow (rule RNK103)."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import step_labels
@@ -23,12 +25,6 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import IDLE_PARTS, DeviceClass, EventKind, Mode
 from traceanalyze.ranks.links import link_traffic, networked_groups
 from traceanalyze.ranks.results import Group, KernelTime, RankCollectives, RankSummary
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.results import RankAnalysis
 
 _OWN = regex(r"RANK|DEVICE|VISIBLE|PORT|PATH|HOME|_IP|IFNAME|SOCKET|LOG_DIR|WORK_DIR|CACHE_DIR|WHITELIST")
 """Variables that differ between ranks by their nature."""

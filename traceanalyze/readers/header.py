@@ -8,14 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Device
-from traceanalyze.readers.scan import Field, Kind
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.scan import Metadata
+from traceanalyze.readers.scan import Field, Kind, Metadata
 
 _MOST_RANKS = 1 << 20
 _OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")

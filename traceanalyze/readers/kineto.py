@@ -9,7 +9,6 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,19 +23,15 @@ from traceanalyze.readers.header import (
     ASCEND_FIELDS,
     EVENT_FIELDS,
     INSTANT_FIELDS,
+    Header,
     parse_header,
     process_names,
     thread_names,
 )
 from traceanalyze.readers.runs import explicit_rank, host_and_pid
-from traceanalyze.readers.scan import REASONS, scan
-from traceanalyze.readers.source import STDIN
+from traceanalyze.readers.scan import REASONS, Scan, Sparse, scan
+from traceanalyze.readers.source import STDIN, Source
 from traceanalyze.readers.streams import open_stream
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.header import Header
-    from traceanalyze.readers.scan import Scan, Sparse
-    from traceanalyze.readers.source import Source
 
 _DROPPED = ("no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
 _MEMBERS_SHOWN = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline, ProcessStatistics
 from traceanalyze.readers.memory_sources import rank_in_name
+from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import open_stream
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.source import Source
 
 _ADVICE = "give the .json or .raw.json.gz file export_memory_timeline wrote"
 _ACTIONS = (1, 2, 3, 4)

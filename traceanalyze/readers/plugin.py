@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 from traceanalyze import plugins
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
+from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers.detect import Kind, sniff
-from traceanalyze.readers.source import STDIN
+from traceanalyze.readers.source import STDIN, Source
 from traceanalyze.readers.streams import read_head
-
-if TYPE_CHECKING:
-    from traceanalyze.model.columns import Sparse, Strings
-    from traceanalyze.readers.source import Source
 
 _EARLIEST, _LATEST = -(1 << 61), 1 << 61
 """ns; sums of two such times are still int64."""

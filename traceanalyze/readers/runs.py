@@ -13,18 +13,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.trace import Run
+from traceanalyze.model.trace import Run, Trace
 from traceanalyze.readers.source import ARCHIVE_MARK
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.model.trace import Trace
 
 _HANDLER = regex(r"(?P<worker>.+)\.\d{10,}\.pt\.trace\.json(?:\.gz)?")
 _HOST_AND_PID = regex(r"(?P<host>.+)_(?P<pid>\d{1,18})")

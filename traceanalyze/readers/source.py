@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.folder import stray_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STDIN = "-"
 ARCHIVE_MARK = "!"

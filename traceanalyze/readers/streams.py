@@ -9,16 +9,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol, Self, cast
+from typing import Protocol, Self, cast
 
 from traceanalyze.errors import InputError
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
 from traceanalyze.readers.inflate import Inflation, inflate
-from traceanalyze.readers.source import no_permission
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.source import Source
-
+from traceanalyze.readers.source import Source, no_permission
 
 _BATCH_BYTES = 1 << 20
 _BATCHES_AHEAD = 4

@@ -13,16 +13,13 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import MethodType
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import FrameType, MethodType
+from typing import Any, NoReturn
 
 from traceanalyze.errors import TraceAnalyzeError
 from traceanalyze.recording.context import Recording
 from traceanalyze.recording.launch import FOLDER, OPTIONS, QUIET
 from traceanalyze.recording.options import RecordOptions
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 
 def mark_steps(step: Callable[[], None]) -> Callable[[], None]:

@@ -8,13 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from types import TracebackType
+from typing import Any, Self
 
 from traceanalyze.recording.options import CPU, CUDA, HIP, NPU, Device, RecordOptions, installed, require_torch
 from traceanalyze.recording.run_file import rank_and_world, refuse_recorded, trace_name, worker_name, write_run
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _ENTRIES = 100_000
 """Allocations and frees kept, the latest: each takes about a kilobyte of host memory with its stack."""

@@ -8,15 +8,12 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.patterns import regex
-from traceanalyze.recording.options import installed, require_this_package, require_torch
+from traceanalyze.recording.options import RecordOptions, installed, require_this_package, require_torch
 from traceanalyze.recording.run_file import refuse_recorded
-
-if TYPE_CHECKING:
-    from traceanalyze.recording.options import RecordOptions
 
 BOOTSTRAP = "traceanalyze.recording.bootstrap"
 _PYTHON = regex(r"(?:python|pypy)[0-9.]*t?(?:\.exe)?")

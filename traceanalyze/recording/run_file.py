@@ -9,17 +9,13 @@ import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from traceanalyze.errors import UsageError
 from traceanalyze.model.patterns import regex
+from traceanalyze.recording.options import Device, RecordOptions
 from traceanalyze.version import __version__
 from traceanalyze.whole_file import whole_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.recording.options import Device, RecordOptions
 
 SCHEMA = "traceanalyze.run/1"
 

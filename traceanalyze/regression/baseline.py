@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
@@ -16,9 +17,6 @@ from traceanalyze.regression.explain import Amounts, Explain, shortened
 from traceanalyze.regression.metrics import metric_of
 from traceanalyze.regression.samples import RunSample, Sample
 from traceanalyze.whole_file import whole_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 SCHEMA_VERSION = 1
 KEEP = 20

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, fields, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.regression.environment import DEFAULT_MATCH, KEYS
-from traceanalyze.regression.metrics import METRICS, Kind, Level, Metric, amount, known_names, metric_of, share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from traceanalyze.regression.metrics import Amount, Metric
-    from traceanalyze.regression.samples import Environment
+from traceanalyze.regression.metrics import METRICS, Amount, Kind, Level, Metric, amount, known_names, metric_of, share
+from traceanalyze.regression.samples import Environment
 
 
 @frozen

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from traceanalyze.regression.measures import RankSteps
-    from traceanalyze.regression.samples import Environment, EnvironmentValue, RunSample
+from traceanalyze.regression.measures import RankSteps
+from traceanalyze.regression.samples import Environment, EnvironmentValue, RunSample
 
 KEYS = (
     "device",

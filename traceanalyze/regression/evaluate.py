@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.frozen import frozen
+from traceanalyze.regression.budget import Rule, Settings
 from traceanalyze.regression.metrics import Kind, Level
 from traceanalyze.regression.results import MetricResult, Statistics, Verdict
+from traceanalyze.regression.samples import RunSample, Sample
 from traceanalyze.regression.statistics import (
     Estimate,
     Prior,
@@ -20,12 +22,6 @@ from traceanalyze.regression.statistics import (
     learned_floor,
     runs_needed,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from traceanalyze.regression.budget import Rule, Settings
-    from traceanalyze.regression.samples import RunSample, Sample
 
 _LEAST_POINTS = 0.3
 """A learned noise floor of a ratio is at least this many points."""

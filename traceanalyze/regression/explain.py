@@ -5,8 +5,9 @@ A run keeps the sums of its deciding rank, so a baseline file explains as well a
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.split import HostSplit
@@ -17,11 +18,7 @@ from traceanalyze.comparison.reasons import Labels, idle_reasons, work_reasons
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import HOST_PARTS, Cause
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from traceanalyze.regression.measures import RankSteps
+from traceanalyze.regression.measures import RankSteps
 
 ROWS_KEPT = 50
 """Reasons, and kernels, that a run keeps: those with most time."""

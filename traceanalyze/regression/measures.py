@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.grouping import group
@@ -17,24 +18,17 @@ from traceanalyze.analyses.idle.syncs import idle_caused, last_launch
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.memory.recorded import memory
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.analyses.steps.steps import owners
-from traceanalyze.comparison.side import side
+from traceanalyze.analyses.steps.window import Steps
+from traceanalyze.comparison.side import Side, side
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.options import Options
-    from traceanalyze.analyses.steps.window import Steps
-    from traceanalyze.comparison.side import Side
-    from traceanalyze.model.trace import Trace
 
 
 @frozen

@@ -3,44 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.host.modules import event_modules
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.phases import launch_places
+from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.errors import InputError
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.regression.budget import Settings
 from traceanalyze.regression.environment import rank_environment, workload
 from traceanalyze.regression.explain import explain
-from traceanalyze.regression.measures import collective_sizes, counts, rank_steps, timings
-from traceanalyze.regression.metrics import selector_of
-from traceanalyze.regression.samples import RankSample, Sample, finding_values
+from traceanalyze.regression.measures import RankSteps, Values, collective_sizes, counts, rank_steps, timings
+from traceanalyze.regression.metrics import Selector, selector_of
+from traceanalyze.regression.samples import Counted, RankSample, Sample, finding_values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.options import Options
-    from traceanalyze.analyses.steps.window import Steps
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.regression.budget import Settings
-    from traceanalyze.regression.measures import RankSteps, Values
-    from traceanalyze.regression.metrics import Selector
-    from traceanalyze.regression.samples import Counted
-
-    Findings = Callable[[Trace, Options], Counted]
-
-    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+Findings = Callable[[Trace, Options], Counted]
 
 NO_MATCH = NotMeasured("selector_matches_nothing")
 

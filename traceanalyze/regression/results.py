@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from traceanalyze.regression.budget import Budget, Rule
-    from traceanalyze.regression.environment import Difference
-    from traceanalyze.regression.explain import Why
-    from traceanalyze.regression.samples import RunSample
+from traceanalyze.regression.budget import Budget, Rule
+from traceanalyze.regression.environment import Difference
+from traceanalyze.regression.explain import Why
+from traceanalyze.regression.samples import RunSample
 
 
 class Verdict(StrEnum):

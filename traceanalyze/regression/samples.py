@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.options import Options
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.trace import Trace
 from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.ranks.results import RankSummary
 from traceanalyze.ranks.summary import summarize
-from traceanalyze.regression.measures import BUSY
+from traceanalyze.regression.explain import Explain
+from traceanalyze.regression.measures import BUSY, Values
 from traceanalyze.regression.metrics import Metric, metric_of
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Severity
+from traceanalyze.rules.finding import Finding, Outcome, Severity
 from traceanalyze.rules.of_run import evaluate_run, without_waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.options import Options
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.ranks.results import RankSummary
-    from traceanalyze.regression.explain import Explain
-    from traceanalyze.regression.measures import Values
-    from traceanalyze.rules.finding import Finding, Outcome
 
 HIGH = "findings.high"
 TOTAL = "findings.total"

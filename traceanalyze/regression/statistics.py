@@ -6,17 +6,13 @@ Everything is in closed form: the same numbers give the same answer. Values `y` 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
 _TINY = 1e-300
 _EPSILON = 1e-16

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from traceanalyze.errors import UsageError
 from traceanalyze.frozen import frozen
+from traceanalyze.regression.budget import Budget, Rule, Settings
 from traceanalyze.regression.environment import Difference, differences, similarity
 from traceanalyze.regression.evaluate import evaluate
 from traceanalyze.regression.explain import why
 from traceanalyze.regression.metrics import Kind, Level
 from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary, Verdict
-from traceanalyze.regression.samples import FEW_STEPS
+from traceanalyze.regression.samples import FEW_STEPS, EnvironmentValue, RunSample
 from traceanalyze.regression.statistics import drifts, mann_whitney, outliers, two_populations
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from traceanalyze.regression.budget import Budget, Rule, Settings
-    from traceanalyze.regression.samples import EnvironmentValue, RunSample
 
 PROFILER_OPTIONS = "profiler_options"
 LIKE_WORKLOAD = 0.8

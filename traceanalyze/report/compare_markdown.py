@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.markdown import listed, plain, table_blocks
-from traceanalyze.report.view import View, distinct_names, halves, shallow, with_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Table
-    from traceanalyze.report.model import CompareReport
-    from traceanalyze.report.view import Half
+from traceanalyze.report.model import CompareReport
+from traceanalyze.report.view import Half, View, distinct_names, halves, shallow, with_columns
 
 MARK = "###"
 """Level of headings: they stand within a comment."""

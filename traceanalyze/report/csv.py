@@ -5,12 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from typing import TYPE_CHECKING
 
-from traceanalyze.model.table import NotMeasured
-
-if TYPE_CHECKING:
-    from traceanalyze.model.table import Table, Value
+from traceanalyze.model.table import NotMeasured, Table, Value
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What makes a spreadsheet run a text instead of showing it."""

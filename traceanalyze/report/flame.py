@@ -6,22 +6,18 @@ A click zooms in, and the search marks names; both need the picture's own script
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, cast
+from typing import cast
 from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
 from traceanalyze.frozen import frozen
+from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Kind, Message, NotMeasured
+from traceanalyze.model.table import Kind, Message, NotMeasured, Table
 from traceanalyze.report.format import Formatter, formatter_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Table
-    from traceanalyze.report.model import Report
+from traceanalyze.report.model import Report
 
 WIDTH, ROW, TOP, MARGIN = 1200, 18, 64, 10
 _INNER = WIDTH - 2 * MARGIN

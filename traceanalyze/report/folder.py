@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import Table
 from traceanalyze.report import json
 from traceanalyze.report.formats import TABLE, renderer
 
+Contents = Callable[[], bytes]
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Table
     from traceanalyze.report.model import CompareReport, Report
-
-    Contents = Callable[[], bytes]
 
 INDEX = "report.json"
 """Marks a folder as one of this tool's."""

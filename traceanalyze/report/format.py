@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from traceanalyze.frozen import frozen
+from traceanalyze.locales import Texts
 from traceanalyze.locales.noted import noted
 from traceanalyze.model import units
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import TIMES, Kind, NotMeasured, Word
+from traceanalyze.model.table import TIMES, Breakdown, Column, Kind, Message, NotMeasured, Row, Table, Value, Word
 from traceanalyze.model.vocabulary import Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Breakdown, Column, Message, Row, Table, Value
     from traceanalyze.report.model import RankReport
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {

@@ -6,16 +6,14 @@ What was not measured is null, with the reason beside it under the same name and
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from traceanalyze.model.table import TIMES, Kind, NotMeasured
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import TIMES, Column, Kind, Message, NotMeasured, Table, Value
 from traceanalyze.report.format import Formatter, formatter_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Column, Message, Table, Value
     from traceanalyze.report.model import CompareReport, Finding, RankReport, Report
 
 SCHEMA = "traceanalyze.report/1"

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
+from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured
+from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured, Row, Table, Value
+from traceanalyze.model.units import Unit
 from traceanalyze.report.format import Formatter, column_units, formatter_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Row, Table, Value
-    from traceanalyze.model.units import Unit
-    from traceanalyze.report.model import Report
+from traceanalyze.report.model import Report
 
 MAX_ROWS = 20
 """Rows of a table: a page is read, not searched; the other formats have all of them."""

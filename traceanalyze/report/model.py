@@ -5,20 +5,19 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.frozen import frozen
+from traceanalyze.model.table import Message, Table
+from traceanalyze.model.vocabulary import Level, Mode
+from traceanalyze.rules import finding as rule_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from traceanalyze.analyses.excerpt.window import Place
-    from traceanalyze.analyses.results import RankAnalysis
     from traceanalyze.comparison.results import Comparison
-    from traceanalyze.model.table import Message, Table
-    from traceanalyze.model.vocabulary import Level, Mode
-    from traceanalyze.rules import finding as rule_findings
 
 
 @frozen

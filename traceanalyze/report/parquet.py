@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured
-
-if TYPE_CHECKING:
-    from traceanalyze.model.table import Table, Value
+from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured, Table, Value
 
 _WHOLE = {*TIMES, *SIZES, Kind.COUNT}
 _FRACTIONS = {Kind.SHARE, Kind.RATIO, Kind.NUMBER}

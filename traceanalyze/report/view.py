@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from itertools import groupby, takewhile
 from pathlib import PurePath
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import NotMeasured
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Column, Table
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import Column, NotMeasured, Table
 
 
 class Detail(IntEnum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +11,11 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model.columns import distinct
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
+from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope
 from traceanalyze.rules.ranking import confidence_of, ranked
 from traceanalyze.rules.registry import chosen, every_rule
-
-if TYPE_CHECKING:
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.finding import Finding
-    from traceanalyze.rules.rule import Options, Rule
+from traceanalyze.rules.rule import Options, Rule
 
 MOST = 64
 """Stretches whose lines are looked up, longest first: names of lines are found one by one."""

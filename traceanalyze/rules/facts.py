@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -14,22 +15,18 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import host_states
-from traceanalyze.analyses.idle.idle import IdleCauses, idle_pieces
+from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct_codes
-from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, Mode
+from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
 from traceanalyze.rules.finding import intervals_of
 
 if TYPE_CHECKING:
-    import re
-
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.idle.idle import Pieces
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.model.intervals import Intervals
-    from traceanalyze.model.vocabulary import EventKind
 
 Made = TypeVar("Made")
 CLASSES: dict[str, tuple[Cause, ...]] = {

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.rules.common.communication import LAST_BUCKET
+from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, confidence_of
 from traceanalyze.rules.registry import every_rule
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster, RankSummary
-    from traceanalyze.rules.config import Plan
-    from traceanalyze.rules.finding import Finding
-    from traceanalyze.rules.rule import Rule
+from traceanalyze.rules.rule import Rule
 
 RANKS = "R"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +18,9 @@ from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.launching import launching
 from traceanalyze.rules.common.without import without
+from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
-
-if TYPE_CHECKING:
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Rule
+from traceanalyze.rules.rule import Rule
 
 SHARE, LATE = 0.10, 0.20
 """As HST101: where the host is this late, it decides how long a step takes."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import cache, wraps
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +17,9 @@ from traceanalyze.errors import UsageError
 from traceanalyze.locales import declare, texts
 from traceanalyze.rules.common.words import ADVICE, EVIDENCE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
-from traceanalyze.rules.rule import FAMILIES, Rule
+from traceanalyze.rules.rule import FAMILIES, Options, Rule
 
-if TYPE_CHECKING:
-    from traceanalyze.rules.rule import Options
-
-    Find = Callable[[Any, Options], Iterator[Finding | NotApplicable]]
-    from types import ModuleType
+Find = Callable[[Any, Options], Iterator[Finding | NotApplicable]]
 
 _TYPES = {
     "saving": int | np.integer | None,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.parts import collective_parts
+from traceanalyze.analyses.communication.parts import CollectiveParts, collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, types
-from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, counts_output, element_bytes
@@ -18,15 +21,6 @@ from traceanalyze.model.columns import MISSING
 from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import DeviceClass
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.communication.parts import CollectiveParts
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.grouping import Groups
 
 _NO_METADATA = "no_collective_metadata"
 _PARTS = (

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
 
 MOVES = regex(r"Memcpy|Reduce|RDMA|SDMA|Write(?!.?Value)|Read", re.IGNORECASE)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.grouping import COUNT
 from traceanalyze.model.collectives import VendorCollective, collective_type
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
-
-if TYPE_CHECKING:
-    from traceanalyze.model.trace import Trace
+from traceanalyze.model.trace import Trace
 
 _COLLECTIVE = Column("collective", Kind.TEXT, meaning="type, the same for all libraries")
 _GROUP = Column("group", Kind.TEXT, meaning="ranks of the process group, or its name")

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind, Spans, boxes
 from traceanalyze.analyses.excerpt.host import host_lanes
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause, DeviceClass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 MAX_LANES = 12
 _CLASSES = {DeviceClass.COMPUTE: "compute", DeviceClass.COMM: "communication", DeviceClass.MEM: "memory_ops"}

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.excerpt.boxes import Lane, LaneKind, Spans, boxes
-from traceanalyze.analyses.host.nesting import nest_rows
+from traceanalyze.analyses.host.nesting import Nest, nest_rows
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model.classify import is_data_loading, is_peer_wait, is_step_marker
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.host.nesting import Nest
-
-    Window = tuple[int, int]
+Window = tuple[int, int]
 
 LEVELS = 4
 """Levels of operators drawn of the step thread."""

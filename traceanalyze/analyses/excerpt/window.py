@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.excerpt.boxes import LaneKind
 from traceanalyze.analyses.excerpt.excerpt import Excerpt, excerpt
 from traceanalyze.analyses.idle.idle import idle_pieces
 from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
 
 _NEIGHBOURS = 4
 """Device events shown before and after the instance, at least, where there is room for them."""

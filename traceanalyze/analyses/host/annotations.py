@@ -6,22 +6,17 @@ Launches count on the annotation's own thread only, so a backward pass run by an
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.classify import is_step_marker
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import EventKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-
 
 _NAME = Column("name", Kind.NAME, meaning="name of the annotation")
 _ON_HOST = Table(

@@ -6,10 +6,11 @@ The threads of the step thread's process are nested each by itself; equal paths 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
@@ -20,11 +21,6 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import module_name
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import EventKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 OTHER_PROCESSES = "<other processes>"
 """In place of a call path: device events that another process of the recording launched."""

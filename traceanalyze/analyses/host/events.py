@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import api_class
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.model.trace import Trace
 
 

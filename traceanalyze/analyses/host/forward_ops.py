@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 
 class ForwardOps:

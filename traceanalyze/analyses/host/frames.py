@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
 from traceanalyze.model.columns import distinct
@@ -13,8 +14,6 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
     from traceanalyze.model.trace import Trace
 

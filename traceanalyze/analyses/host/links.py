@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.nesting import Nest, innermost
+from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.model.columns import MISSING, distinct
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.host.events import ApiCalls
-    from traceanalyze.analyses.kernels.events import DeviceEvents
-    from traceanalyze.model.trace import Trace
-
 
 _LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
 _TASK_FLOWS = frozenset({"HostToDevice"})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.forward_ops import ForwardOps
@@ -17,13 +17,8 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
 from traceanalyze.model.table import Column, Kind, Table
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind, Phase
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.model.trace import Trace
 
 BACKWARD_UNKNOWN = "<backward, module unknown>"
 """In place of a module: device time of the backward pass whose forward operator was not found."""

@@ -6,15 +6,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import EventKind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.model.intervals import Intervals
     from traceanalyze.model.trace import Trace
 
 MOST_LEVELS = 256

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, group
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-
 
 _OP_KERNELS = Table(
     "op_kernels",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.frames import user_frame_of_stack, user_frames
@@ -17,13 +19,6 @@ from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.table import Column, Kind, Message, Table
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 UNLINKED = "<unlinked>"
 """In place of an operator: device events without a launch record."""

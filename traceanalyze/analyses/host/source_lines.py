@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
@@ -15,11 +15,6 @@ from traceanalyze.analyses.idle.idle import analysed_time, idle_pieces
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, EventKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 _LINES = Table(
     "source_lines",

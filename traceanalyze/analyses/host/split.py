@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.frozen import frozen
@@ -13,8 +14,6 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, Cause
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import sync_costs
@@ -16,11 +17,6 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, overlaps
 from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table
 from traceanalyze.model.vocabulary import Cause
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 GAPS = Table(
     "gaps",

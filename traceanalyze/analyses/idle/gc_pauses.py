@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
@@ -27,8 +28,6 @@ from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
 
 _PAUSES = Table(

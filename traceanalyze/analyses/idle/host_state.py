@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.events import ByTrack, by_track
 from traceanalyze.model import intervals
@@ -13,10 +15,6 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, SyncKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
 
 BLOCKING_COPY_NS = 50_000

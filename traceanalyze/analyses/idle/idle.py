@@ -7,9 +7,10 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.host_state import States, host_states
-from traceanalyze.analyses.steps.window import amounts, step_labels, window_of
+from traceanalyze.analyses.steps.window import Steps, amounts, step_labels, window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
@@ -18,10 +19,7 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.steps.window import Steps
 
 LAUNCH_LATENCY_NS = 10_000
 """τ: how long a launched kernel may take to start before something else must be holding it (definitions, notation)."""

@@ -6,22 +6,19 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.analyses.steps.window import step_labels
+from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, known
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, known
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.steps.window import Steps
-    from traceanalyze.model.table import Value
 
 FULL_QUEUE_DEPTH = 1000
 """A long launch with this many events waiting on its stream blocks because the queue is full (definitions §6)."""

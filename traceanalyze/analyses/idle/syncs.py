@@ -7,10 +7,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.host_state import blocking_copies, is_sync_call
-from traceanalyze.analyses.idle.idle import analysed_time, clipped, idle_gaps, idle_pieces
+from traceanalyze.analyses.idle.idle import Gaps, Pieces, analysed_time, clipped, idle_gaps, idle_pieces
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
@@ -19,11 +21,7 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import Cause, SyncKind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.host.events import ApiCalls
-    from traceanalyze.analyses.idle.idle import Gaps, Pieces
 
 
 SYNC_POINTS = Table(

@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.model.trace import Trace
 
 _TYPES = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.idle.host_state import is_sync_call
@@ -15,8 +16,6 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
 
 DIRECTIONS = ("h2d", "d2h", "d2d", "p2p", "h2h", "unknown", "fill")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.model.trace import Trace
 
 OVERLAP_LIMIT_NS = 100_000
 """Same-stream overlap above this is an impossible duration (definitions §2.5; 150 public traces show ≤ 13 µs)."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.kernels.work import (
     NO_OP,
@@ -21,11 +22,6 @@ from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, known
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 BUCKETS_NS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000)
 """Lower ends of the duration classes. Below 10 µs a kernel is shorter than its launch costs the host (definitions, τ;

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import DEVICE_TIME, group
 from traceanalyze.analyses.kernels.work import WORK, argument, device_work
 from traceanalyze.model.columns import MISSING
@@ -15,9 +16,6 @@ from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.op_calls import Call, parse_call
 from traceanalyze.model.op_costs import Cost, cost_of
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
 
 _DTYPES = {
     "double": "fp64",

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.use import SHORT_KERNEL_NS
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Table
 from traceanalyze.model.vocabulary import DeviceClass
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 LONGEST = 5
 KEPT = 50

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 _Member = tuple[bool, bool, bool]
 """Of compute, communication, copies: which are running."""

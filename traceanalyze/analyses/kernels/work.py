@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
@@ -17,8 +18,6 @@ from traceanalyze.model.table import Column, Kind
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
 
 WORK = Column(

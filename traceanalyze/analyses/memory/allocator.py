@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.columns import CATEGORY, LINE
 from traceanalyze.analyses.memory.composition import AT_DUMP, AT_OOM, AT_PEAK, by_category, holders, moments
@@ -42,13 +42,8 @@ from traceanalyze.analyses.memory.patterns import (
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
 from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import State
+from traceanalyze.model.snapshot import Snapshot, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 
 NEAR_LIMIT = 0.95
 """Of the capacity (memory-snapshot specification, D8)."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory.columns import (
@@ -23,20 +24,12 @@ from traceanalyze.analyses.memory.columns import (
     STEP,
     STREAM,
 )
-from traceanalyze.analyses.memory.lifetimes import BEFORE
+from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
+from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.analyses.memory.steps import step_label, step_starts
-from traceanalyze.model.snapshot import Action
+from traceanalyze.model.snapshot import Action, History, Snapshot
 from traceanalyze.model.table import Column, Kind, Table, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.memory.device import Device
-    from traceanalyze.analyses.memory.lifetimes import Lifetimes
-    from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.model.snapshot import History, Snapshot
 
 CATEGORIES = ("preexisting", "transient", "gradients", "backward", "optimizer", "activations", "parameters", "other")
 """The first that fits: allocated before the history; freed within `SHORT` later allocations; kept by AccumulateGrad; on

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.layout import Layout, follow
 from traceanalyze.analyses.memory.lifetimes import (
@@ -18,12 +19,8 @@ from traceanalyze.analyses.memory.lifetimes import (
     reserved_curve,
 )
 from traceanalyze.analyses.memory.rounding import Rules, rules
+from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.model.snapshot import Action, Snapshot, SnapshotDevice
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.memory.sites import Site
 
 T = TypeVar("T")
 

@@ -7,24 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.columns import EVENT, LINE
-from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
+from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Free
 from traceanalyze.analyses.memory.rounding import SMALL
+from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import Action
+from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.memory.device import Device
-    from traceanalyze.analyses.memory.holes import Free
-    from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.model.snapshot import History
 
 RETRIES = frozenset({"release_retry", "release_failed_retry"})
 """Releases for a request that found the device full."""

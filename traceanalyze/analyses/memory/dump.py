@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, HOLE, LARGE, POOL, STREAM
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE
-from traceanalyze.model.snapshot import State
+from traceanalyze.model.snapshot import ProcessStatistics, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, Layout, Table
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.device import Device
-    from traceanalyze.model.snapshot import ProcessStatistics, SnapshotDevice
 
 _CHECK = Table(
     "memory_check",

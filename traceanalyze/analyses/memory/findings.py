@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.columns import LINE
+from traceanalyze.analyses.memory.patterns import GrowingSizes, OversizedBlocks, SmallBlocks
+from traceanalyze.analyses.memory.steps import Leak
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
-    from traceanalyze.analyses.memory.patterns import GrowingSizes, OversizedBlocks, SmallBlocks
-    from traceanalyze.analyses.memory.steps import Leak
 
 _FINDINGS = Table(
     "memory_findings",

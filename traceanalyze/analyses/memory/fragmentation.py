@@ -5,23 +5,18 @@ Judged where the allocator had to grow, never at the dump: there most of the res
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, LINE
 from traceanalyze.analyses.memory.composition import first_of_line
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import GROWTH, past_segments
+from traceanalyze.analyses.memory.layout import Growth
+from traceanalyze.analyses.memory.rounding import Rules
 from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import Action
+from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.device import Device
-    from traceanalyze.analyses.memory.layout import Growth
-    from traceanalyze.analyses.memory.rounding import Rules
-    from traceanalyze.model.snapshot import History
 
 INFO, WARN = 0.10, 0.20
 """Share of the reserve that was free in the domain (memory-snapshot specification, D4; so are the next two)."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.columns import (
     BLOCK_BYTES,
@@ -18,14 +18,9 @@ from traceanalyze.analyses.memory.columns import (
     SINCE_START,
 )
 from traceanalyze.analyses.memory.composition import CATEGORIES, categories, first_of_line
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.sites import call_stack
 from traceanalyze.model.table import Column, Kind, Table, Word
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.memory.device import Device
-
 
 POINTS = 1000
 """Points of a curve, among them the lowest and highest value of each part of the history."""

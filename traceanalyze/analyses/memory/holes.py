@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from traceanalyze.analyses.memory.rounding import SMALL_SEGMENT
 from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import Action
-
-if TYPE_CHECKING:
-    from traceanalyze.model.snapshot import SnapshotDevice
+from traceanalyze.model.snapshot import Action, SnapshotDevice
 
 
 class Domain(NamedTuple):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.idle.idle import idle_pieces
+from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.columns import MOMENT, STEP
 from traceanalyze.analyses.memory.recorded import Places
 from traceanalyze.analyses.memory.steps import step_label
@@ -20,12 +23,6 @@ from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, Mode
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 MICROSECOND = 1000
 """ns; snapshots cut their times down to whole µs."""

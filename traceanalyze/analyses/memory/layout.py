@@ -6,23 +6,23 @@ rule of splitting. At the dump the layout must equal the file's, which is checke
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Domain, Free, Holes, domain_of_event, past_segments
-from traceanalyze.analyses.memory.lifetimes import BEFORE
-from traceanalyze.analyses.memory.rounding import SMALL
+from traceanalyze.analyses.memory.holes import (
+    GROWTH,
+    RELEASE,
+    Domain,
+    Free,
+    Holes,
+    Range,
+    domain_of_event,
+    past_segments,
+)
+from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
+from traceanalyze.analyses.memory.rounding import SMALL, Rules
 from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import Action, State
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.memory.holes import Range
-    from traceanalyze.analyses.memory.lifetimes import Lifetimes
-    from traceanalyze.analyses.memory.rounding import Rules
-    from traceanalyze.model.snapshot import SnapshotDevice
+from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 
 @frozen

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
 from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import Action, State
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.model.snapshot import SnapshotDevice
+from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 BEFORE = -1
 """In place of an event: allocated before the first event of the history."""

@@ -7,23 +7,18 @@ settings (D11), a history without its beginning.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.composition import live_at, short_lived
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, device_calls
 from traceanalyze.analyses.memory.rounding import SMALL
 from traceanalyze.analyses.memory.steps import step_starts
 from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import Action
+from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import NotMeasured
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.memory.device import Device
-    from traceanalyze.model.snapshot import History
 
 SPIKE_SHARE = 0.2
 """Real offenders have 0.26–1.0 of their peak in short-lived blocks, others at most 0.17 (D7)."""

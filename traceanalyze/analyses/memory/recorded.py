@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, group
 from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.host.modules import module_places
@@ -17,11 +19,6 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import ApiClass, Cause, Mode, Phase, SyncKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 POINTS = 500
 _HOST = 0

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.snapshot import State
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.model.snapshot import Snapshot
+from traceanalyze.model.snapshot import Snapshot, State
 
 ALIGN = 512
 """Smallest block, and what blocks are rounded to."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from traceanalyze.model.snapshot import Frame, Stacks
+from traceanalyze.model.snapshot import Frame, Stacks
 
 NO_FRAMES = "<no frames>"
 """In place of a line: the block's stack was not recorded."""

@@ -7,25 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.columns import EVENT, STEP
-from traceanalyze.analyses.memory.lifetimes import BEFORE
+from traceanalyze.analyses.memory.device import Device
+from traceanalyze.analyses.memory.lifetimes import BEFORE, Curve
+from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import PROFILER_STEP
 from traceanalyze.model.phases import OPTIMIZER_STEP
-from traceanalyze.model.snapshot import Action
+from traceanalyze.model.snapshot import Action, History, Snapshot
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.memory.device import Device
-    from traceanalyze.analyses.memory.lifetimes import Curve
-    from traceanalyze.analyses.memory.sites import Site
-    from traceanalyze.model.snapshot import History, Snapshot
 
 _MARKERS = (PROFILER_STEP, OPTIMIZER_STEP)
 LEAST_STEPS = 3

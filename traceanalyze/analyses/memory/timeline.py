@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.columns import SINCE_START
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
 from traceanalyze.model.table import Column, Kind, Table, Value
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 POINTS = 1000
 _PEAK = Table(

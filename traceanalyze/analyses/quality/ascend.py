@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, collective_parts, went_over
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.results import Check
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.model import intervals
+from traceanalyze.model.collectives import VendorCollective
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.trace import OtherExport
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.model.collectives import VendorCollective
-    from traceanalyze.model.trace import OtherExport
-
 
 TOLERANCE = 0.01
 """Share by which numbers may differ."""

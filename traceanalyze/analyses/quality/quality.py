@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.launches import CLOCK_ERROR_SHARE
@@ -18,13 +20,6 @@ from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 
 def plugin_checks(context: Context) -> Iterator[Check]:

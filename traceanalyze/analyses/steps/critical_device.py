@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
 
 NEVER = int(np.iinfo(np.int64).min)
 _MISSING = -(2**31)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import host_states, is_sync_call
-from traceanalyze.analyses.steps.critical_device import last_launched
+from traceanalyze.analyses.steps.critical_device import Lanes, SyncRecords, last_launched
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import Cause, SyncKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.steps.critical_device import Lanes, SyncRecords
 
 
 class Timeline(NamedTuple):

@@ -10,30 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.steps.critical_device import Lanes, Reasons, lanes, reasons, sync_records
-from traceanalyze.analyses.steps.critical_host import awaited_events, timeline, waits
-from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.analyses.steps.critical_host import Timeline, Waits, awaited_events, timeline, waits
+from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct, distinct_codes
+from traceanalyze.model.columns import Strings, distinct, distinct_codes
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import Cause, DeviceClass
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.steps.critical_device import Reasons
-    from traceanalyze.analyses.steps.critical_host import Timeline, Waits
-    from traceanalyze.analyses.steps.window import Steps
-    from traceanalyze.model.columns import Strings
 
 
 class PathKind(IntEnum):

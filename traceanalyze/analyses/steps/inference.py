@@ -10,10 +10,11 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.steps.steps import Markers, step_windows
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.frozen import frozen
@@ -21,14 +22,8 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.model.phases import Role, op_role
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values
 from traceanalyze.model.vocabulary import EventKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.model.table import Values
 
 _PHASES = Table(
     "inference_phases",

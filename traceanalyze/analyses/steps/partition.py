@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.kernels.events import DeviceEvents
 
 ClassSets = Mapping[DeviceClass, intervals.Intervals]
 """When a device does work of each class, on any stream."""

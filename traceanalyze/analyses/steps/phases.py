@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.device_columns import for_recording
@@ -19,8 +20,6 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import EventKind, Mode, Phase
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from traceanalyze.analyses.context import Context
 
 _PHASE = Column("phase", Kind.TERM, meaning="part of the training step")

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.split import HostSplit, host_split
+from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition, partition
-from traceanalyze.analyses.steps.window import amounts, median, step_labels, window_of
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table
+from traceanalyze.analyses.steps.window import Steps, Window, amounts, median, step_labels, window_of
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value
+from traceanalyze.model.trace import Device
 from traceanalyze.model.vocabulary import BUSY_PARTS, HEADLINE, IDLE_PARTS, DeviceClass, EventKind
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.idle.idle import IdleCauses
-    from traceanalyze.analyses.steps.window import Steps, Window
-    from traceanalyze.model.table import Value
-    from traceanalyze.model.trace import Device
 
 Parts: TypeAlias = "Mapping[str, NDArray[np.int64] | NotMeasured]"
 """Time of each step by exclusive part, ns; what the profile cannot give is in the last one."""

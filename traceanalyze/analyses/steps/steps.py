@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
+from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
 from traceanalyze.model.columns import MISSING
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from traceanalyze.analyses.kernels.events import DeviceEvents
-    from traceanalyze.model.trace import Trace
 
 COMPLETE_SHARE = 0.8
 """A step with fewer device events than this share of the median is incomplete (definitions §3)."""

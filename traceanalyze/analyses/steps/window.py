@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, NotMeasured, Table
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 _NUMBER = regex(r"(\d+)$")
 

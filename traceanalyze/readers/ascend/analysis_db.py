@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from traceanalyze.errors import InputError
-from traceanalyze.model.collectives import VendorCollective, VendorCollectives
+from traceanalyze.model.collectives import VendorCollective, VendorCollectives, VendorLink
 from traceanalyze.model.trace import VendorNumbers, VendorStep
 from traceanalyze.readers.ascend.comm_tables import SUMS, TOTAL, MatrixRow, group_label, lost_rows, scaled, summed
-from traceanalyze.readers.ascend.db_file import open_database
+from traceanalyze.readers.ascend.db_file import Database, open_database
+from traceanalyze.readers.ascend.info import About
 from traceanalyze.readers.ascend.tables import step_number
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.model.collectives import VendorLink
-    from traceanalyze.readers.ascend.db_file import Database
-    from traceanalyze.readers.ascend.info import About
 
 _COLUMNS = {
     "computing": "computing",

@@ -7,23 +7,19 @@ only the sums by type (`allreduce-total`) are taken; its other entries are singl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import VendorCollective, VendorCollectives, VendorLink, collective_type
 from traceanalyze.model.patterns import regex
-from traceanalyze.readers.ascend.shared import ABSENT
+from traceanalyze.readers.ascend.folder import Profile
+from traceanalyze.readers.ascend.info import About
+from traceanalyze.readers.ascend.shared import ABSENT, Texts
 from traceanalyze.readers.ascend.tables import step_number
 from traceanalyze.readers.header import lenient_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.readers.ascend.folder import Profile
-    from traceanalyze.readers.ascend.info import About
-    from traceanalyze.readers.ascend.shared import Texts
 
 _HCOM = regex(r"(?P<name>\w+?)_*__(?P<digits>\d{1,3})_\d+(_\d+)*$")
 FIRST_STREAM = -1000

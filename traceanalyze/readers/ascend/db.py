@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
-from traceanalyze.model.trace import Device, Flows, Origin, ReadReport
+from traceanalyze.model.trace import Device, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import db_file, db_host
 from traceanalyze.readers.ascend.analysis_db import communication_tables, step_times
 from traceanalyze.readers.ascend.db_device import collectives, device_tasks
-from traceanalyze.readers.ascend.db_file import open_database
+from traceanalyze.readers.ascend.db_file import Columns, Database, open_database
 from traceanalyze.readers.ascend.db_host import allocations
 from traceanalyze.readers.ascend.db_rows import HOST, Reading, pairs, read_strings
-from traceanalyze.readers.ascend.info import read_about
+from traceanalyze.readers.ascend.folder import Profile
+from traceanalyze.readers.ascend.info import About, read_about
 from traceanalyze.readers.ascend.other_export import text_beside
 from traceanalyze.readers.ascend.sampled_memory import module_memory_of, process_memory_of
-from traceanalyze.readers.ascend.shared import ABSENT, Parts, assemble, joined_events, memory_instants, no_instants
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.readers.ascend.db_file import Columns, Database
-    from traceanalyze.readers.ascend.folder import Profile
-    from traceanalyze.readers.ascend.info import About
-    from traceanalyze.readers.ascend.shared import Block
+from traceanalyze.readers.ascend.shared import (
+    ABSENT,
+    Block,
+    Parts,
+    assemble,
+    joined_events,
+    memory_instants,
+    no_instants,
+)
 
 _TO_DEVICE, _TO_BACKWARD = "async_npu", "fwdbwd"
 

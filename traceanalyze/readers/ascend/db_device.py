@@ -6,7 +6,7 @@ Collectives come from COMMUNICATION_OP, the tasks on their planes from COMMUNICA
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
-from traceanalyze.readers.ascend.db_rows import block, known, selected, timed
+from traceanalyze.readers.ascend.db_file import Columns
+from traceanalyze.readers.ascend.db_rows import Reading, block, known, selected, timed
 from traceanalyze.readers.ascend.hardware import task_category
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
@@ -30,11 +31,6 @@ from traceanalyze.readers.ascend.shared import (
     kernel_dtypes,
     values_at,
 )
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.ascend.db_file import Columns
-    from traceanalyze.readers.ascend.db_rows import Reading
-
 
 _TASK = ("startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "globalPid", "taskType", "streamId")
 _COMPUTE = ("name", "globalTaskId", ("blockNum", "blockDim"), "taskType", "opType", "inputDataTypes", "inputShapes")

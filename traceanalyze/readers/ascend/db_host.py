@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import db_file
-from traceanalyze.readers.ascend.db_rows import block, known, selected, timed
+from traceanalyze.readers.ascend.db_file import Columns
+from traceanalyze.readers.ascend.db_rows import Reading, StringIds, block, known, selected, timed
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
     CANN,
@@ -27,10 +27,6 @@ from traceanalyze.readers.ascend.shared import (
     values_at,
 )
 from traceanalyze.readers.ascend.tables import POOL, joined_allocations
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.ascend.db_file import Columns
-    from traceanalyze.readers.ascend.db_rows import Reading, StringIds
 
 
 def _stack_codes(reading: Reading, chain: NDArray[np.int64]) -> NDArray[np.int32]:

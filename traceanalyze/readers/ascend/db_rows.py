@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +13,9 @@ from numpy.typing import NDArray
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings
 from traceanalyze.readers.ascend import db_file
+from traceanalyze.readers.ascend.db_file import Columns, Database
+from traceanalyze.readers.ascend.info import About
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Block, Texts
-
-if TYPE_CHECKING:
-    from collections import Counter
-
-    from traceanalyze.readers.ascend.db_file import Columns, Database
-    from traceanalyze.readers.ascend.info import About
 
 _GROUPS = ("COMMUNICATION_OP", "COMMUNICATION_TASK_INFO")
 

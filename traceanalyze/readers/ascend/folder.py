@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import PurePath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePath
 
 import numpy as np
 
@@ -12,11 +11,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.readers.scan import Scan
+from traceanalyze.readers.scan import Scan
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend import shared
-from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, index_of, values_at
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.ascend.shared import Texts
-    from traceanalyze.readers.ascend.tables import Table
+from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, Texts, index_of, values_at
+from traceanalyze.readers.ascend.tables import Table
 
 CORES = frozenset({"AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "MIX_AIV", "AI_CPU", "DSA_SQE"})
 _KERNEL = regex(r"AI_?CORE|AI_VECTOR_CORE|MIX_AI[CV]|AI_?CPU|DSA\w*|KERNEL_\w+|AIC|AIV", re.IGNORECASE)

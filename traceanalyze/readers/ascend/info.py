@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
-from traceanalyze.readers.ascend.folder import rank_of_name
+from traceanalyze.readers.ascend.folder import Profile, rank_of_name
 from traceanalyze.readers.header import lenient_json
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.readers.ascend.folder import Profile
 
 _MOST_RANKS = 1 << 20
 _OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")

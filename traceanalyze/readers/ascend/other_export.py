@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from traceanalyze.errors import InputError
-from traceanalyze.model.trace import OtherExport
+from traceanalyze.model.trace import OtherExport, VendorStep
 from traceanalyze.readers.ascend import analysis_db as db_steps
 from traceanalyze.readers.ascend import db_file
+from traceanalyze.readers.ascend.db_file import Database
+from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import read_table, step_times
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.model.trace import VendorStep
-    from traceanalyze.readers.ascend.db_file import Database
-    from traceanalyze.readers.ascend.folder import Profile
 
 _KERNELS = (
     "SELECT COUNT(*), SUM(TASK.endNs - TASK.startNs) FROM TASK "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,7 @@ from numpy.typing import NDArray
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names, thread_names
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.scan import Scan
+from traceanalyze.readers.scan import Scan
 
 
 class Process(IntEnum):

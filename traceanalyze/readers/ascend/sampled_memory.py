@@ -8,21 +8,16 @@ the allocator's own records describe better; it is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.trace import ModuleMemory
 from traceanalyze.readers.ascend import db_file
+from traceanalyze.readers.ascend.db_rows import Reading
 from traceanalyze.readers.ascend.shared import ABSENT
-from traceanalyze.readers.ascend.tables import MB, device_of, read_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.readers.ascend.db_rows import Reading
-    from traceanalyze.readers.ascend.tables import Table
+from traceanalyze.readers.ascend.tables import MB, Table, device_of, read_table
 
 PROCESS = "APP"
 _POOL_IN_MODULES = "APP"

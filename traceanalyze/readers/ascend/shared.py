@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.collectives import VendorCollectives
 from traceanalyze.model.columns import Sparse, Strings, distinct_codes
 from traceanalyze.model.trace import (
     Device,
@@ -24,15 +25,12 @@ from traceanalyze.model.trace import (
     Instants,
     ModuleMemory,
     Origin,
+    OtherExport,
     ReadReport,
     Trace,
     VendorNumbers,
 )
-
-if TYPE_CHECKING:
-    from traceanalyze.model.collectives import VendorCollectives
-    from traceanalyze.model.trace import OtherExport
-    from traceanalyze.readers.ascend.info import About
+from traceanalyze.readers.ascend.info import About
 
 ABSENT = -(2**62)
 """A whole number that a row does not have, in the columns of a `Block`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,6 @@ from numpy.typing import NDArray
 from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import VendorNumbers, VendorStep
 from traceanalyze.readers.ascend.shared import ABSENT, Allocations
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _BLOCK = 1 << 19
 _BOM = b"\xef\xbb\xbf"

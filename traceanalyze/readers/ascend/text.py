@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
+from traceanalyze.model.collectives import VendorCollectives
 from traceanalyze.model.columns import Sparse
-from traceanalyze.model.trace import Device, Events, Flows
+from traceanalyze.model.trace import (
+    Device,
+    Events,
+    Flows,
+    ModuleMemory,
+    Origin,
+    OtherExport,
+    ReadReport,
+    Trace,
+    VendorNumbers,
+)
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields, communication_tables
+from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.hardware import CORES, kernel_columns, kernel_rows, task_category
-from traceanalyze.readers.ascend.info import read_about
+from traceanalyze.readers.ascend.info import About, read_about
 from traceanalyze.readers.ascend.other_export import database_beside
 from traceanalyze.readers.ascend.processes import Places, Process, places
 from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
 from traceanalyze.readers.ascend.shared import ABSENT, NONE_32, Allocations, Columns, Parts, Texts
 from traceanalyze.readers.ascend.tables import KERNELS, MEMORY_RECORD, Table, allocations, read_table, step_times
 from traceanalyze.readers.header import process_names, thread_names
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traceanalyze.model.collectives import VendorCollectives
-    from traceanalyze.model.trace import ModuleMemory, Origin, OtherExport, ReadReport, Trace, VendorNumbers
-    from traceanalyze.readers.ascend.folder import Profile
-    from traceanalyze.readers.ascend.info import About
-    from traceanalyze.readers.scan import Scan
+from traceanalyze.readers.scan import Scan
 
 _T = TypeVar("_T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.readers.scan.grammar import (
     INT64_MAX,
     INT64_MIN,
+    Member,
     canonical_integer,
     decoded,
     integer,
@@ -22,10 +23,6 @@ from traceanalyze.readers.scan.grammar import (
     real,
 )
 from traceanalyze.readers.scan.result import Events, Field, Flows, Instants, Kind, Metadata, Sparse, Strings
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.scan.grammar import Member
-    from traceanalyze.readers.scan.result import Field
 
 _DTYPES = {Kind.INT: np.int64, Kind.REAL: np.float64, Kind.TEXT: np.int32}
 _TYPECODES = {Kind.INT: "q", Kind.REAL: "d", Kind.TEXT: "i"}

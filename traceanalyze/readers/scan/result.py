@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
@@ -30,9 +30,6 @@ __all__ = [
     "Sparse",
     "Strings",
 ]
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 class Kind(IntEnum):

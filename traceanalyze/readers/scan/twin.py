@@ -35,15 +35,11 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.scan.collect import Collector
 from traceanalyze.readers.scan.grammar import BLANK, key_end, object_members, skip_blanks, value_end
-from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Scan
-
-if TYPE_CHECKING:
-    from traceanalyze.readers.scan.result import Field
+from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Field, Scan
 
 _BLOCK = 1 << 20
 _BOM = b"\xef\xbb\xbf"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,15 +12,10 @@ from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.snapshot import columns
-from traceanalyze.readers.snapshot.columns import StackTable
+from traceanalyze.readers.snapshot.columns import Rows, StackTable
 from traceanalyze.readers.snapshot.unpickle import load_plain
+from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import open_stream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from traceanalyze.readers.snapshot.columns import Rows
-    from traceanalyze.readers.source import Source
 
 __all__ = ["read_snapshot"]
 

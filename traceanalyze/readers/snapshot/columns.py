@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import Action, Annotations, Blocks, Frame, History, Segments, Stacks, State
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
 
 
 class StackTable:

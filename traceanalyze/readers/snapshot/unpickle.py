@@ -8,15 +8,12 @@ from __future__ import annotations
 import gc
 import io
 import pickle
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from traceanalyze.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.readers.streams import Stream
+from traceanalyze.readers.streams import Stream
 
 _REMEDY = "dump it again with torch.cuda.memory._dump_snapshot, which writes plain values only"
 _ROOM = 1 << 30

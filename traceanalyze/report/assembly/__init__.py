@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.steps.window import window_of
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.verdict import verdict
 from traceanalyze.report.model import RankReport, Report
+from traceanalyze.rules.finding import FindingKey, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from traceanalyze.analyses.excerpt.window import Place
-    from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.analyses.steps.window import Window
     from traceanalyze.ranks.results import Cluster
-    from traceanalyze.rules.finding import FindingKey, Outcome
 
 
 @frozen

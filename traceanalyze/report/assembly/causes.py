@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from traceanalyze.causes.results import comparable, decider, spans
+from traceanalyze.causes.results import Cause, Growth, Postmortem, RankPart, comparable, decider, spans
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
 from traceanalyze.locales import texts
@@ -21,11 +21,8 @@ from traceanalyze.report.assembly.findings import (
     sentence_of,
 )
 from traceanalyze.report.assembly.ranks import RANKS
+from traceanalyze.report.model import RankReport
 from traceanalyze.rules.finding import Confidence, Finding, Severity
-
-if TYPE_CHECKING:
-    from traceanalyze.causes.results import Cause, Growth, Postmortem, RankPart
-    from traceanalyze.report.model import RankReport
 
 
 def title(one: Cause) -> str:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.comparison.attribution import CALLS, STEP, headline, headline_keys
 from traceanalyze.comparison.compare import tables
 from traceanalyze.comparison.pairs import EVEN, PerStep, rounded
 from traceanalyze.comparison.reasons import WORDS, contribution_name
+from traceanalyze.comparison.results import Comparison, Contribution, Part, SideInfo, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.assembly.quality import typed
 from traceanalyze.report.model import CompareReport
-
-if TYPE_CHECKING:
-    from traceanalyze.comparison.results import Comparison, Contribution, Part, SideInfo, Unmatched
 
 _STEPS_NAMED = 12
 _SIDES = Table(

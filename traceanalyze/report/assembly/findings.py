@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.steps.window import Window
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Word
-from traceanalyze.rules.finding import Confidence, Severity
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word
+from traceanalyze.ranks.results import Cluster
+from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.registry import every_rule, own_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.model.table import Value
-    from traceanalyze.ranks.results import Cluster
-    from traceanalyze.rules.finding import Evidence, Finding, NotApplicable, Outcome
 
 RULE_ID = Column("rule_id", Kind.TEXT, heading="rule", meaning="Id of the rule; `traceanalyze rule ID` explains it")
 BOUND = Column("bound_ns", Kind.DURATION, heading="at most", meaning="What it can save at most, per step", minor=True)

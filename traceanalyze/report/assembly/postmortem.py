@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.memory.findings import MemoryFinding
+from traceanalyze.causes.results import Cause, Onset, Postmortem
 from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
 from traceanalyze.causes.waiting import WAITING
 from traceanalyze.frozen import frozen
@@ -30,10 +31,6 @@ from traceanalyze.report.assembly.causes import (
 from traceanalyze.report.assembly.ranks import leading_sentence
 from traceanalyze.report.model import RankReport, Report
 from traceanalyze.rules.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.findings import MemoryFinding
-    from traceanalyze.causes.results import Cause, Onset, Postmortem
 
 
 @frozen

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
-from traceanalyze.model.table import Kind, Message, NotMeasured
+from traceanalyze.analyses.results import Check
+from traceanalyze.model.table import Kind, Message, NotMeasured, Table, Value
 from traceanalyze.report.model import Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from traceanalyze.analyses.results import Check
-    from traceanalyze.model.table import Table, Value
-
 
 _OF_DEVICES = {"no_device_events", "no_api"}
 """What cannot be recorded of a program that uses no device."""

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from traceanalyze.analyses.steps.window import step_labels
+from traceanalyze.analyses.excerpt.window import Place
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.window import Window, step_labels
 from traceanalyze.model.table import Column, Kind, Layout, Message, Table
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.findings import findings_tables, name_of
 from traceanalyze.report.assembly.quality import findings, hints
-from traceanalyze.report.model import FindingExcerpt
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.excerpt.window import Place
-    from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.analyses.steps.window import Window
-    from traceanalyze.model.trace import Trace
-    from traceanalyze.report.model import RankReport
-    from traceanalyze.rules.finding import Finding, FindingKey, Outcome
-
+from traceanalyze.report.model import FindingExcerpt, RankReport
+from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
 _FILES = Table(
     "files",

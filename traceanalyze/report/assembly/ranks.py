@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, Table, Value
+from traceanalyze.model.trace import Origin
 from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.stragglers import straggler_sentences
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.model.table import Value
-    from traceanalyze.model.trace import Origin
-    from traceanalyze.ranks.results import Cluster
-    from traceanalyze.rules.finding import Outcome
+from traceanalyze.rules.finding import Outcome
 
 EQUAL = 1.001
 """Up to which even the digits shown are the same, or nearly."""

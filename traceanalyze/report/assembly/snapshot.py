@@ -5,24 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceanalyze.analyses.memory import dump
-from traceanalyze.analyses.memory.findings import findings_table, memory_findings
-from traceanalyze.analyses.memory.in_trace import PLACES
+from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+from traceanalyze.analyses.memory.findings import MemoryFinding, findings_table, memory_findings
+from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
 from traceanalyze.analyses.memory.timeline import timeline_tables
 from traceanalyze.analyses.results import Check
 from traceanalyze.errors import InputError
+from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.assembly.quality import findings
 from traceanalyze.report.model import RankReport, Report
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
-    from traceanalyze.analyses.memory.findings import MemoryFinding
-    from traceanalyze.analyses.memory.in_trace import InTrace
-    from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 
 _NAMED_FINDINGS = 3
 """Findings that the verdict names."""

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.host.computes import HOST_COMPUTES
-from traceanalyze.analyses.steps.window import median, step_labels, window_of
-from traceanalyze.model.table import Kind, Message, NotMeasured
+from traceanalyze.analyses.idle.idle import IdleCauses
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.analyses.steps.partition import Partition
+from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
+from traceanalyze.model.table import Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import DISPATCH, Cause, Mode
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.idle.idle import IdleCauses
-    from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.analyses.steps.partition import Partition
-    from traceanalyze.analyses.steps.window import Steps, Window
-    from traceanalyze.model.table import Table
 
 IDLE_WORTH_NAMING = 0.1
 """Idle share of the step from which it may be the headline."""

@@ -7,7 +7,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import Message, NotMeasured, Table, Value
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.style import Style, display_width, file_style, printable, style_for
 from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
@@ -15,9 +16,6 @@ from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Message, Table, Value
-    from traceanalyze.report.format import Formatter
     from traceanalyze.report.model import Finding, RankReport, Report
 
 HEIGHT = 8

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.console.style import display_width, padded, printable
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import Message, NotMeasured, Table
+from traceanalyze.report.console.style import Style, display_width, padded, printable
 from traceanalyze.report.console.tables import WIDE, pick, table_lines
 from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import CompareReport
 from traceanalyze.report.view import OF_WEIGHT, Detail, View, distinct_names, halves, shallow, with_columns
-
-if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Message, Table
-    from traceanalyze.report.console.style import Style
-    from traceanalyze.report.model import CompareReport
 
 _FIRST = ("overall_metrics", "memory_peak", "link_rates")
 _BRIEF = {

@@ -8,13 +8,10 @@ import shutil
 import textwrap
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TextIO
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from typing import TextIO
 
 HARD_SPACE = "\N{NO-BREAK SPACE}"
 _WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import SIZES, TIMES, Kind, Layout, NotMeasured
-from traceanalyze.report.console.style import display_width, padded, printable
-from traceanalyze.report.format import column_units
+from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Layout, NotMeasured, Row, Table, Value
+from traceanalyze.report.console.style import Style, display_width, padded, printable
+from traceanalyze.report.format import Formatter, column_units
 from traceanalyze.report.view import below_side, common_folder, side_runs
-
-if TYPE_CHECKING:
-    from traceanalyze.model.table import Column, Row, Table, Value
-    from traceanalyze.report.console.style import Style
-    from traceanalyze.report.format import Formatter
 
 MIN_FLEXIBLE = 12
 """A shortened name narrower than this tells nothing."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Kind, Message
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import Kind, Message, Table, Value
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
-from traceanalyze.report.html.frame import document, element, safe, sentence
+from traceanalyze.report.html.frame import Place, document, element, safe, sentence
 from traceanalyze.report.html.tables import listed, missing, rows_of, short_title, table_section
+from traceanalyze.report.model import CompareReport
 from traceanalyze.report.view import distinct_names, halves, with_columns
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Table, Value
-    from traceanalyze.report.html.frame import Place
-    from traceanalyze.report.model import CompareReport
 
 _WIDE, _HIGH = 1_000_000, 100
 _BAR = (22, 78)

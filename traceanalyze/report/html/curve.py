@@ -5,22 +5,18 @@ The picture is drawn in units of its own and stretched to the room there is; zoo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS
 from traceanalyze.frozen import frozen
 from traceanalyze.model import units
-from traceanalyze.model.table import SIZES, TIMES, Kind
+from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Table
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.frame import data, element, safe
 from traceanalyze.report.html.tables import rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from traceanalyze.model.table import Column, Table
-    from traceanalyze.report.format import Formatter
 
 WIDE, HIGH = 100_000, 1_000
 _TICKS = 5

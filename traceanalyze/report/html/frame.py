@@ -6,15 +6,11 @@ import base64
 import hashlib
 import html
 import json
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
+from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from traceanalyze.locales import Texts
 
 _NUMBER_AND_UNIT = regex(r"(?<=\d) (?=(?:%|s|ms|µs|ns|B|[kMG]B|[KMG]iB)(?!\w))")
 

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import Message, Table
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.html.curve import curve_html
-from traceanalyze.report.html.frame import document, element, safe, sentence
+from traceanalyze.report.html.frame import Place, document, element, safe, sentence
 from traceanalyze.report.html.ranks import heat_map, rank_chart
 from traceanalyze.report.html.steps import step_chart
 from traceanalyze.report.html.tables import listed, missing, rows_of, short_title, table_section
-from traceanalyze.report.html.timeline import by_table, links, of_rank, pictures
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Message, Table
-    from traceanalyze.report.html.frame import Place
-    from traceanalyze.report.html.timeline import Seen
-    from traceanalyze.report.model import Finding, RankReport, Report
+from traceanalyze.report.html.timeline import Seen, by_table, links, of_rank, pictures
+from traceanalyze.report.model import Finding, RankReport, Report
 
 MAX_RANKS = 8
 """Ranks whose tables are in a page."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from traceanalyze.model.table import Kind
+from traceanalyze.model.table import Kind, Row, Table
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe
 from traceanalyze.report.html.tables import rows_of
 from traceanalyze.report.html.timeline import fitted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.model.table import Row, Table
-    from traceanalyze.report.format import Formatter
 
 MAX_RANKS = 64
 _WIDE, _LEFT, _RIGHT, _BOTTOM = 960, 60, 80, 22

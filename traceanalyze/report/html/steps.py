@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from traceanalyze.model.table import Kind
+from traceanalyze.model.table import Kind, Row, Table
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe
 from traceanalyze.report.html.tables import rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from traceanalyze.model.table import Row, Table
-    from traceanalyze.report.format import Formatter
 
 MAX_STEPS = 500
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 960, 250, 70, 10, 10, 34

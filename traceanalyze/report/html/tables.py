@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import SIZES, TIMES, Kind, Layout, NotMeasured
-from traceanalyze.report.format import column_units
+from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Layout, NotMeasured, Row, Table, Value
+from traceanalyze.model.units import Unit
+from traceanalyze.report.format import Formatter, column_units
 from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.view import below_side, side_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Column, Row, Table, Value
-    from traceanalyze.model.units import Unit
-    from traceanalyze.report.format import Formatter
 
 
 def sides_above(columns: Sequence[Column], texts: Texts, *, more: int = 0) -> str:

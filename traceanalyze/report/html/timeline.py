@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from traceanalyze.analyses.excerpt.boxes import LaneKind
+from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
+from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
+from traceanalyze.analyses.excerpt.window import Place
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Kind, Message
+from traceanalyze.model.table import Kind, Message, Table
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.html.tables import rows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from traceanalyze.analyses.excerpt.boxes import Box, Lane
-    from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
-    from traceanalyze.analyses.excerpt.window import Place
-    from traceanalyze.model.table import Table
-    from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import FindingExcerpt, RankReport
+from traceanalyze.report.model import FindingExcerpt, RankReport
 
 WIDE, LEFT, RIGHT = 1056, 150, 6
 LANE, HIGH = 20, 17

@@ -7,17 +7,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
-
-if TYPE_CHECKING:
-    from traceanalyze.model.table import NotMeasured
-
+from traceanalyze.model.table import NotMeasured
 
 Value = str | int | float | None
 """What a slice says of itself; None is left out."""

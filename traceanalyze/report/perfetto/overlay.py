@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.memory.lifetimes import active_curve, reserved_curve
+from traceanalyze.analyses.results import RankAnalysis
+from traceanalyze.locales import Texts
+from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.format import Formatter
@@ -25,17 +28,10 @@ from traceanalyze.report.perfetto.tracks import (
     sync_tracks,
     utilisation_counter,
 )
+from traceanalyze.rules.finding import Finding
 
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.locales import Texts
-    from traceanalyze.rules.finding import Finding
-
-    Track = Slices | Counter
-    Made = tuple[str, Track | tuple[Track, ...] | NotMeasured]
-
-    from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
+Track = Slices | Counter
+Made = tuple[str, Track | tuple[Track, ...] | NotMeasured]
 
 
 def overlay(context: Context, analysis: RankAnalysis, findings: tuple[Finding, ...], texts: Texts) -> Overlay:

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import collective_parts
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.gap_table import gap_places
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.idle.syncs import last_launch, sync_costs
 from traceanalyze.analyses.kernels.use import utilisation
+from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.critical_path import PathKind, critical_path
 from traceanalyze.analyses.steps.phases import PhaseRanges
+from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
 from traceanalyze.report.assembly.findings import sentence_of
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.perfetto.events import MIB, Counter, Slices, lanes, milliseconds
+from traceanalyze.rules.finding import Finding
 
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.steps.window import Steps
-
-    Terms = Mapping[str, str]
-
-    from traceanalyze.analyses.results import RankAnalysis
-    from traceanalyze.report.format import Formatter
-    from traceanalyze.rules.finding import Finding
+Terms = Mapping[str, str]
 
 _PHASE_TERMS = {Phase.RECOMPUTE: "overlay_recompute", Phase.ZERO_GRAD: "overlay_zero_grad"}
 """Phases that the tables show as a part of another one; on a thread each instant has one phase."""

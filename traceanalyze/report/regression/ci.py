@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
 from traceanalyze.regression.metrics import Level
-from traceanalyze.regression.results import Verdict
+from traceanalyze.regression.results import GateResult, MetricResult, Verdict
+from traceanalyze.regression.samples import Place
 from traceanalyze.regression.verdict import fails_gate
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.regression import console, words
 from traceanalyze.rules.registry import every_rule
-
-if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
-    from traceanalyze.regression.results import GateResult, MetricResult
-    from traceanalyze.regression.samples import Place
 
 SHOWN = 9
 """GitHub shows only ten annotations of a step."""

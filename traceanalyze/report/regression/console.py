@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from traceanalyze.frozen import frozen
+from traceanalyze.locales import Texts
 from traceanalyze.model import units
+from traceanalyze.regression.baseline import Baseline
 from traceanalyze.regression.budget import Settings, default
 from traceanalyze.regression.evaluate import noise_prior
-from traceanalyze.regression.explain import top
+from traceanalyze.regression.explain import WhyRow, top
 from traceanalyze.regression.metrics import Kind, metric_of
-from traceanalyze.regression.results import Overall, Verdict
+from traceanalyze.regression.results import GateResult, Overall, Verdict
+from traceanalyze.regression.samples import RunSample
 from traceanalyze.regression.verdict import shown
-from traceanalyze.report.console.style import display_width, padded, printable
+from traceanalyze.report.console.style import Style, display_width, padded, printable
 from traceanalyze.report.regression import words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.regression.baseline import Baseline
-    from traceanalyze.regression.explain import WhyRow
-    from traceanalyze.regression.results import GateResult
-    from traceanalyze.regression.samples import RunSample
-    from traceanalyze.report.console.style import Style
 
 TOP = 5
 

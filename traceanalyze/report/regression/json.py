@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from traceanalyze.locales import Texts
+from traceanalyze.regression.explain import Why, WhyRow
+from traceanalyze.regression.results import GateResult, MetricResult, SideSummary
 from traceanalyze.report.regression import words
-
-if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
-    from traceanalyze.regression.explain import Why, WhyRow
-    from traceanalyze.regression.results import GateResult, MetricResult, SideSummary
 
 SCHEMA_VERSION = 1
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.regression.results import Overall, Verdict
+from traceanalyze.regression.results import GateResult, Overall, Verdict
 from traceanalyze.report.regression import words
 from traceanalyze.report.regression.console import sections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.regression.results import GateResult
 
 SUMMARY_BYTES = 900_000
 """GitHub cuts off summaries of a step at 1 MiB."""

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from traceanalyze.locales import Texts
 from traceanalyze.model import units
+from traceanalyze.regression.environment import Difference
 from traceanalyze.regression.metrics import Kind, Level
-from traceanalyze.regression.results import Overall, Verdict
+from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary, Verdict
 from traceanalyze.regression.statistics import MOST_RUNS
 from traceanalyze.regression.verdict import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.regression.environment import Difference
-    from traceanalyze.regression.results import GateResult, MetricResult, SideSummary
 
 _NAMED = 3
 

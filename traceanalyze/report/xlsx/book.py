@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from io import BytesIO
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from xlsxwriter import Workbook
 
+from traceanalyze.locales import Texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.xlsx.formats import INSET, Formats, fields_of
+from traceanalyze.report.model import Report
+from traceanalyze.report.xlsx.formats import INSET, Field, Formats, fields_of
 from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, Page, put
-from traceanalyze.report.xlsx.plan import plan
+from traceanalyze.report.xlsx.plan import RankPlan, RunPlan, Sheet, plan
 from traceanalyze.report.xlsx.rows import HEADER, fields_down, finish, write_header, write_record, write_rows
 from traceanalyze.report.xlsx.summary import write_check, write_summary
 from traceanalyze.report.xlsx.text import clean, lines, link
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.report.model import Report
-    from traceanalyze.report.xlsx.formats import Field
-    from traceanalyze.report.xlsx.plan import RankPlan, RunPlan, Sheet
 
 _WIDTHS = (30, 44, 44, 44)
 

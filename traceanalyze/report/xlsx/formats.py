@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Kind, NotMeasured
-from traceanalyze.report.format import column_units
+from traceanalyze.model.table import Column, Kind, NotMeasured, Row, Table, Value
+from traceanalyze.model.units import Unit
+from traceanalyze.report.format import Formatter, column_units
 from traceanalyze.report.xlsx.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from xlsxwriter import Workbook
     from xlsxwriter.format import Format
-
-    from traceanalyze.model.table import Column, Row, Table, Value
-    from traceanalyze.model.units import Unit
-    from traceanalyze.report.format import Formatter
 
 HEADER_FILL = "#DCE6F1"
 RULE = "#7F7F7F"

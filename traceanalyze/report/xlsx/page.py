@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
+from traceanalyze.locales import Texts
+from traceanalyze.report.xlsx.formats import Cell, Formats
+from traceanalyze.report.xlsx.plan import Plan
 from traceanalyze.report.xlsx.text import clean, lines, link
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from xlsxwriter import Workbook
     from xlsxwriter.format import Format
     from xlsxwriter.worksheet import Worksheet
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.report.xlsx.formats import Cell, Formats
-    from traceanalyze.report.xlsx.plan import Plan
 
 LINE_POINTS = 15
 TITLE_POINTS = 21

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Layout, NotMeasured
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import Layout, NotMeasured, Row, Table
 from traceanalyze.report.format import Formatter, formatter_of
+from traceanalyze.report.model import RankReport, Report
 from traceanalyze.report.xlsx.text import SheetNames, readable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Row, Table
-    from traceanalyze.report.model import RankReport, Report
 
 MAX_ROWS = 5000
 """Rows of a table in a sheet: more are slow to write and to open, and nobody reads them."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from xlsxwriter.utility import xl_rowcol_to_cell
 
-from traceanalyze.model.table import Kind, NotMeasured
+from traceanalyze.model.table import Kind, NotMeasured, Table
 from traceanalyze.report.format import column_units
 from traceanalyze.report.xlsx.formats import (
     BETTER,
@@ -17,21 +18,17 @@ from traceanalyze.report.xlsx.formats import (
     SIDE_FILLS,
     TIME_BAR,
     WORSE,
+    Cell,
+    Field,
     field_of,
     fields_of,
 )
-from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, put
+from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, put
+from traceanalyze.report.xlsx.plan import Sheet
 from traceanalyze.report.xlsx.text import clean, lines, link, width
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from xlsxwriter.worksheet import Worksheet
-
-    from traceanalyze.model.table import Table
-    from traceanalyze.report.xlsx.formats import Cell, Field
-    from traceanalyze.report.xlsx.page import Book
-    from traceanalyze.report.xlsx.plan import Sheet
 
 
 def write_groups(book: Book, page: Worksheet, sheet: Sheet, fields: Sequence[Field], row: int) -> None:

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Level
+from traceanalyze.report.model import Finding
 from traceanalyze.report.xlsx.formats import DIM, LEVELS, NOT_MEASURED, PARTS, SHARE_BAR, fields_of
-from traceanalyze.report.xlsx.page import Page
-from traceanalyze.report.xlsx.plan import MAX_RANKS
+from traceanalyze.report.xlsx.page import Book, Page
+from traceanalyze.report.xlsx.plan import MAX_RANKS, RankPlan, RunPlan, Sheet
 from traceanalyze.report.xlsx.rows import HEADER, bar, fields_down
 
 if TYPE_CHECKING:
     from xlsxwriter.chart_column import ChartColumn
-
-    from traceanalyze.report.model import Finding
-    from traceanalyze.report.xlsx.page import Book
-    from traceanalyze.report.xlsx.plan import RankPlan, RunPlan, Sheet
 
 HEIGHT = 260
 

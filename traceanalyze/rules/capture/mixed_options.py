@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, Options, Scope, Severity, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster
 
 
 @rule(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES, bus_factor
+from traceanalyze.ranks.results import Cluster, MatchedGroup
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster, MatchedGroup
 
 _MB = 1 << 20
 _ON_BOARD = 8

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from traceanalyze.ranks.results import Cluster, MatchedGroup
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster, MatchedGroup
 
 _INSIDE = frozenset({"tensor", "expert"})
 """Roles whose collectives lie on the critical path of every layer."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,12 +12,10 @@ from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DeviceClass, Mode, Phase
 from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Facts, intervals_of
-
-if TYPE_CHECKING:
-    from traceanalyze.model.intervals import Intervals
 
 
 @frozen

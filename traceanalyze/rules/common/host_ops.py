@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +10,11 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.idle.host_state import data_loading
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.op_chains import OTHER, letter_of
 from traceanalyze.rules.rule import Facts, intervals_of
-
-if TYPE_CHECKING:
-    from traceanalyze.model.intervals import Intervals
 
 RECORDING_NS = 600
 """What the profiler adds to each operator: own measurement, torch 2.13 with shapes: 0.4 to 0.7 µs."""

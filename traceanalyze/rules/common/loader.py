@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause, EventKind
-
-if TYPE_CHECKING:
-    from traceanalyze.rules.rule import Facts
+from traceanalyze.rules.rule import Facts
 
 LOADER = regex(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
 """Ranges in which torch's loader makes or waits for a batch."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +19,10 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_gaps
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
+from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.loader import WORKERS
 from traceanalyze.rules.rule import Facts, intervals_of
-
-if TYPE_CHECKING:
-    from traceanalyze.model.intervals import Intervals
 
 BETWEEN_KERNELS_NS = 1_500
 """What stays of a gap when the next kernel is there in time; typical of current devices."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster
 
 
 @rule(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.rules.common.allocations import (
     allocator_calls,
     allocator_finding,
@@ -14,9 +13,6 @@ from traceanalyze.rules.common.allocations import (
     steady,
 )
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.model.table import Table
 
 
 @rule(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from traceanalyze.ranks.compare import amount, imbalance
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.waits import by_durations, point_to_point
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster
 
 
 @rule(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from traceanalyze.ranks.links import links
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster
 
 
 @rule(

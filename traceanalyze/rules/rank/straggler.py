@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.ranks.results import Cluster
 
 
 @rule(

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from io import BytesIO
-from typing import TYPE_CHECKING
 
 from xlsxwriter import Workbook
 
+from traceanalyze.locales import Texts
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.report.model import CompareReport
 from traceanalyze.report.view import distinct_names
 from traceanalyze.report.xlsx.book import CREATED, OPTIONS, write_columns
-from traceanalyze.report.xlsx.compare.plan import SUMMARY, compare_plan
+from traceanalyze.report.xlsx.compare.plan import SUMMARY, ComparePlan, compare_plan
 from traceanalyze.report.xlsx.compare.summary import write_summary
 from traceanalyze.report.xlsx.formats import Formats
 from traceanalyze.report.xlsx.page import LINE_POINTS, Book, Page
-from traceanalyze.report.xlsx.plan import Plan
+from traceanalyze.report.xlsx.plan import Plan, Sheet
 from traceanalyze.report.xlsx.rows import fields_down, write_rows
 from traceanalyze.report.xlsx.text import clean, lines
-
-if TYPE_CHECKING:
-    from traceanalyze.locales import Texts
-    from traceanalyze.report.model import CompareReport
-    from traceanalyze.report.xlsx.compare.plan import ComparePlan
-    from traceanalyze.report.xlsx.plan import Sheet
 
 _WIDTHS = (36, 56, 56)
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.locales import Texts
+from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import CompareReport
 from traceanalyze.report.view import distinct_names
 from traceanalyze.report.xlsx.plan import MAX_ROWS, Sheet
 from traceanalyze.report.xlsx.text import SheetNames
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.locales import Texts
-    from traceanalyze.model.table import Table
-    from traceanalyze.report.model import CompareReport
 
 SUMMARY = "Summary"
 IN_SUMMARY = ("step_difference", "memory_peak", "link_rates")

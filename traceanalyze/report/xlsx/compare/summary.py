@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.xlsx.compare.plan import SUMMARY
-from traceanalyze.report.xlsx.formats import DIM, HEADER_FILL, SIDE_COLOURS, SIDE_FILLS, fields_of
-from traceanalyze.report.xlsx.page import Page
+from traceanalyze.model.table import Message, NotMeasured
+from traceanalyze.report.format import Formatter
+from traceanalyze.report.model import CompareReport
+from traceanalyze.report.xlsx.compare.plan import SUMMARY, ComparePlan
+from traceanalyze.report.xlsx.formats import DIM, HEADER_FILL, SIDE_COLOURS, SIDE_FILLS, Field, fields_of
+from traceanalyze.report.xlsx.page import Book, Page
+from traceanalyze.report.xlsx.plan import Sheet
 from traceanalyze.report.xlsx.rows import mark_worse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from xlsxwriter.chart_column import ChartColumn
-
-    from traceanalyze.model.table import Message
-    from traceanalyze.report.format import Formatter
-    from traceanalyze.report.model import CompareReport
-    from traceanalyze.report.xlsx.compare.plan import ComparePlan
-    from traceanalyze.report.xlsx.formats import Field
-    from traceanalyze.report.xlsx.page import Book
-    from traceanalyze.report.xlsx.plan import Sheet
 
 HEIGHT, ROW_PIXELS = 260, 20
 _CHAR_PIXELS, _CELL_PADDING = 7, 5
