@@ -14,12 +14,12 @@ from traceanalyze.model.table import Column, Kind
 _DENSE = 16
 """Keys up to this many times the number of rows are grouped by a table, larger ones by sorting."""
 
-COUNT = Column("count", Kind.COUNT, meaning="how many there are")
-DEVICE_TIME = Column("device_time_ns", Kind.DURATION, meaning="sum of the durations: parallel work counts twice")
-MEAN = Column("mean_event_ns", Kind.DURATION, heading="mean", meaning="mean duration of one", scale="event")
+COUNT = Column("count", Kind.COUNT, "how many there are")
+DEVICE_TIME = Column("device_time_ns", Kind.DURATION, "sum of the durations: parallel work counts twice")
+MEAN = Column("mean_event_ns", Kind.DURATION, "mean duration of one", heading="mean", scale="event")
 EXTREMES = (
-    Column("min_ns", Kind.DURATION, heading="shortest", meaning="shortest of them", scale="event", minor=True),
-    Column("max_ns", Kind.DURATION, heading="longest", meaning="longest of them", scale="event", minor=True),
+    Column("min_ns", Kind.DURATION, "shortest of them", heading="shortest", scale="event", minor=True),
+    Column("max_ns", Kind.DURATION, "longest of them", heading="longest", scale="event", minor=True),
 )
 
 

@@ -177,12 +177,12 @@ _NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})
 _UNMATCHED = Table(
     "unmatched",
     (
-        Column("section", Kind.TERM, heading="work", meaning="which kind of work"),
-        Column("side", Kind.TERM, meaning="which side"),
-        Column("number", Kind.NUMBER, meaning="how many per step have no partner"),
-        Column("unmatched_ns", Kind.DURATION, meaning="their time per step"),
-        Column("of_ns", Kind.DURATION, meaning="time of all of that kind per step"),
-        Column("unmatched_share", Kind.SHARE, heading="share", meaning="the one over the other"),
+        Column("section", Kind.TERM, "which kind of work", heading="work"),
+        Column("side", Kind.TERM, "which side"),
+        Column("number", Kind.NUMBER, "how many per step have no partner"),
+        Column("unmatched_ns", Kind.DURATION, "their time per step"),
+        Column("of_ns", Kind.DURATION, "time of all of that kind per step"),
+        Column("unmatched_share", Kind.SHARE, "the one over the other", heading="share"),
     ),
     title="Work without a partner on the other side (per step)",
     detail=True,

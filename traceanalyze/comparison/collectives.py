@@ -111,9 +111,9 @@ COLLECTIVES = section(
     "communication_compare",
     "Collectives (per step)",
     replace(PLACE, alias="Order Id"),
-    Column("collective", Kind.TEXT, meaning="type, the same for all libraries"),
-    Column("group", Kind.NAME, meaning="ranks of the process group, or its name"),
-    Column("size_bytes", Kind.BYTES, heading="size of one", meaning="input of one collective (all_gather: output)"),
+    Column("collective", Kind.TEXT, "type, the same for all libraries"),
+    Column("group", Kind.NAME, "ranks of the process group, or its name"),
+    Column("size_bytes", Kind.BYTES, "input of one collective (all_gather: output)", heading="size of one"),
     *both(
         name="Communication OP Name",
         calls="Calls",

@@ -30,7 +30,7 @@ from traceanalyze.comparison.side import CompareOptions, measured
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, NotMeasured, Word
 
-_CORE = Column("core", Kind.TEXT, meaning="kind of core the kernels ran on")
+_CORE = Column("core", Kind.TEXT, "kind of core the kernels ran on")
 _NUMBERS = (
     *both(
         total_ns="Total Duration(us)",
@@ -46,8 +46,8 @@ _NUMBERS = (
     Column(
         "work",
         Kind.TERM,
+        "what the kernel computes, by its name, else by the operator that launched it",
         heading="kind of work",
-        meaning="what the kernel computes, by its name, else by the operator that launched it",
         minor=True,
     ),
     MATCH,
@@ -57,7 +57,7 @@ KERNELS = section(
     "kernel_compare",
     "Kernels (per step)",
     replace(PLACE, alias="Order Id"),
-    Column("kernel", Kind.NAME, meaning="kernel, copy or fill that the operator launched", alias="Kernel"),
+    Column("kernel", Kind.NAME, "kernel, copy or fill that the operator launched", alias="Kernel"),
     replace(SHAPES, alias="Input Shape"),
     *_NUMBERS,
     replace(_CORE, minor=True),
@@ -68,11 +68,7 @@ KERNEL_TYPES = section(
     "Types of kernels (per step)",
     replace(PLACE, alias="Order Id"),
     Column(
-        "kernel_type",
-        Kind.NAME,
-        heading="type",
-        meaning="operator or kind of work the kernels belong to",
-        alias="Kernel Type",
+        "kernel_type", Kind.NAME, "operator or kind of work the kernels belong to", heading="type", alias="Kernel Type"
     ),
     replace(_CORE, alias="Core Type"),
     *_NUMBERS,

@@ -164,7 +164,7 @@ _OUTSIDE = -1
 MEMORY_CALLS = section(
     "memory_compare",
     "Device memory allocated call by call",
-    Column("order", Kind.COUNT, meaning="order in time", alias="Order Id"),
+    Column("order", Kind.COUNT, "order in time", alias="Order Id"),
     *both(
         op="Operator Name",
         shapes="Input Shape",

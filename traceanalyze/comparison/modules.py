@@ -122,12 +122,12 @@ ALL_OPERATORS = "[ TOTAL ]"
 """Stands for all operators of a module, as in msprof-analyze."""
 _MODULE = (
     replace(PLACE, alias="Order Id"),
-    Column("module_class", Kind.TEXT, heading="class", meaning="class of the module", alias="Module Class"),
+    Column("module_class", Kind.TEXT, "class of the module", heading="class", alias="Module Class"),
     Column(
         "module_level",
         Kind.COUNT,
+        "depth in the module tree, 0 is the outermost",
         heading="level",
-        meaning="depth in the module tree, 0 is the outermost",
         alias="Module Level",
     ),
     replace(MODULE, alias="Module Name"),
@@ -139,7 +139,7 @@ _CHANGES = (
     *of_base(frame="Base Call Stack"),
     *of_candidate(frame="Comparison Call Stack"),
     CHANGE_SHARE,
-    Column("direction_of_pass", Kind.TERM, heading="pass", meaning="forward or backward pass"),
+    Column("direction_of_pass", Kind.TERM, "forward or backward pass", heading="pass"),
     MATCH,
 )
 MODULES = section(

@@ -256,7 +256,7 @@ _SIDES_OF_CALL = tuple(
 CALLS = section(
     "operator_compare",
     "Operators call by call",
-    Column("order", Kind.COUNT, meaning="order in time", alias="Order Id"),
+    Column("order", Kind.COUNT, "order in time", alias="Order Id"),
     *_SIDES_OF_CALL,
     diff(alias="Diff Duration(us)"),
     ratio(),
@@ -310,7 +310,7 @@ APIS = section(
     "api_compare",
     "Host operators and runtime calls (per step)",
     replace(PLACE, alias="Order Id"),
-    Column("api", Kind.NAME, heading="call", meaning="operator or runtime call", alias="api name"),
+    Column("api", Kind.NAME, "operator or runtime call", heading="call", alias="api name"),
     *both(total_ns="Total Duration(ms)", self_ns="Self Time(ms)", avg_ns="Avg Duration(ms)", calls="Calls"),
     TOTAL_RATIO,
     ratio("self_ratio", "Diff Self Ratio", meaning="candidate over base, time in itself"),

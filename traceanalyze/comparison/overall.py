@@ -140,7 +140,7 @@ _OVERALL = Table(
         diff(alias="Diff Duration(ms)"),
         ratio(),
         STEP_SHARE,
-        Column("level", Kind.COUNT, meaning="depth of the row", machine=True),
+        Column("level", Kind.COUNT, "depth of the row", machine=True),
         *SUMS,
     ),
     title="Where the steps' time went (per step)",
@@ -152,9 +152,9 @@ _PEAK_MEMORY = Table(
 _LINK_RATES = Table(
     "link_rates",
     (
-        Column("link", Kind.TEXT, meaning="kind of link: HCCS, RoCE, PCIe …"),
+        Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
         *both(rate_gbs="SDMA Bandwidth, RDMA Bandwidth"),
-        Column("rate_ratio", Kind.RATIO, heading="ratio", meaning="candidate over base; above 1 is faster"),
+        Column("rate_ratio", Kind.RATIO, "candidate over base; above 1 is faster", heading="ratio"),
     ),
     title="Speed of the links between devices (10⁹ bytes a second)",
 )

@@ -88,57 +88,57 @@ class PerStep:
 
 
 _ONE_CALL = PerStep(1, 1, 0)
-PART = Column("part", Kind.TERM, meaning="what the time was spent on")
-OP = Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call")
-SHAPES = Column("shapes", Kind.NAME, meaning="shapes of its tensors")
-MODULE = Column("module", Kind.NAME, meaning="place in the model")
-PLACE = Column("place", Kind.COUNT, heading="#", meaning="rank by absolute change")
+PART = Column("part", Kind.TERM, "what the time was spent on")
+OP = Column("op", Kind.NAME, "innermost operator around the call", heading="operator")
+SHAPES = Column("shapes", Kind.NAME, "shapes of its tensors")
+MODULE = Column("module", Kind.NAME, "place in the model")
+PLACE = Column("place", Kind.COUNT, "rank by absolute change", heading="#")
 STEP_SHARE = Column(
     "step_change_share",
     Kind.SHARE,
+    "share of the change of the step; negative where it goes the other way",
     heading="of change",
-    meaning="share of the change of the step; negative where it goes the other way",
 )
 CHANGE_SHARE = Column(
     "change_share",
     Kind.SHARE,
+    "share of the sum of all absolute changes in this table; negative for what got less",
     heading="of changes",
-    meaning="share of the sum of all absolute changes in this table; negative for what got less",
 )
-MATCH = Column("match", Kind.TERM, heading="on", meaning="which sides have it", minor=True)
+MATCH = Column("match", Kind.TERM, "which sides have it", heading="on", minor=True)
 _D, _N, _T = Kind.DURATION, Kind.NUMBER, Kind.NAME
 _SIDED = {
     column.key: column
     for column in (
-        Column("time_ns", _D, heading="", meaning="time per step"),
-        Column("share", Kind.SHARE, heading="of step", meaning="share of the step"),
-        Column("number", _N, heading="number", meaning="device events per step; of idle time, intervals"),
-        Column("each_ns", _D, heading="each", meaning="mean of one event or interval", scale="call"),
-        Column("name", _T, heading="name", meaning="the name on this side"),
-        Column("op", _T, heading="operator", meaning="what this side calls the operator"),
-        Column("shapes", _T, heading="shapes", meaning="shapes of the inputs"),
-        Column("dtypes", _T, heading="types", meaning="types of the inputs"),
-        Column("kernels", _T, heading="kernels", meaning="kernels launched, each with its time"),
-        Column("kernel", _T, heading="kernel", meaning="what this side calls the kernel"),
-        Column("frame", _T, heading="frame", meaning="source line, when stacks were recorded"),
-        Column("calls", _N, heading="calls", meaning="calls per step"),
-        Column("total_ns", _D, heading="total", meaning="sum of durations per step"),
-        Column("self_ns", _D, heading="self", meaning="time per step without what is inside"),
-        Column("avg_ns", _D, heading="mean", meaning="mean of one call", scale="call"),
-        Column("max_ns", _D, heading="longest", meaning="longest call", scale="call"),
-        Column("min_ns", _D, heading="shortest", meaning="shortest call", scale="call"),
-        Column("wait_ns", _D, heading="wait", meaning="time per step spent waiting for other ranks"),
-        Column("transfer_ns", _D, heading="transfer", meaning="time per step spent moving data"),
-        Column("exposed_ns", _D, heading="exposed", meaning="time per step not hidden behind compute"),
-        Column("device_ns", _D, heading="device", meaning="device time of its own kernels"),
-        Column("start_ns", _D, heading="start", meaning="start of the call", machine=True),
-        Column("sum_ns", _D, heading="sum", meaning="exact sum over the steps compared", machine=True),
-        Column("peak_bytes", Kind.BYTES, heading="", meaning="the peak"),
-        Column("rate_gbs", _N, heading="", meaning="bytes sent over the time in which any transfer ran"),
-        Column("lifetime_ns", _D, heading="lived", meaning="how long the allocations of a step lived, in sum"),
-        Column("bytes", Kind.BYTES, heading="bytes", meaning="bytes per step"),
-        Column("details", _T, heading="allocations", meaning="allocations of the call: size, and how long it lived"),
-        Column("size_bytes", Kind.BYTES, heading="size", meaning="bytes allocated by the call"),
+        Column("time_ns", _D, "time per step", heading=""),
+        Column("share", Kind.SHARE, "share of the step", heading="of step"),
+        Column("number", _N, "device events per step; of idle time, intervals", heading="number"),
+        Column("each_ns", _D, "mean of one event or interval", heading="each", scale="call"),
+        Column("name", _T, "the name on this side", heading="name"),
+        Column("op", _T, "what this side calls the operator", heading="operator"),
+        Column("shapes", _T, "shapes of the inputs", heading="shapes"),
+        Column("dtypes", _T, "types of the inputs", heading="types"),
+        Column("kernels", _T, "kernels launched, each with its time", heading="kernels"),
+        Column("kernel", _T, "what this side calls the kernel", heading="kernel"),
+        Column("frame", _T, "source line, when stacks were recorded", heading="frame"),
+        Column("calls", _N, "calls per step", heading="calls"),
+        Column("total_ns", _D, "sum of durations per step", heading="total"),
+        Column("self_ns", _D, "time per step without what is inside", heading="self"),
+        Column("avg_ns", _D, "mean of one call", heading="mean", scale="call"),
+        Column("max_ns", _D, "longest call", heading="longest", scale="call"),
+        Column("min_ns", _D, "shortest call", heading="shortest", scale="call"),
+        Column("wait_ns", _D, "time per step spent waiting for other ranks", heading="wait"),
+        Column("transfer_ns", _D, "time per step spent moving data", heading="transfer"),
+        Column("exposed_ns", _D, "time per step not hidden behind compute", heading="exposed"),
+        Column("device_ns", _D, "device time of its own kernels", heading="device"),
+        Column("start_ns", _D, "start of the call", heading="start", machine=True),
+        Column("sum_ns", _D, "exact sum over the steps compared", heading="sum", machine=True),
+        Column("peak_bytes", Kind.BYTES, "the peak", heading=""),
+        Column("rate_gbs", _N, "bytes sent over the time in which any transfer ran", heading=""),
+        Column("lifetime_ns", _D, "how long the allocations of a step lived, in sum", heading="lived"),
+        Column("bytes", Kind.BYTES, "bytes per step", heading="bytes"),
+        Column("details", _T, "allocations of the call: size, and how long it lived", heading="allocations"),
+        Column("size_bytes", Kind.BYTES, "bytes allocated by the call", heading="size"),
     )
 }
 """What tables tell of a side."""
@@ -182,14 +182,14 @@ SUMS = both(sum_ns="")
 def ratio(key: str = "ratio", alias: str = "Diff Ratio", heading: str = "", meaning: str = "") -> Column:
     """Candidate over base."""
     says = meaning or "candidate over base; empty where the base has none"
-    return Column(key, Kind.RATIO, heading=heading, meaning=says, par=1.0, alias=alias)
+    return Column(key, Kind.RATIO, says, heading=heading, par=1.0, alias=alias)
 
 
 def diff(key: str = "diff_ns", alias: str = "", heading: str = "", meaning: str = "") -> Column:
     """Candidate minus base."""
     kind = Kind.BYTES_CHANGE if key.endswith("_bytes") else Kind.CHANGE
     says = meaning or "candidate minus base" + ("; above 0 the candidate is slower" if kind == Kind.CHANGE else "")
-    return Column(key, kind, heading=heading or "diff", meaning=says, par=0.0, alias=alias)
+    return Column(key, kind, says, heading=heading or "diff", par=0.0, alias=alias)
 
 
 DIFF = diff()

@@ -239,8 +239,8 @@ _CAUSES = Table(
         Column(
             "contribution",
             Kind.NAME,
+            "operator, collective, copy; of idle time the operator whose work ended it",
             heading="cause",
-            meaning="operator, collective, copy; of idle time the operator whose work ended it",
         ),
         PART,
         *of_base(time_ns=""),
@@ -249,12 +249,7 @@ _CAUSES = Table(
         *minor(*of_candidate(number="", each_ns="")),
         DIFF,
         STEP_SHARE,
-        Column(
-            "change",
-            Kind.TERM,
-            heading="how",
-            meaning="what changed: whether there is more of it, or each takes longer",
-        ),
+        Column("change", Kind.TERM, "what changed: whether there is more of it, or each takes longer", heading="how"),
         *minor(
             ratio(alias=""),
             diff(
@@ -267,11 +262,9 @@ _CAUSES = Table(
                 heading="by each",
                 meaning="part of the difference due to the duration of each, at the mean number of both sides",
             ),
-            Column("what", Kind.TERM, heading="kind", meaning="what the row stands for"),
+            Column("what", Kind.TERM, "what the row stands for", heading="kind"),
             MODULE,
-            Column(
-                "frame", Kind.NAME, heading="Python frame", meaning="innermost Python frame, when stacks were recorded"
-            ),
+            Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame"),
         ),
         *SUMS,
     ),

@@ -98,11 +98,10 @@ class Column:
     key: str
     """Name in JSON and pandas."""
     kind: Kind
-    values: Values = ()
-    heading: str = ""
-    """English, without its unit; what the key says where it is left out."""
     meaning: str = ""
     """What it holds: one short line of English."""
+    heading: str = ""
+    """English, without its unit; what the key says where it is left out."""
     scale: str = "time"
     """Durations of one scale share their unit within a table."""
     minor: bool = False
@@ -115,6 +114,7 @@ class Column:
     """Of a comparison: the value that says equal; above it is worse, below it better."""
     alias: str = ""
     """What msprof-analyze calls it."""
+    values: Values = ()
 
     def of(self, values: Values) -> Column:
         """The same column with these values; for columns that several tables share."""

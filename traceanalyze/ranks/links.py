@@ -84,17 +84,15 @@ def networked_groups(
 _LINKS = Table(
     "links",
     (
-        Column("link", Kind.TEXT, meaning="kind of link: HCCS, RoCE, PCIe …"),
-        Column("source_rank", Kind.COUNT, heading="from", meaning="rank inside the group that sends"),
-        Column("target_rank", Kind.COUNT, heading="to", meaning="rank inside the group that receives"),
-        Column("transfers", Kind.COUNT, meaning="recorded transfers"),
-        Column("bytes", Kind.BYTES, meaning="of all of them"),
-        Column("time_ns", Kind.DURATION, meaning="sum of their durations"),
-        Column("bandwidth", Kind.NUMBER, heading="GB/s", meaning="bytes over time, 10⁹ bytes a second"),
+        Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
+        Column("source_rank", Kind.COUNT, "rank inside the group that sends", heading="from"),
+        Column("target_rank", Kind.COUNT, "rank inside the group that receives", heading="to"),
+        Column("transfers", Kind.COUNT, "recorded transfers"),
+        Column("bytes", Kind.BYTES, "of all of them"),
+        Column("time_ns", Kind.DURATION, "sum of their durations"),
+        Column("bandwidth", Kind.NUMBER, "bytes over time, 10⁹ bytes a second", heading="GB/s"),
         Column(
-            "below_usual",
-            Kind.SHARE,
-            meaning="below the median of the other links of its kind, from 5 % on and 10 transfers",
+            "below_usual", Kind.SHARE, "below the median of the other links of its kind, from 5 % on and 10 transfers"
         ),
     ),
     title="Traffic between ranks",

@@ -27,18 +27,16 @@ _PARTS = (
     Column(
         "wait_ns",
         Kind.DURATION,
+        "of the device time, that in which no plane moves data: waiting for other ranks",
         heading="waiting",
-        meaning="of the device time, that in which no plane moves data: waiting for other ranks",
     ),
-    Column(
-        "exposed_wait_ns", Kind.DURATION, heading="exposed waiting", meaning="of the exposed time, the same", minor=True
-    ),
-    Column("transfer_ns", Kind.DURATION, meaning="of the device time, that in which any plane moves data"),
+    Column("exposed_wait_ns", Kind.DURATION, "of the exposed time, the same", heading="exposed waiting", minor=True),
+    Column("transfer_ns", Kind.DURATION, "of the device time, that in which any plane moves data"),
     Column(
         "waited_for",
         Kind.COUNT,
+        "rank that the longest single wait was for; inside the group unless its ranks are known",
         heading="longest wait for rank",
-        meaning="rank that the longest single wait was for; inside the group unless its ranks are known",
     ),
 )
 """Where the profile records what collectives consist of."""
@@ -46,34 +44,34 @@ _PART_KEYS = tuple(column.key for column in _PARTS)
 _COLLECTIVES = Table(
     "collectives",
     (
-        Column("collective", Kind.TEXT, meaning="type, the same for all libraries"),
-        Column("group", Kind.TEXT, meaning="ranks of the process group, or its name"),
-        Column("ranks", Kind.COUNT, meaning="number of ranks in the group", minor=True),
-        Column("dtype", Kind.TEXT, heading="type", meaning="type of the elements", minor=True),
-        Column("size_bytes", Kind.BYTES, heading="size of one", meaning="input of one collective (all_gather: output)"),
+        Column("collective", Kind.TEXT, "type, the same for all libraries"),
+        Column("group", Kind.TEXT, "ranks of the process group, or its name"),
+        Column("ranks", Kind.COUNT, "number of ranks in the group", minor=True),
+        Column("dtype", Kind.TEXT, "type of the elements", heading="type", minor=True),
+        Column("size_bytes", Kind.BYTES, "input of one collective (all_gather: output)", heading="size of one"),
         COUNT,
-        Column("device_time_ns", Kind.DURATION, meaning="sum of the durations, waiting for other ranks included"),
+        Column("device_time_ns", Kind.DURATION, "sum of the durations, waiting for other ranks included"),
         replace(MEAN, minor=True),
         *EXTREMES,
         Column(
             "exposed_ns",
             Kind.DURATION,
-            meaning="outside compute; where several run the one that started first; sums to the step's",
+            "outside compute; where several run the one that started first; sums to the step's",
         ),
-        Column("overlapped_ns", Kind.DURATION, heading="hidden", meaning="under compute"),
+        Column("overlapped_ns", Kind.DURATION, "under compute", heading="hidden"),
         *_PARTS,
         Column(
             "algbw",
             Kind.NUMBER,
+            "size over duration; the duration includes waiting",
             heading="algorithm GB/s",
-            meaning="size over duration; the duration includes waiting",
             minor=True,
         ),
         Column(
             "busbw",
             Kind.NUMBER,
+            "the same per link, to compare with the hardware; the duration includes waiting",
             heading="bus GB/s",
-            meaning="the same per link, to compare with the hardware; the duration includes waiting",
         ),
     ),
     title="Collectives of this rank (sum over the analysed steps)",

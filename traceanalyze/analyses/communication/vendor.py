@@ -9,26 +9,19 @@ from traceanalyze.model.collectives import VendorCollective, collective_type
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
 from traceanalyze.model.trace import Trace
 
-_COLLECTIVE = Column("collective", Kind.TEXT, meaning="type, the same for all libraries")
-_GROUP = Column("group", Kind.TEXT, meaning="ranks of the process group, or its name")
+_COLLECTIVE = Column("collective", Kind.TEXT, "type, the same for all libraries")
+_GROUP = Column("group", Kind.TEXT, "ranks of the process group, or its name")
 _STEPS = Table(
     "vendor_steps",
     (
-        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
-        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
-        Column(
-            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
-        ),
-        Column(
-            "communication_total_ns",
-            Kind.DURATION,
-            heading="comm total",
-            meaning="a collective is running, hidden or not",
-        ),
-        Column("free_ns", Kind.DURATION, meaning="neither compute nor communication: copies count as free"),
-        Column("stage_ns", Kind.DURATION, meaning="first to last device work, without the bubble"),
-        Column("bubble_ns", Kind.DURATION, meaning="time in receive operations", minor=True),
-        Column("preparing_ns", Kind.DURATION, meaning="from the step's start on the host to its first device work"),
+        Column("step", Kind.TEXT, "number of the step, or its name"),
+        Column("compute_ns", Kind.DURATION, "some compute kernel is running"),
+        Column("communication_ns", Kind.DURATION, "a collective is running and no compute kernel", heading="comm"),
+        Column("communication_total_ns", Kind.DURATION, "a collective is running, hidden or not", heading="comm total"),
+        Column("free_ns", Kind.DURATION, "neither compute nor communication: copies count as free"),
+        Column("stage_ns", Kind.DURATION, "first to last device work, without the bubble"),
+        Column("bubble_ns", Kind.DURATION, "time in receive operations", minor=True),
+        Column("preparing_ns", Kind.DURATION, "from the step's start on the host to its first device work"),
     ),
     title="Step times as the profile itself gives them",
     detail=True,
@@ -39,26 +32,21 @@ _COLLECTIVES = Table(
         _COLLECTIVE,
         _GROUP,
         COUNT,
-        Column("elapsed_ns", Kind.DURATION, meaning="from start to end, the table's Elapse Time"),
+        Column("elapsed_ns", Kind.DURATION, "from start to end, the table's Elapse Time"),
         Column(
             "plane_transit_ns",
             Kind.DURATION,
+            "moving data on one plane of links, the table's Transit Time",
             heading="transit",
-            meaning="moving data on one plane of links, the table's Transit Time",
         ),
-        Column(
-            "plane_wait_ns",
-            Kind.DURATION,
-            heading="wait",
-            meaning="waiting on one plane of links, the table's Wait Time",
-        ),
+        Column("plane_wait_ns", Kind.DURATION, "waiting on one plane of links, the table's Wait Time", heading="wait"),
         Column(
             "plane_rest_ns",
             Kind.DURATION,
+            "neither on that plane, the table's Idle Time: mostly waiting on the other planes",
             heading="rest",
-            meaning="neither on that plane, the table's Idle Time: mostly waiting on the other planes",
         ),
-        Column("sent_bytes", Kind.BYTES, meaning="bytes that went over links between ranks"),
+        Column("sent_bytes", Kind.BYTES, "bytes that went over links between ranks"),
     ),
     title="Collectives as the profile's own table gives them",
     ranked=True,
@@ -66,14 +54,14 @@ _COLLECTIVES = Table(
 _LINKS = Table(
     "vendor_links",
     (
-        Column("link", Kind.TEXT, meaning="kind of link: HCCS, RoCE, PCIe …"),
+        Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
         _COLLECTIVE,
         _GROUP,
-        Column("source_rank", Kind.COUNT, heading="from", meaning="rank inside the group that sends"),
-        Column("target_rank", Kind.COUNT, heading="to", meaning="rank inside the group that receives"),
-        Column("bytes", Kind.BYTES, meaning="sum over the collectives of this type"),
-        Column("time_ns", Kind.DURATION, meaning="sum over transfers, which may run at the same time"),
-        Column("bandwidth", Kind.NUMBER, heading="GB/s", meaning="bytes over that time, 10⁹ bytes a second"),
+        Column("source_rank", Kind.COUNT, "rank inside the group that sends", heading="from"),
+        Column("target_rank", Kind.COUNT, "rank inside the group that receives", heading="to"),
+        Column("bytes", Kind.BYTES, "sum over the collectives of this type"),
+        Column("time_ns", Kind.DURATION, "sum over transfers, which may run at the same time"),
+        Column("bandwidth", Kind.NUMBER, "bytes over that time, 10⁹ bytes a second", heading="GB/s"),
     ),
     title="Traffic between ranks as the profile's own table gives it",
     ranked=True,

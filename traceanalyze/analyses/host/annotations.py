@@ -18,26 +18,24 @@ from traceanalyze.model.classify import is_step_marker
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.model.vocabulary import EventKind
 
-_NAME = Column("name", Kind.NAME, meaning="name of the annotation")
+_NAME = Column("name", Kind.NAME, "name of the annotation")
 _ON_HOST = Table(
     "annotations",
     (
         _NAME,
-        Column("calls", Kind.COUNT, meaning="ranges of this name that begin in the analysed steps"),
+        Column("calls", Kind.COUNT, "ranges of this name that begin in the analysed steps"),
         Column(
             "device_time_ns",
             Kind.DURATION,
-            meaning="device time of all that its thread launches inside; nested ones count each",
+            "device time of all that its thread launches inside; nested ones count each",
         ),
-        Column("kernels", Kind.COUNT, meaning="kernels that its thread launches inside"),
+        Column("kernels", Kind.COUNT, "kernels that its thread launches inside"),
         Column(
-            "host_time_ns",
-            Kind.DURATION,
-            meaning="from beginning to end, summed; one inside another of its name counts once",
+            "host_time_ns", Kind.DURATION, "from beginning to end, summed; one inside another of its name counts once"
         ),
-        Column("mean_event_ns", Kind.DURATION, heading="mean", meaning="mean time on the host"),
-        Column("min_ns", Kind.DURATION, heading="shortest", meaning="shortest time on the host", minor=True),
-        Column("max_ns", Kind.DURATION, heading="longest", meaning="longest time on the host", minor=True),
+        Column("mean_event_ns", Kind.DURATION, "mean time on the host", heading="mean"),
+        Column("min_ns", Kind.DURATION, "shortest time on the host", heading="shortest", minor=True),
+        Column("max_ns", Kind.DURATION, "longest time on the host", heading="longest", minor=True),
     ),
     title="Annotations on the host (sum over the analysed steps)",
     ranked=True,
@@ -49,9 +47,7 @@ _ON_DEVICE = Table(
         _NAME,
         COUNT,
         Column(
-            "device_time_ns",
-            Kind.DURATION,
-            meaning="from the first to the last kernel inside, summed; nested ones count each",
+            "device_time_ns", Kind.DURATION, "from the first to the last kernel inside, summed; nested ones count each"
         ),
         MEAN,
         *EXTREMES,

@@ -13,21 +13,21 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 _OP_KERNELS = Table(
     "op_kernels",
     (
-        Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call"),
-        Column("kernel", Kind.NAME, meaning="kernel, copy or fill that the operator launched"),
+        Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
+        Column("kernel", Kind.NAME, "kernel, copy or fill that the operator launched"),
         COUNT,
         DEVICE_TIME,
         Column(
             "op_to_launch_ns",
             Kind.DURATION,
+            "mean time from the start of the operator to its launch call",
             heading="operator to launch",
-            meaning="mean time from the start of the operator to its launch call",
             scale="delay",
         ),
         Column(
             "launch_to_kernel_ns",
             Kind.DURATION,
-            meaning="mean time from the launch call's return to the start on the device",
+            "mean time from the launch call's return to the start on the device",
             scale="delay",
         ),
     ),

@@ -26,43 +26,29 @@ OUTSIDE_OPS = "<outside operators>"
 """In place of an operator: device events launched while no operator ran."""
 
 _TIMES = (
-    Column(
-        "device_self_ns", Kind.DURATION, heading="device", meaning="device time of what the operator launched itself"
-    ),
-    Column("device_share", Kind.SHARE, heading="share", meaning="part of the time of all device events"),
+    Column("device_self_ns", Kind.DURATION, "device time of what the operator launched itself", heading="device"),
+    Column("device_share", Kind.SHARE, "part of the time of all device events", heading="share"),
     Column(
         "device_total_ns",
         Kind.DURATION,
+        "with operators inside; an operator inside another run of itself counts once",
         heading="device with inner",
-        meaning="with operators inside; an operator inside another run of itself counts once",
         minor=True,
     ),
-    Column("host_self_ns", Kind.DURATION, heading="host", meaning="host time without operators inside"),
-    Column(
-        "host_total_ns",
-        Kind.DURATION,
-        heading="host with inner",
-        meaning="host time with all that is inside",
-        minor=True,
-    ),
+    Column("host_self_ns", Kind.DURATION, "host time without operators inside", heading="host"),
+    Column("host_total_ns", Kind.DURATION, "host time with all that is inside", heading="host with inner", minor=True),
     Column(
         "api_ns",
         Kind.DURATION,
+        "host time in runtime calls made by the operator itself",
         heading="runtime calls",
-        meaning="host time in runtime calls made by the operator itself",
         minor=True,
     ),
-    Column("calls", Kind.COUNT, meaning="calls that begin in the analysed steps"),
-    Column("launched", Kind.COUNT, meaning="device events launched by the operator itself", minor=True),
-    Column(
-        "frame",
-        Kind.NAME,
-        heading="Python frame",
-        meaning="innermost Python frame, when stacks were recorded",
-        minor=True,
-    ),
+    Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
+    Column("launched", Kind.COUNT, "device events launched by the operator itself", minor=True),
+    Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True),
 )
-_OP = Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call")
+_OP = Column("op", Kind.NAME, "innermost operator around the call", heading="operator")
 _OPERATORS = Table(
     "operators",
     (_OP, *_TIMES),
@@ -71,7 +57,7 @@ _OPERATORS = Table(
 )
 _SHAPES = Table(
     "operator_shapes",
-    (_OP, Column("shapes", Kind.NAME, meaning="shapes of its tensors"), *_TIMES),
+    (_OP, Column("shapes", Kind.NAME, "shapes of its tensors"), *_TIMES),
     title="Operators by shapes (sum over the analysed steps)",
     ranked=True,
     detail=True,
@@ -82,19 +68,17 @@ _STEPS = Table(
         Column(
             "op",
             Kind.NAME,
+            "one of the 20 operators with most device time (without a device, host time)",
             heading="operator",
-            meaning="one of the 20 operators with most device time (without a device, host time)",
         ),
-        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
-        Column("calls", Kind.COUNT, meaning="runs that begin in the step"),
-        Column(
-            "host_self_ns", Kind.DURATION, heading="host", meaning="host time of these runs without operators inside"
-        ),
+        Column("step", Kind.TEXT, "number of the step, or its name"),
+        Column("calls", Kind.COUNT, "runs that begin in the step"),
+        Column("host_self_ns", Kind.DURATION, "host time of these runs without operators inside", heading="host"),
         Column(
             "device_self_ns",
             Kind.DURATION,
+            "device time, inside the step, of what the operator launched itself",
             heading="device",
-            meaning="device time, inside the step, of what the operator launched itself",
         ),
     ),
     title="Operators step by step (those with most {by})",

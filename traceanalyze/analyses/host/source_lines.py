@@ -19,24 +19,21 @@ from traceanalyze.model.vocabulary import Cause, EventKind
 _LINES = Table(
     "source_lines",
     (
-        Column("line", Kind.NAME, heading="function", meaning="the user's function, by the line it begins at"),
-        Column("calls", Kind.COUNT, meaning="calls that begin in the analysed steps"),
+        Column("line", Kind.NAME, "the user's function, by the line it begins at", heading="function"),
+        Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
         Column(
-            "host_self_ns",
-            Kind.DURATION,
-            heading="host",
-            meaning="host time in no other function, operator or runtime call",
+            "host_self_ns", Kind.DURATION, "host time in no other function, operator or runtime call", heading="host"
         ),
         Column(
             "with_library_ns",
             Kind.DURATION,
-            meaning="host time in no other function of the user: with the library code it calls",
+            "host time in no other function of the user: with the library code it calls",
         ),
-        Column("host_total_ns", Kind.DURATION, heading="host with inner", meaning="host time with all that is inside"),
+        Column("host_total_ns", Kind.DURATION, "host time with all that is inside", heading="host with inner"),
         Column(
             "device_idle_ns",
             Kind.DURATION,
-            meaning="device idle, for reasons on the host, while this was the user's innermost function",
+            "device idle, for reasons on the host, while this was the user's innermost function",
         ),
     ),
     title="Python functions by host time (sum over the analysed steps)",

@@ -21,24 +21,15 @@ from traceanalyze.model.vocabulary import Cause
 GAPS = Table(
     "gaps",
     (
-        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
-        Column("at_ns", Kind.DURATION, meaning="start, counted from the start of the step", scale="at"),
-        Column("length_ns", Kind.DURATION, meaning="length of the idle interval"),
-        Column("causes", Kind.BREAKDOWN, meaning="causes of the idle interval, largest first"),
+        Column("step", Kind.TEXT, "number of the step, or its name"),
+        Column("at_ns", Kind.DURATION, "start, counted from the start of the step", scale="at"),
+        Column("length_ns", Kind.DURATION, "length of the idle interval"),
+        Column("causes", Kind.BREAKDOWN, "causes of the idle interval, largest first"),
+        Column("trigger", Kind.TERM, "whether the next device event was launched late or already queued", minor=True),
+        Column("next_event", Kind.NAME, "device event that ends the idle interval", heading="next on device"),
+        Column("next_op", Kind.NAME, "operator that launched it", heading="launched by", minor=True),
         Column(
-            "trigger",
-            Kind.TERM,
-            meaning="whether the next device event was launched late or already queued",
-            minor=True,
-        ),
-        Column("next_event", Kind.NAME, heading="next on device", meaning="device event that ends the idle interval"),
-        Column("next_op", Kind.NAME, heading="launched by", meaning="operator that launched it", minor=True),
-        Column(
-            "frame",
-            Kind.NAME,
-            heading="Python frame",
-            meaning="innermost Python frame, when stacks were recorded",
-            minor=True,
+            "frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True
         ),
     ),
     title="Longest idle intervals",

@@ -33,16 +33,14 @@ if TYPE_CHECKING:
 _PAUSES = Table(
     "gc_pauses",
     (
-        Column("step", Kind.TEXT, meaning="step in which the device fell idle; empty outside of the steps"),
-        Column("start_ns", Kind.DURATION, meaning="start, counted from the time base of the file", scale="at"),
-        Column("length_ns", Kind.DURATION, meaning="how long nothing else happened on the launching threads"),
-        Column("idle_ns", Kind.DURATION, meaning="of it, time the device was idle"),
+        Column("step", Kind.TEXT, "step in which the device fell idle; empty outside of the steps"),
+        Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", scale="at"),
+        Column("length_ns", Kind.DURATION, "how long nothing else happened on the launching threads"),
+        Column("idle_ns", Kind.DURATION, "of it, time the device was idle"),
         Column(
-            "evidence",
-            Kind.TERM,
-            meaning="recorded, or suspected because the whole host stood still; strongly from 200 ms on",
+            "evidence", Kind.TERM, "recorded, or suspected because the whole host stood still; strongly from 200 ms on"
         ),
-        Column("thread", Kind.NAME, meaning="thread by its name, else process and thread id", minor=True),
+        Column("thread", Kind.NAME, "thread by its name, else process and thread id", minor=True),
     ),
     title="Garbage collection: recorded or suspected pauses",
     worst="length_ns",

@@ -233,11 +233,11 @@ class IdleCauses:
 IDLE_CAUSES = Table(
     "idle_causes",
     (
-        Column("cause", Kind.TERM, meaning="why the device had nothing to run"),
-        Column("mean_ns", Kind.DURATION, heading="time", meaning="mean over the complete steps"),
-        Column("share", Kind.SHARE, meaning="part of the step"),
-        Column("share_of_idle", Kind.SHARE, heading="of idle", meaning="part of the device's idle time"),
-        Column("sum_ns", Kind.DURATION, meaning="sum over the complete steps", machine=True),
+        Column("cause", Kind.TERM, "why the device had nothing to run"),
+        Column("mean_ns", Kind.DURATION, "mean over the complete steps", heading="time"),
+        Column("share", Kind.SHARE, "part of the step"),
+        Column("share_of_idle", Kind.SHARE, "part of the device's idle time", heading="of idle"),
+        Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
     ),
     title="Why the device was idle (mean of {steps} complete steps)",
     title_one="Why the device was idle",
@@ -247,34 +247,21 @@ IDLE_CAUSES = Table(
 STEP_IDLE_CAUSES = Table(
     "step_idle_causes",
     (
-        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
+        Column("step", Kind.TEXT, "number of the step, or its name"),
+        Column("data_loading_ns", Kind.DURATION, "device idle: the host waits for the next batch", heading="data"),
+        Column("sync_ns", Kind.DURATION, "the host sits in a call that waits for the device"),
+        Column("peer_wait_ns", Kind.DURATION, "the host waits for other processes"),
+        Column("dispatch_launch_ns", Kind.DURATION, "the host is inside launch calls", heading="launch"),
+        Column("dispatch_copy_ns", Kind.DURATION, "the host is inside copy calls", heading="copy"),
+        Column("dispatch_alloc_ns", Kind.DURATION, "the host allocates or frees device memory", heading="alloc"),
+        Column("dispatch_other_ns", Kind.DURATION, "the host is inside other runtime calls", heading="other API"),
+        Column("dispatch_latency_ns", Kind.DURATION, "launched, not yet started (up to 10 µs)", heading="latency"),
+        Column("host_op_ns", Kind.DURATION, "the host is inside PyTorch operators", heading="host ops"),
+        Column("device_gap_ns", Kind.DURATION, "queued; time from kernel to kernel (up to 10 µs)", heading="gap"),
         Column(
-            "data_loading_ns", Kind.DURATION, heading="data", meaning="device idle: the host waits for the next batch"
+            "device_dependency_ns", Kind.DURATION, "queued; waits for an event, a copy or a peer", heading="dependency"
         ),
-        Column("sync_ns", Kind.DURATION, meaning="the host sits in a call that waits for the device"),
-        Column("peer_wait_ns", Kind.DURATION, meaning="the host waits for other processes"),
-        Column("dispatch_launch_ns", Kind.DURATION, heading="launch", meaning="the host is inside launch calls"),
-        Column("dispatch_copy_ns", Kind.DURATION, heading="copy", meaning="the host is inside copy calls"),
-        Column(
-            "dispatch_alloc_ns", Kind.DURATION, heading="alloc", meaning="the host allocates or frees device memory"
-        ),
-        Column(
-            "dispatch_other_ns", Kind.DURATION, heading="other API", meaning="the host is inside other runtime calls"
-        ),
-        Column(
-            "dispatch_latency_ns", Kind.DURATION, heading="latency", meaning="launched, not yet started (up to 10 µs)"
-        ),
-        Column("host_op_ns", Kind.DURATION, heading="host ops", meaning="the host is inside PyTorch operators"),
-        Column(
-            "device_gap_ns", Kind.DURATION, heading="gap", meaning="queued; time from kernel to kernel (up to 10 µs)"
-        ),
-        Column(
-            "device_dependency_ns",
-            Kind.DURATION,
-            heading="dependency",
-            meaning="queued; waits for an event, a copy or a peer",
-        ),
-        Column("untraced_ns", Kind.DURATION, meaning="the host does something that the trace does not show"),
+        Column("untraced_ns", Kind.DURATION, "the host does something that the trace does not show"),
     ),
     title="Idle causes step by step",
     detail=True,

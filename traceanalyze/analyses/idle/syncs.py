@@ -27,27 +27,21 @@ if TYPE_CHECKING:
 SYNC_POINTS = Table(
     "sync_points",
     (
-        Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call"),
-        Column("call", Kind.NAME, meaning="runtime or driver call"),
-        Column(
-            "kind", Kind.TERM, meaning="why the host waits: an explicit call, a blocking copy, or in effect", minor=True
-        ),
-        Column("count", Kind.COUNT, meaning="how many there are"),
-        Column("blocked_ns", Kind.DURATION, meaning="time the host spent inside the call"),
-        Column("idle_caused_ns", Kind.DURATION, meaning="time the device was idle because of it"),
+        Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
+        Column("call", Kind.NAME, "runtime or driver call"),
+        Column("kind", Kind.TERM, "why the host waits: an explicit call, a blocking copy, or in effect", minor=True),
+        Column("count", Kind.COUNT, "how many there are"),
+        Column("blocked_ns", Kind.DURATION, "time the host spent inside the call"),
+        Column("idle_caused_ns", Kind.DURATION, "time the device was idle because of it"),
         Column(
             "data_dependent",
             Kind.FLAG,
+            "the host waits because it needs a value from the device",
             heading="needs value",
-            meaning="the host waits because it needs a value from the device",
             minor=True,
         ),
         Column(
-            "frame",
-            Kind.NAME,
-            heading="Python frame",
-            meaning="innermost Python frame, when stacks were recorded",
-            minor=True,
+            "frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True
         ),
     ),
     title="Where the host waited for the device (sum over the analysed steps)",

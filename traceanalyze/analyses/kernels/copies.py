@@ -28,21 +28,18 @@ _KINDS = regex(r"\((\w+) -> (\w+)\)")
 _COPIES = Table(
     "copies",
     (
-        Column("direction", Kind.TERM, heading="copy", meaning="from where to where"),
+        Column("direction", Kind.TERM, "from where to where", heading="copy"),
         Column(
-            "memory_kind",
-            Kind.TERM,
-            heading="host memory",
-            meaning="kind of host memory: pageable copies hold the host up",
+            "memory_kind", Kind.TERM, "kind of host memory: pageable copies hold the host up", heading="host memory"
         ),
         COUNT,
         DEVICE_TIME,
-        Column("share", Kind.SHARE, meaning="part of the time of all copies and fills"),
+        Column("share", Kind.SHARE, "part of the time of all copies and fills"),
         MEAN,
         *EXTREMES,
-        Column("bytes", Kind.BYTES, meaning="bytes of all of them"),
-        Column("bandwidth", Kind.NUMBER, heading="GB/s", meaning="bytes over device time, 10⁹ bytes per second"),
-        Column("blocking", Kind.COUNT, meaning="copies whose call held the host up"),
+        Column("bytes", Kind.BYTES, "bytes of all of them"),
+        Column("bandwidth", Kind.NUMBER, "bytes over device time, 10⁹ bytes per second", heading="GB/s"),
+        Column("blocking", Kind.COUNT, "copies whose call held the host up"),
     ),
     title="Copies and fills (sum over the analysed steps)",
     ranked=True,

@@ -31,44 +31,37 @@ _SUMMARY = Table(
         Column(
             "gpu_utilisation",
             Kind.SHARE,
+            "part of the steps with at least one kernel running",
             heading="time with a kernel running",
-            meaning="part of the steps with at least one kernel running",
         ),
         Column(
             "sm_efficiency",
             Kind.SHARE,
+            "kernel time times the share of multiprocessors with a block, over the steps",
             heading="multiprocessors in use (estimate)",
-            meaning="kernel time times the share of multiprocessors with a block, over the steps",
         ),
-        Column(
-            "occupancy",
-            Kind.SHARE,
-            meaning="estimated share of the warps that fit on a multiprocessor, weighted by time",
-        ),
+        Column("occupancy", Kind.SHARE, "estimated share of the warps that fit on a multiprocessor, weighted by time"),
         Column(
             "tensor_core_share",
             Kind.SHARE,
+            "part of compute kernel time in kernels known to use tensor cores or MFMA units",
             heading="kernel time on matrix units",
-            meaning="part of compute kernel time in kernels known to use tensor cores or MFMA units",
         ),
         Column(
             "tensor_core_unknown",
             Kind.SHARE,
+            "part of compute kernel time in kernels whose name does not tell",
             heading="kernel time that cannot be judged",
-            meaning="part of compute kernel time in kernels whose name does not tell",
         ),
-        Column("kernels", Kind.COUNT, meaning="kernels in the steps"),
+        Column("kernels", Kind.COUNT, "kernels in the steps"),
         Column(
             "short_kernels",
             Kind.COUNT,
+            "kernels hardly longer than a launch costs the host",
             heading="kernels under 10 µs",
-            meaning="kernels hardly longer than a launch costs the host",
         ),
         Column(
-            "short_kernels_ns",
-            Kind.DURATION,
-            heading="device time in kernels under 10 µs",
-            meaning="sum of their durations",
+            "short_kernels_ns", Kind.DURATION, "sum of their durations", heading="device time in kernels under 10 µs"
         ),
     ),
     title="How well kernels use the device",
@@ -78,37 +71,33 @@ _SUMMARY = Table(
 _OVERLAPS = Table(
     "device_overlap",
     (
-        Column("running", Kind.TERM, meaning="which kinds of work ran; the rows exclude each other"),
-        Column("wall_ns", Kind.DURATION, heading="time", meaning="time in which exactly these ran"),
-        Column("share", Kind.SHARE, meaning="part of the analysed steps"),
+        Column("running", Kind.TERM, "which kinds of work ran; the rows exclude each other"),
+        Column("wall_ns", Kind.DURATION, "time in which exactly these ran", heading="time"),
+        Column("share", Kind.SHARE, "part of the analysed steps"),
     ),
     title="What ran at the same time",
     skip_zero="wall_ns",
     detail=True,
 )
 _STRETCH = (
-    Column("step", Kind.TEXT, meaning="number of the step, or its name"),
-    Column("at_ns", Kind.DURATION, meaning="start, counted from the start of the step"),
-    Column("start_ns", Kind.DURATION, meaning="start, counted from the time base of the file", machine=True),
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    Column("at_ns", Kind.DURATION, "start, counted from the start of the step"),
+    Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", machine=True),
 )
-_BUSY = Column(
-    "busy_share", Kind.SHARE, heading="busy", meaning="part of the time in which anything runs on the device"
-)
+_BUSY = Column("busy_share", Kind.SHARE, "part of the time in which anything runs on the device", heading="busy")
 _CHUNKS = Table(
     "utilisation",
     (
         *_STRETCH,
-        Column("chunk", Kind.COUNT, meaning="piece of the step; all pieces of a step are equally long"),
-        Column("length_ns", Kind.DURATION, meaning="length of the chunk"),
+        Column("chunk", Kind.COUNT, "piece of the step; all pieces of a step are equally long"),
+        Column("length_ns", Kind.DURATION, "length of the chunk"),
         _BUSY,
-        Column(
-            "compute_share", Kind.SHARE, heading="compute", meaning="part of the time in which some compute kernel runs"
-        ),
+        Column("compute_share", Kind.SHARE, "part of the time in which some compute kernel runs", heading="compute"),
         Column(
             "communication_share",
             Kind.SHARE,
+            "part of the time with a collective and no compute kernel",
             heading="comm",
-            meaning="part of the time with a collective and no compute kernel",
         ),
     ),
     title="How busy the device was over time",
@@ -120,7 +109,7 @@ _LOW = Table(
     "low_utilisation",
     (
         *_STRETCH,
-        Column("length_ns", Kind.DURATION, meaning="how long it lasts; it may run on into the next steps"),
+        Column("length_ns", Kind.DURATION, "how long it lasts; it may run on into the next steps"),
         _BUSY,
     ),
     title="Stretches in which the device is busy less than half the time",

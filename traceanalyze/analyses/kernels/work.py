@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 WORK = Column(
     "work",
     Kind.TERM,
+    "what the kernel computes, by its name, else by the operator that launched it",
     heading="kind of work",
-    meaning="what the kernel computes, by its name, else by the operator that launched it",
 )
 NO_OP = Column(
     "no_op_ns",
     Kind.DURATION,
+    "of the device time, what no recorded operator launched",
     heading="operator unknown",
-    meaning="of the device time, what no recorded operator launched",
     minor=True,
 )
 

@@ -52,16 +52,13 @@ _DIFFERENCE = Table(
     (
         LINE,
         CATEGORY,
-        Column("base_block_bytes", Kind.MEMORY, heading="base", meaning="bytes of live blocks at the base's peak"),
+        Column("base_block_bytes", Kind.MEMORY, "bytes of live blocks at the base's peak", heading="base"),
         Column(
-            "candidate_block_bytes",
-            Kind.MEMORY,
-            heading="candidate",
-            meaning="bytes of live blocks at the candidate's peak",
+            "candidate_block_bytes", Kind.MEMORY, "bytes of live blocks at the candidate's peak", heading="candidate"
         ),
-        Column("change_bytes", Kind.MEMORY_CHANGE, meaning="candidate minus base", par=0.0),
-        Column("base_blocks", Kind.COUNT, meaning="live blocks at the base's peak"),
-        Column("candidate_blocks", Kind.COUNT, meaning="live blocks at the candidate's peak"),
+        Column("change_bytes", Kind.MEMORY_CHANGE, "candidate minus base", par=0.0),
+        Column("base_blocks", Kind.COUNT, "live blocks at the base's peak"),
+        Column("candidate_blocks", Kind.COUNT, "live blocks at the candidate's peak"),
     ),
     title="What changed at the peak",
     ranked=True,

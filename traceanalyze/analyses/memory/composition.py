@@ -43,17 +43,12 @@ _HELD = (
     LINE,
     CATEGORY,
     BLOCK_BYTES,
-    Column("share", Kind.SHARE, meaning="part of the step"),
+    Column("share", Kind.SHARE, "part of the step"),
     BLOCKS,
     replace(REQUESTED, minor=True),
-    Column(
-        "since_event",
-        Kind.COUNT,
-        meaning="event that allocated the oldest of them; empty: before the history",
-        minor=True,
-    ),
-    Column("library_line", Kind.NAME, meaning="innermost line of an installed package below it", minor=True),
-    Column("file", Kind.NAME, meaning="whole path of the file", machine=True),
+    Column("since_event", Kind.COUNT, "event that allocated the oldest of them; empty: before the history", minor=True),
+    Column("library_line", Kind.NAME, "innermost line of an installed package below it", minor=True),
+    Column("file", Kind.NAME, "whole path of the file", machine=True),
 )
 AT_PEAK = Table("memory_at_peak", _HELD, title="Who holds the memory at the peak", ranked=True, bar="share")
 AT_OOM = Table("memory_at_oom", _HELD, title="Who held the memory when a request failed", ranked=True, bar="share")
@@ -62,7 +57,7 @@ AT_DUMP = Table(
 )
 _CATEGORIES = Table(
     "memory_categories",
-    (CATEGORY, BLOCK_BYTES, Column("share", Kind.SHARE, meaning="part of the step"), BLOCKS),
+    (CATEGORY, BLOCK_BYTES, Column("share", Kind.SHARE, "part of the step"), BLOCKS),
     title="What the peak consists of",
     bar="share",
 )
@@ -77,13 +72,13 @@ _MOMENTS = Table(
         Column(
             "block_most_bytes",
             Kind.MEMORY,
+            "upper bound: blocks allocated before the history may have been larger than needed",
             heading="in blocks at most",
-            meaning="upper bound: blocks allocated before the history may have been larger than needed",
             minor=True,
         ),
         RESERVED,
         HOLE,
-        Column("within", Kind.NAME, meaning="user annotations around the moment"),
+        Column("within", Kind.NAME, "user annotations around the moment"),
     ),
     title="Memory at its decisive moments",
 )
@@ -94,8 +89,8 @@ _FREE = Table(
         POOL,
         STREAM,
         LARGE,
-        Column("free_bytes", Kind.MEMORY, meaning="bytes inside segments that no block uses"),
-        Column("holes", Kind.COUNT, meaning="number of free pieces"),
+        Column("free_bytes", Kind.MEMORY, "bytes inside segments that no block uses"),
+        Column("holes", Kind.COUNT, "number of free pieces"),
         HOLE,
     ),
     title="Free memory inside segments",

@@ -15,11 +15,11 @@ from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
 _FINDINGS = Table(
     "memory_findings",
     (
-        Column("severity", Kind.TERM, meaning="critical, warning or information"),
-        Column("memory_finding", Kind.TERM, heading="finding", meaning="what was found"),
-        Column("amount_bytes", Kind.MEMORY, meaning="memory it is about"),
-        Column("share", Kind.SHARE, meaning="part of the step"),
-        Column("count", Kind.COUNT, meaning="how many there are"),
+        Column("severity", Kind.TERM, "critical, warning or information"),
+        Column("memory_finding", Kind.TERM, "what was found", heading="finding"),
+        Column("amount_bytes", Kind.MEMORY, "memory it is about"),
+        Column("share", Kind.SHARE, "part of the step"),
+        Column("count", Kind.COUNT, "how many there are"),
         LINE,
     ),
     title="Findings",

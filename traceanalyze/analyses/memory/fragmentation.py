@@ -34,8 +34,8 @@ PINNERS = Table(
         Column(
             "held_bytes",
             Kind.MEMORY,
+            "free bytes in the segments these blocks keep, shared out by their bytes",
             heading="holds back",
-            meaning="free bytes in the segments these blocks keep, shared out by their bytes",
         ),
     ),
     title="Who keeps free segments from being used whole",

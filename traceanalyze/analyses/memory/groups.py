@@ -40,15 +40,15 @@ _GROUP_CURVE = Table(
         EVENT,
         SINCE_START,
         *(
-            Column(f"group_{name}_bytes", Kind.MEMORY, meaning="bytes of its live blocks; see the table of the groups")
+            Column(f"group_{name}_bytes", Kind.MEMORY, "bytes of its live blocks; see the table of the groups")
             for name in _NAMES
         ),
         *(
             Column(
                 f"group_{name}_blocks",
                 Kind.COUNT,
+                "number of its live blocks",
                 heading=f"blocks of group {name}",
-                meaning="number of its live blocks",
                 machine=True,
             )
             for name in _NAMES
@@ -60,13 +60,13 @@ _GROUP_CURVE = Table(
 _GROUPS = Table(
     "allocator_groups",
     (
-        Column("group", Kind.COUNT, meaning="number of its columns in the table of the curve; empty: all others"),
+        Column("group", Kind.COUNT, "number of its columns in the table of the curve; empty: all others"),
         CATEGORY,
         LINE,
-        Column("highest_bytes", Kind.MEMORY, meaning="most bytes of its live blocks at any point of the curve"),
+        Column("highest_bytes", Kind.MEMORY, "most bytes of its live blocks at any point of the curve"),
         replace(EVENT, meaning="event after which it is first so many"),
         replace(BLOCKS, meaning="live blocks then"),
-        Column("call_stack", Kind.TEXT, meaning="user's frames of its largest block, innermost first", machine=True),
+        Column("call_stack", Kind.TEXT, "user's frames of its largest block, innermost first", machine=True),
     ),
     title="Those who hold most",
     detail=True,

@@ -24,29 +24,25 @@ POINTS = 500
 _HOST = 0
 """`Device Type` of the host in the profiler's records; every other number is an accelerator."""
 _ABSENT = -1
-_STEP = Column("step", Kind.TEXT, meaning="number of the step, or its name")
-_NUMBER = Column("device", Kind.COUNT, meaning="number of the device")
-_DEVICE = (Column("memory_of", Kind.TERM, meaning="whose memory: an accelerator's or the host's"), _NUMBER)
-_PEAK = Column("peak_bytes", Kind.MEMORY, meaning="highest total during the step")
+_STEP = Column("step", Kind.TEXT, "number of the step, or its name")
+_NUMBER = Column("device", Kind.COUNT, "number of the device")
+_DEVICE = (Column("memory_of", Kind.TERM, "whose memory: an accelerator's or the host's"), _NUMBER)
+_PEAK = Column("peak_bytes", Kind.MEMORY, "highest total during the step")
 _MEMORY = Table(
     "memory",
     (
         *_DEVICE,
-        Column("records", Kind.COUNT, meaning="allocations and frees recorded"),
-        Column("peak_allocated_bytes", Kind.MEMORY, meaning="highest total allocated, over the whole recording"),
-        Column(
-            "peak_reserved_bytes",
-            Kind.MEMORY,
-            meaning="highest total reserved from the driver, over the whole recording",
-        ),
+        Column("records", Kind.COUNT, "allocations and frees recorded"),
+        Column("peak_allocated_bytes", Kind.MEMORY, "highest total allocated, over the whole recording"),
+        Column("peak_reserved_bytes", Kind.MEMORY, "highest total reserved from the driver, over the whole recording"),
         Column(
             "relative_peak_bytes",
             Kind.MEMORY,
+            "highest sum of recorded changes: without what was allocated before",
             heading="peak of recorded changes",
-            meaning="highest sum of recorded changes: without what was allocated before",
         ),
-        Column("allocated_bytes", Kind.MEMORY, meaning="sum of all allocations", minor=True),
-        Column("freed_bytes", Kind.MEMORY, meaning="sum of all frees", minor=True),
+        Column("allocated_bytes", Kind.MEMORY, "sum of all allocations", minor=True),
+        Column("freed_bytes", Kind.MEMORY, "sum of all frees", minor=True),
     ),
     title="Memory of the caching allocator",
     detail=True,
@@ -57,16 +53,16 @@ _PLACES = Table(
         _NUMBER,
         _PEAK,
         _STEP,
-        Column("phase", Kind.TERM, meaning="part of the training step"),
-        Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call"),
-        Column("module", Kind.NAME, meaning="place in the model"),
+        Column("phase", Kind.TERM, "part of the training step"),
+        Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
+        Column("module", Kind.NAME, "place in the model"),
     ),
     title="Where memory in use was highest",
     detail=True,
 )
 _STEPS = Table(
     "step_memory",
-    (_STEP, *_DEVICE, _PEAK, Column("relative", Kind.FLAG, meaning="the peak is only that of recorded changes")),
+    (_STEP, *_DEVICE, _PEAK, Column("relative", Kind.FLAG, "the peak is only that of recorded changes")),
     title="Peak memory step by step",
     detail=True,
 )
@@ -74,31 +70,26 @@ _CURVE = Table(
     "memory_curve",
     (
         *_DEVICE,
-        Column("record_ns", Kind.DURATION, heading="at", meaning="when, counted from the time base of the file"),
-        Column("in_use_bytes", Kind.MEMORY, heading="allocated", meaning="memory handed out to tensors"),
-        Column("reserved_bytes", Kind.MEMORY, meaning="memory taken from the driver"),
-        Column("relative", Kind.FLAG, meaning="only recorded changes: what was allocated before is missing"),
+        Column("record_ns", Kind.DURATION, "when, counted from the time base of the file", heading="at"),
+        Column("in_use_bytes", Kind.MEMORY, "memory handed out to tensors", heading="allocated"),
+        Column("reserved_bytes", Kind.MEMORY, "memory taken from the driver"),
+        Column("relative", Kind.FLAG, "only recorded changes: what was allocated before is missing"),
     ),
     title="Memory in use over time",
     ranked=True,
     detail=True,
 )
-_CALL = Column("call", Kind.NAME, meaning="runtime or driver call")
-_HOST_TIME = Column("host_time_ns", Kind.DURATION, meaning="host time inside the calls")
+_CALL = Column("call", Kind.NAME, "runtime or driver call")
+_HOST_TIME = Column("host_time_ns", Kind.DURATION, "host time inside the calls")
 _CALLS = Table(
     "allocator_calls",
     (
         _CALL,
         COUNT,
         _HOST_TIME,
-        Column("mean_call_ns", Kind.DURATION, meaning="mean duration of a call", scale="call"),
-        Column("max_ns", Kind.DURATION, heading="longest", meaning="longest call", scale="call"),
-        Column(
-            "implicit_sync",
-            Kind.FLAG,
-            heading="waits for the device",
-            meaning="the call waits until the device is idle",
-        ),
+        Column("mean_call_ns", Kind.DURATION, "mean duration of a call", scale="call"),
+        Column("max_ns", Kind.DURATION, "longest call", heading="longest", scale="call"),
+        Column("implicit_sync", Kind.FLAG, "the call waits until the device is idle", heading="waits for the device"),
     ),
     title="Runtime calls that allocate device memory",
     ranked=True,
@@ -107,14 +98,14 @@ _CALLS = Table(
 _SITES = Table(
     "allocator_sites",
     (
-        Column("op", Kind.NAME, heading="operator", meaning="innermost operator around the call"),
+        Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
         _CALL,
         COUNT,
         _HOST_TIME,
-        Column("idle_ns", Kind.DURATION, meaning="device idle for other reasons"),
-        Column("max_ns", Kind.DURATION, heading="longest", meaning="longest complete step", scale="call"),
-        Column("phase", Kind.TERM, meaning="part of the training step", minor=True),
-        Column("module", Kind.NAME, meaning="place in the model", minor=True),
+        Column("idle_ns", Kind.DURATION, "device idle for other reasons"),
+        Column("max_ns", Kind.DURATION, "longest complete step", heading="longest", scale="call"),
+        Column("phase", Kind.TERM, "part of the training step", minor=True),
+        Column("module", Kind.NAME, "place in the model", minor=True),
     ),
     title="Operators that call the allocator of the device",
     ranked=True,
@@ -126,12 +117,12 @@ _COMPONENTS = Table(
         Column(
             "component",
             Kind.NAME,
-            meaning="part of CANN, HCCL, or another; APP (process): all of the process, PyTorch's allocator included",
+            "part of CANN, HCCL, or another; APP (process): all of the process, PyTorch's allocator included",
         ),
         _NUMBER,
-        Column("peak_reserved_bytes", Kind.MEMORY, meaning="highest sample"),
-        Column("last_reserved_bytes", Kind.MEMORY, heading="last", meaning="bytes of the last sample"),
-        Column("samples", Kind.COUNT, meaning="samples taken", minor=True),
+        Column("peak_reserved_bytes", Kind.MEMORY, "highest sample"),
+        Column("last_reserved_bytes", Kind.MEMORY, "bytes of the last sample", heading="last"),
+        Column("samples", Kind.COUNT, "samples taken", minor=True),
     ),
     title="Device memory that the vendor's software reserved",
     ranked=True,

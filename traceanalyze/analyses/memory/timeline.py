@@ -16,15 +16,12 @@ POINTS = 1000
 _PEAK = Table(
     "timeline_at_peak",
     (
-        Column("tensor_category", Kind.TERM, heading="category", meaning="the profiler's own category of tensors"),
+        Column("tensor_category", Kind.TERM, "the profiler's own category of tensors", heading="category"),
         Column(
-            "tensor_bytes",
-            Kind.MEMORY,
-            heading="at the peak",
-            meaning="bytes of tensors when all of them together were most",
+            "tensor_bytes", Kind.MEMORY, "bytes of tensors when all of them together were most", heading="at the peak"
         ),
-        Column("share", Kind.SHARE, meaning="part of the step"),
-        Column("highest_bytes", Kind.MEMORY, meaning="most bytes of this category at any time"),
+        Column("share", Kind.SHARE, "part of the step"),
+        Column("highest_bytes", Kind.MEMORY, "most bytes of this category at any time"),
     ),
     title="Tensors at the peak",
     bar="share",
@@ -33,22 +30,15 @@ _CURVE = Table(
     "timeline_curve",
     (
         SINCE_START,
-        Column(
-            "total_bytes", Kind.MEMORY, heading="all", meaning="bytes of all tensors; the allocator's blocks are larger"
-        ),
-        Column("parameter_bytes", Kind.MEMORY, heading="parameters", meaning="bytes of parameters"),
-        Column("optimizer_state_bytes", Kind.MEMORY, meaning="bytes of the optimizer's state"),
-        Column("input_bytes", Kind.MEMORY, meaning="bytes of inputs"),
-        Column("temporary_bytes", Kind.MEMORY, meaning="bytes of tensors that live within one operator"),
-        Column(
-            "activation_bytes",
-            Kind.MEMORY,
-            heading="activations",
-            meaning="bytes of tensors kept for the backward pass",
-        ),
-        Column("gradient_bytes", Kind.MEMORY, heading="gradients", meaning="bytes of gradients"),
-        Column("autograd_detail_bytes", Kind.MEMORY, heading="autograd", meaning="bytes of autograd's own tensors"),
-        Column("unknown_bytes", Kind.MEMORY, meaning="bytes the profiler could not tell"),
+        Column("total_bytes", Kind.MEMORY, "bytes of all tensors; the allocator's blocks are larger", heading="all"),
+        Column("parameter_bytes", Kind.MEMORY, "bytes of parameters", heading="parameters"),
+        Column("optimizer_state_bytes", Kind.MEMORY, "bytes of the optimizer's state"),
+        Column("input_bytes", Kind.MEMORY, "bytes of inputs"),
+        Column("temporary_bytes", Kind.MEMORY, "bytes of tensors that live within one operator"),
+        Column("activation_bytes", Kind.MEMORY, "bytes of tensors kept for the backward pass", heading="activations"),
+        Column("gradient_bytes", Kind.MEMORY, "bytes of gradients", heading="gradients"),
+        Column("autograd_detail_bytes", Kind.MEMORY, "bytes of autograd's own tensors", heading="autograd"),
+        Column("unknown_bytes", Kind.MEMORY, "bytes the profiler could not tell"),
     ),
     title="Tensors over time",
     plot=("total_bytes", "total_bytes"),

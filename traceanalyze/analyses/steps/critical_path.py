@@ -86,7 +86,7 @@ class PathSegments:
         return out
 
 
-_PART = Column("part", Kind.TERM, meaning="what the time was spent on")
+_PART = Column("part", Kind.TERM, "what the time was spent on")
 _CRITICAL_PATH = Table(
     "critical_path",
     (
@@ -94,11 +94,11 @@ _CRITICAL_PATH = Table(
         Column(
             "mean_ns",
             Kind.DURATION,
+            "time on the path, mean over the complete steps; the rows sum to the step",
             heading="time",
-            meaning="time on the path, mean over the complete steps; the rows sum to the step",
         ),
-        Column("share", Kind.SHARE, meaning="part of the step"),
-        Column("sum_ns", Kind.DURATION, meaning="sum over the complete steps", machine=True),
+        Column("share", Kind.SHARE, "part of the step"),
+        Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
     ),
     title="Critical path of the step (mean of {steps} complete steps)",
     title_one="Critical path",
@@ -109,11 +109,11 @@ _WORK = Table(
     "critical_path_work",
     (
         _PART,
-        Column("name", Kind.NAME, meaning="kernel, copy, runtime call or innermost operator"),
-        Column("time_ns", Kind.DURATION, meaning="time on the path"),
-        Column("share", Kind.SHARE, meaning="part of the whole path"),
-        Column("count", Kind.COUNT, meaning="separate segments of the path"),
-        Column("max_ns", Kind.DURATION, heading="longest", meaning="longest of these segments", scale="event"),
+        Column("name", Kind.NAME, "kernel, copy, runtime call or innermost operator"),
+        Column("time_ns", Kind.DURATION, "time on the path"),
+        Column("share", Kind.SHARE, "part of the whole path"),
+        Column("count", Kind.COUNT, "separate segments of the path"),
+        Column("max_ns", Kind.DURATION, "longest of these segments", heading="longest", scale="event"),
     ),
     title="What is on the critical path (sum over the analysed steps)",
     ranked=True,

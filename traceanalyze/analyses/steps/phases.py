@@ -22,28 +22,26 @@ from traceanalyze.model.vocabulary import EventKind, Mode, Phase
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
-_PHASE = Column("phase", Kind.TERM, meaning="part of the training step")
+_PHASE = Column("phase", Kind.TERM, "part of the training step")
 _DEVICE = Column(
-    "device_ns",
-    Kind.DURATION,
-    meaning="as long as work of this phase is running on the device; phases may overlap",
+    "device_ns", Kind.DURATION, "as long as work of this phase is running on the device; phases may overlap"
 )
-_HOST = Column("host_ns", Kind.DURATION, meaning="as long as some thread is in this phase")
+_HOST = Column("host_ns", Kind.DURATION, "as long as some thread is in this phase")
 _PHASES = Table(
     "phases",
     (
         _PHASE,
         _DEVICE,
-        Column("device_step_share", Kind.SHARE, heading="of step", meaning="part of the step"),
+        Column("device_step_share", Kind.SHARE, "part of the step", heading="of step"),
         _HOST,
-        Column("device_events", Kind.COUNT, meaning="kernels, copies and fills launched in the step", minor=True),
+        Column("device_events", Kind.COUNT, "kernels, copies and fills launched in the step", minor=True),
     ),
     title="Phases of the step (mean of {steps} complete steps)",
     title_one="Phases of the step",
 )
 _STEP_PHASES = Table(
     "step_phases",
-    (Column("step", Kind.TEXT, meaning="number of the step, or its name"), _PHASE, _DEVICE, _HOST),
+    (Column("step", Kind.TEXT, "number of the step, or its name"), _PHASE, _DEVICE, _HOST),
     title="Phases step by step",
     detail=True,
 )

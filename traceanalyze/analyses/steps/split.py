@@ -24,10 +24,10 @@ Parts: TypeAlias = "Mapping[str, NDArray[np.int64] | NotMeasured]"
 SPLIT = Table(
     "split",
     (
-        Column("part", Kind.TERM, meaning="what the time was spent on"),
-        Column("mean_ns", Kind.DURATION, heading="time", meaning="mean over the complete steps"),
-        Column("share", Kind.SHARE, meaning="part of the step"),
-        Column("sum_ns", Kind.DURATION, meaning="sum over the complete steps", machine=True),
+        Column("part", Kind.TERM, "what the time was spent on"),
+        Column("mean_ns", Kind.DURATION, "mean over the complete steps", heading="time"),
+        Column("share", Kind.SHARE, "part of the step"),
+        Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
     ),
     title="Where the step's time went (mean of {steps} complete steps)",
     title_one="Where the time went",
@@ -36,15 +36,13 @@ SPLIT = Table(
 TOTALS = Table(
     "totals",
     (
-        Column("part", Kind.TERM, meaning="what the time was spent on"),
-        Column("total_ns", Kind.DURATION, meaning="time in which this kind of work ran, mean of the complete steps"),
-        Column("exposed_ns", Kind.DURATION, meaning="of it, with no work of a more important kind beside it"),
-        Column("overlapped_ns", Kind.DURATION, heading="hidden", meaning="of it, hidden behind more important work"),
-        Column("overlap_ratio", Kind.SHARE, heading="hidden", meaning="hidden part of the total"),
-        Column("device_time_ns", Kind.DURATION, meaning="sum of the durations: parallel work counts twice"),
-        Column(
-            "concurrency", Kind.RATIO, heading="parallel", meaning="device time over the time in which any of it ran"
-        ),
+        Column("part", Kind.TERM, "what the time was spent on"),
+        Column("total_ns", Kind.DURATION, "time in which this kind of work ran, mean of the complete steps"),
+        Column("exposed_ns", Kind.DURATION, "of it, with no work of a more important kind beside it"),
+        Column("overlapped_ns", Kind.DURATION, "of it, hidden behind more important work", heading="hidden"),
+        Column("overlap_ratio", Kind.SHARE, "hidden part of the total", heading="hidden"),
+        Column("device_time_ns", Kind.DURATION, "sum of the durations: parallel work counts twice"),
+        Column("concurrency", Kind.RATIO, "device time over the time in which any of it ran", heading="parallel"),
     ),
     title="Total and hidden work per step",
     detail=True,
@@ -52,80 +50,68 @@ TOTALS = Table(
 STEPS = Table(
     "steps",
     (
-        Column("step", Kind.TEXT, meaning="number of the step, or its name"),
-        Column("time_ns", Kind.DURATION, meaning="time of the step"),
-        Column("compute_ns", Kind.DURATION, meaning="some compute kernel is running"),
-        Column(
-            "communication_ns", Kind.DURATION, heading="comm", meaning="a collective is running and no compute kernel"
-        ),
+        Column("step", Kind.TEXT, "number of the step, or its name"),
+        Column("time_ns", Kind.DURATION, "time of the step"),
+        Column("compute_ns", Kind.DURATION, "some compute kernel is running"),
+        Column("communication_ns", Kind.DURATION, "a collective is running and no compute kernel", heading="comm"),
         Column(
             "memory_ops_ns",
             Kind.DURATION,
+            "a copy or fill is running, and neither compute nor communication",
             heading="memory",
-            meaning="a copy or fill is running, and neither compute nor communication",
         ),
-        Column(
-            "data_loading_ns", Kind.DURATION, heading="data", meaning="device idle: the host waits for the next batch"
-        ),
-        Column("sync_ns", Kind.DURATION, meaning="device idle: the host was waiting for the device"),
-        Column("dispatch_ns", Kind.DURATION, meaning="device idle: the host prepares or launches work"),
-        Column("idle_ns", Kind.DURATION, meaning="device idle for other reasons"),
-        Column("host_sync_ns", Kind.DURATION, heading="sync", meaning="the host waits for the device"),
-        Column("peer_wait_ns", Kind.DURATION, meaning="the host waits for other processes"),
-        Column("host_api_ns", Kind.DURATION, heading="API", meaning="the host is inside runtime or driver calls"),
-        Column("host_op_ns", Kind.DURATION, heading="host ops", meaning="the host is inside PyTorch operators"),
-        Column("untraced_ns", Kind.DURATION, meaning="the host does something that the trace does not show"),
-        Column(
-            "complete",
-            Kind.FLAG,
-            meaning="counts in the means: it has at least 80 % of the usual number of device events",
-        ),
-        Column("start_ns", Kind.DURATION, meaning="start, counted from the time base of the file", machine=True),
-        Column("device_events", Kind.COUNT, meaning="kernels, copies and fills launched in the step", minor=True),
+        Column("data_loading_ns", Kind.DURATION, "device idle: the host waits for the next batch", heading="data"),
+        Column("sync_ns", Kind.DURATION, "device idle: the host was waiting for the device"),
+        Column("dispatch_ns", Kind.DURATION, "device idle: the host prepares or launches work"),
+        Column("idle_ns", Kind.DURATION, "device idle for other reasons"),
+        Column("host_sync_ns", Kind.DURATION, "the host waits for the device", heading="sync"),
+        Column("peer_wait_ns", Kind.DURATION, "the host waits for other processes"),
+        Column("host_api_ns", Kind.DURATION, "the host is inside runtime or driver calls", heading="API"),
+        Column("host_op_ns", Kind.DURATION, "the host is inside PyTorch operators", heading="host ops"),
+        Column("untraced_ns", Kind.DURATION, "the host does something that the trace does not show"),
+        Column("complete", Kind.FLAG, "counts in the means: it has at least 80 % of the usual number of device events"),
+        Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", machine=True),
+        Column("device_events", Kind.COUNT, "kernels, copies and fills launched in the step", minor=True),
     ),
     title="Step by step",
     worst="time_ns",
 )
-_IDLE = Column("idle_ns", Kind.DURATION, meaning="nothing is running on the device")
+_IDLE = Column("idle_ns", Kind.DURATION, "nothing is running on the device")
 _BUSY = tuple(STEPS[f"{key}_ns"] for key in BUSY_PARTS)
 DEVICES = Table(
     "devices",
     (
-        Column("device", Kind.COUNT, meaning="number of the device"),
-        Column("device_name", Kind.NAME, heading="name", meaning="name of the device as recorded", minor=True),
-        Column("headline", Kind.FLAG, meaning="whether the split and the idle causes are those of this device"),
-        Column("step_ns", Kind.DURATION, meaning="mean step time"),
+        Column("device", Kind.COUNT, "number of the device"),
+        Column("device_name", Kind.NAME, "name of the device as recorded", heading="name", minor=True),
+        Column("headline", Kind.FLAG, "whether the split and the idle causes are those of this device"),
+        Column("step_ns", Kind.DURATION, "mean step time"),
         *_BUSY,
         _IDLE,
-        Column("idle_share", Kind.SHARE, heading="idle", meaning="nothing is running on the device"),
+        Column("idle_share", Kind.SHARE, "nothing is running on the device", heading="idle"),
     ),
     title="Devices of this process (mean step)",
 )
 DEVICE_SPANS = Table(
     "device_spans",
     (
-        Column("device", Kind.COUNT, meaning="number of the device"),
-        Column("span_ns", Kind.DURATION, meaning="from the first to the last device event"),
+        Column("device", Kind.COUNT, "number of the device"),
+        Column("span_ns", Kind.DURATION, "from the first to the last device event"),
         *_BUSY[:2],
         Column(
             "communication_total_ns",
             Kind.DURATION,
+            "a collective is running, hidden or not",
             heading="comm total",
-            meaning="a collective is running, hidden or not",
             minor=True,
         ),
         _BUSY[2],
         _IDLE,
-        Column("compute_kernels", Kind.COUNT, meaning="number of compute kernels", minor=True),
+        Column("compute_kernels", Kind.COUNT, "number of compute kernels", minor=True),
         Column(
-            "communication_kernels",
-            Kind.COUNT,
-            heading="comm kernels",
-            meaning="number of communication kernels",
-            minor=True,
+            "communication_kernels", Kind.COUNT, "number of communication kernels", heading="comm kernels", minor=True
         ),
-        Column("copies", Kind.COUNT, meaning="number of copies", minor=True),
-        Column("fills", Kind.COUNT, meaning="number of fills", minor=True),
+        Column("copies", Kind.COUNT, "number of copies", minor=True),
+        Column("fills", Kind.COUNT, "number of fills", minor=True),
         STEPS["start_ns"],
     ),
     title="First to last device event",
@@ -134,20 +120,18 @@ DEVICE_SPANS = Table(
 STEP_STATISTICS = Table(
     "step_statistics",
     (
-        Column("steps", Kind.COUNT, meaning="all steps in the recording"),
-        Column("complete_steps", Kind.COUNT, meaning="steps that count in the means"),
-        Column("mean_ns", Kind.DURATION, heading="time", meaning="mean of the complete steps"),
-        Column("median_ns", Kind.DURATION, meaning="half of the complete steps are no longer"),
-        Column("min_ns", Kind.DURATION, heading="shortest", meaning="shortest complete step"),
-        Column("max_ns", Kind.DURATION, heading="longest", meaning="longest complete step"),
-        Column(
-            "between_steps_ns", Kind.DURATION, meaning="time between step markers that belongs to no step", minor=True
-        ),
+        Column("steps", Kind.COUNT, "all steps in the recording"),
+        Column("complete_steps", Kind.COUNT, "steps that count in the means"),
+        Column("mean_ns", Kind.DURATION, "mean of the complete steps", heading="time"),
+        Column("median_ns", Kind.DURATION, "half of the complete steps are no longer"),
+        Column("min_ns", Kind.DURATION, "shortest complete step", heading="shortest"),
+        Column("max_ns", Kind.DURATION, "longest complete step", heading="longest"),
+        Column("between_steps_ns", Kind.DURATION, "time between step markers that belongs to no step", minor=True),
         Column(
             "lead_in_ns",
             Kind.DURATION,
+            "the device was still busy with work launched before the first step",
             heading="earlier work cut off the first step",
-            meaning="the device was still busy with work launched before the first step",
             minor=True,
         ),
     ),

@@ -102,79 +102,39 @@ def amounts(one: Growth) -> tuple[tuple[str, Kind, Value], ...]:
 
 
 _GAIN = "What the step of the run gets shorter without it: the rank that needs most time of its own counts"
-_POSITION = Column("position", Kind.COUNT, heading="#", meaning="Place in the order of what the run gains")
+_POSITION = Column("position", Kind.COUNT, "Place in the order of what the run gains", heading="#")
 _CAUSES = Table(
     "run_causes",
     (
         _POSITION,
-        Column("finding", Kind.TERM, meaning="What was found"),
-        Column("gain_ns", Kind.DURATION, meaning=_GAIN),
-        Column("share", Kind.SHARE, meaning="Gain over the mean step"),
-        Column("amount_bytes", Kind.MEMORY, meaning="Memory it is about"),
-        Column("on_ranks", Kind.TEXT, heading="ranks", meaning="Ranks it holds on"),
-        Column("since", Kind.TERM, meaning="In which of the recorded steps it takes 1 % of the step or more"),
-        Column(
-            "since_step",
-            Kind.TEXT,
-            heading="step",
-            meaning="The first of them, or the last; else how many of how many",
-        ),
-        Column(
-            "part_of",
-            Kind.COUNT,
-            meaning="Number of the cause that is about the same time: the two must not be added",
-        ),
+        Column("finding", Kind.TERM, "What was found"),
+        Column("gain_ns", Kind.DURATION, _GAIN),
+        Column("share", Kind.SHARE, "Gain over the mean step"),
+        Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
+        Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks"),
+        Column("since", Kind.TERM, "In which of the recorded steps it takes 1 % of the step or more"),
+        Column("since_step", Kind.TEXT, "The first of them, or the last; else how many of how many", heading="step"),
+        Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),
         Column(
             "severity",
             Kind.TERM,
-            meaning="By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
+            "By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
         ),
         RULE_ID,
-        Column("where", Kind.NAME, meaning="Operator, call, kernel or source line"),
+        Column("where", Kind.NAME, "Operator, call, kernel or source line"),
+        Column("affected", Kind.TEXT, "Steps in which it is there, of how many", heading="steps", minor=True),
+        Column("largest_ns", Kind.DURATION, "Largest saving of a single rank, per step", minor=True),
         Column(
-            "affected",
-            Kind.TEXT,
-            heading="steps",
-            meaning="Steps in which it is there, of how many",
-            minor=True,
-        ),
-        Column("largest_ns", Kind.DURATION, meaning="Largest saving of a single rank, per step", minor=True),
-        Column(
-            "mean_saving_ns",
-            Kind.DURATION,
-            heading="mean of ranks",
-            meaning="Mean saving over all ranks, per step",
-            minor=True,
+            "mean_saving_ns", Kind.DURATION, "Mean saving over all ranks, per step", heading="mean of ranks", minor=True
         ),
         BOUND,
         Column(
-            "total_ns",
-            Kind.DURATION,
-            meaning="Savings summed over all ranks and recorded steps",
-            scale="total",
-            minor=True,
+            "total_ns", Kind.DURATION, "Savings summed over all ranks and recorded steps", scale="total", minor=True
         ),
         CONFIDENCE,
-        Column(
-            "because",
-            Kind.COUNT,
-            heading="because of",
-            meaning="Number of the cause that explains it",
-            minor=True,
-        ),
-        Column(
-            "recording",
-            Kind.COUNT,
-            meaning="Recording in which it costs most; the numbers are from there",
-            minor=True,
-        ),
-        Column(
-            "since_recording",
-            Kind.COUNT,
-            heading="in recording",
-            meaning="Recording which that step is in",
-            minor=True,
-        ),
+        Column("because", Kind.COUNT, "Number of the cause that explains it", heading="because of", minor=True),
+        Column("recording", Kind.COUNT, "Recording in which it costs most; the numbers are from there", minor=True),
+        Column("since_recording", Kind.COUNT, "Recording which that step is in", heading="in recording", minor=True),
     ),
     title="What limited the run",
     ranked=True,
@@ -255,10 +215,10 @@ _TREND = Table(
     "cause_trend",
     (
         _POSITION,
-        Column("finding", Kind.TERM, meaning="What was found"),
-        Column("recording", Kind.COUNT, meaning="Number of the recording, in the order of time"),
-        Column("gain_ns", Kind.DURATION, meaning=_GAIN),
-        Column("share", Kind.SHARE, meaning="Gain over the mean step of that recording"),
+        Column("finding", Kind.TERM, "What was found"),
+        Column("recording", Kind.COUNT, "Number of the recording, in the order of time"),
+        Column("gain_ns", Kind.DURATION, _GAIN),
+        Column("share", Kind.SHARE, "Gain over the mean step of that recording"),
     ),
     title="What each cause costs in every recording",
     detail=True,
@@ -290,12 +250,12 @@ _ACTIONS = Table(
     "actions",
     (
         _POSITION,
-        Column("finding", Kind.TERM, meaning="The cause it removes"),
-        Column("gain_ns", Kind.DURATION, meaning=_GAIN),
-        Column("share", Kind.SHARE, meaning="Gain over the mean step"),
+        Column("finding", Kind.TERM, "The cause it removes"),
+        Column("gain_ns", Kind.DURATION, _GAIN),
+        Column("share", Kind.SHARE, "Gain over the mean step"),
         replace(BOUND, minor=False),
-        Column("amount_bytes", Kind.MEMORY, meaning="Memory it is about"),
-        Column("advice", Kind.TERM, heading="what to do", meaning="What to do"),
+        Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
+        Column("advice", Kind.TERM, "What to do", heading="what to do"),
     ),
     title="What to do first",
     in_words=True,
@@ -373,15 +333,15 @@ def _worth(one: Cause) -> bool:
 
 
 _RECORDINGS = (
-    Column("recording", Kind.COUNT, meaning="Number of the recording, in the order of time"),
-    Column("name", Kind.NAME, meaning="Name of the file or folder"),
-    Column("steps", Kind.TEXT, meaning="Numbers of the complete steps, or how many there are"),
-    Column("on_ranks", Kind.TEXT, heading="ranks", meaning="Ranks it holds on"),
-    Column("step_ns", Kind.DURATION, meaning="Mean step of all ranks"),
+    Column("recording", Kind.COUNT, "Number of the recording, in the order of time"),
+    Column("name", Kind.NAME, "Name of the file or folder"),
+    Column("steps", Kind.TEXT, "Numbers of the complete steps, or how many there are"),
+    Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks"),
+    Column("step_ns", Kind.DURATION, "Mean step of all ranks"),
     Column(
         "deciding_rank",
         Kind.TEXT,
-        meaning="Rank with most time of its own, waiting for others left out; the shares are its own",
+        "Rank with most time of its own, waiting for others left out; the shares are its own",
     ),
 )
 _RECORDED = Table("recordings", _RECORDINGS, title="The recordings, one after the other (share of the step)")
@@ -450,16 +410,12 @@ def _parts(rank: RankReport) -> dict[str, Value]:
 _NOT_JUDGED = Table(
     "not_judged",
     (
-        Column("rules", Kind.COUNT, meaning="How many rules it keeps from being judged"),
-        Column("because_of", Kind.TERM, heading="because", meaning="What is missing"),
-        Column("record_with", Kind.TERM, meaning="Option of the profiler, or what else to give"),
-        Column("on_ranks", Kind.TEXT, heading="ranks", meaning="Ranks it holds on", minor=True),
+        Column("rules", Kind.COUNT, "How many rules it keeps from being judged"),
+        Column("because_of", Kind.TERM, "What is missing", heading="because"),
+        Column("record_with", Kind.TERM, "Option of the profiler, or what else to give"),
+        Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks", minor=True),
         Column(
-            "rule_ids",
-            Kind.NAME,
-            heading="which",
-            meaning="Ids of the rules; `traceanalyze rule ID` explains them",
-            minor=True,
+            "rule_ids", Kind.NAME, "Ids of the rules; `traceanalyze rule ID` explains them", heading="which", minor=True
         ),
     ),
     title="What could not be judged, and what would show it",

@@ -12,10 +12,10 @@ from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.registry import every_rule, own_rules
 
-RULE_ID = Column("rule_id", Kind.TEXT, heading="rule", meaning="Id of the rule; `traceanalyze rule ID` explains it")
-BOUND = Column("bound_ns", Kind.DURATION, heading="at most", meaning="What it can save at most, per step", minor=True)
-CONFIDENCE = Column("confidence", Kind.TERM, meaning="How safely the recording alone proves it", minor=True)
-_WHERE = Column("where", Kind.NAME, meaning="Operator, call, kernel or source line")
+RULE_ID = Column("rule_id", Kind.TEXT, "Id of the rule; `traceanalyze rule ID` explains it", heading="rule")
+BOUND = Column("bound_ns", Kind.DURATION, "What it can save at most, per step", heading="at most", minor=True)
+CONFIDENCE = Column("confidence", Kind.TERM, "How safely the recording alone proves it", minor=True)
+_WHERE = Column("where", Kind.NAME, "Operator, call, kernel or source line")
 
 _FINDINGS = Table(
     "findings",
@@ -23,35 +23,35 @@ _FINDINGS = Table(
         Column(
             "severity",
             Kind.TERM,
-            meaning="By its share of the step: high from 20 %, medium from 5 %; of those without a saving by the rule",
+            "By its share of the step: high from 20 %, medium from 5 %; of those without a saving by the rule",
         ),
         RULE_ID,
-        Column("finding", Kind.TERM, meaning="What was found"),
+        Column("finding", Kind.TERM, "What was found"),
         Column(
             "saving_ns",
             Kind.DURATION,
-            meaning="Estimate of the time per step without it; different findings save different time",
+            "Estimate of the time per step without it; different findings save different time",
         ),
-        Column("share", Kind.SHARE, meaning="Saving over the mean step"),
+        Column("share", Kind.SHARE, "Saving over the mean step"),
         BOUND,
         CONFIDENCE,
         _WHERE,
-        Column("count", Kind.COUNT, meaning="Instances in the analysed steps", minor=True),
+        Column("count", Kind.COUNT, "Instances in the analysed steps", minor=True),
     ),
     title="Findings",
 )
 _ON_RECORDING = Table(
     "capture_findings",
     (
-        Column("severity", Kind.TERM, meaning="How far it touches the numbers"),
+        Column("severity", Kind.TERM, "How far it touches the numbers"),
         RULE_ID,
-        Column("finding", Kind.TERM, meaning="What was found"),
-        Column("saving_ns", Kind.DURATION, meaning="None: the recording costs the program nothing"),
-        Column("share", Kind.SHARE, meaning="None"),
+        Column("finding", Kind.TERM, "What was found"),
+        Column("saving_ns", Kind.DURATION, "None: the recording costs the program nothing"),
+        Column("share", Kind.SHARE, "None"),
         BOUND,
         CONFIDENCE,
         _WHERE,
-        Column("count", Kind.COUNT, meaning="Instances", minor=True),
+        Column("count", Kind.COUNT, "Instances", minor=True),
     ),
     title="Findings on the recording",
     # In a short view the quality of the recording has its own place at the end.
@@ -63,8 +63,8 @@ _OF_RANKS = Table(
         _FINDINGS["severity"],
         RULE_ID,
         _FINDINGS["finding"],
-        Column("saving_ns", Kind.DURATION, meaning="Estimate of the time per step without it; findings may overlap"),
-        Column("share", Kind.SHARE, meaning="Saving over the mean step of all ranks"),
+        Column("saving_ns", Kind.DURATION, "Estimate of the time per step without it; findings may overlap"),
+        Column("share", Kind.SHARE, "Saving over the mean step of all ranks"),
         BOUND,
         CONFIDENCE,
         _WHERE,
@@ -76,15 +76,15 @@ EVIDENCE = Table(
     "finding_evidence",
     (
         RULE_ID,
-        Column("evidence", Kind.TERM, meaning="What was measured"),
-        Column("duration_ns", Kind.DURATION, heading="time", meaning="Its value, where it is a time"),
-        Column("share", Kind.SHARE, meaning="Its value, where it is a share"),
-        Column("figure", Kind.NUMBER, heading="number", meaning="Its value, where it is a number"),
-        Column("bytes", Kind.MEMORY, meaning="Its value, where it is a size"),
-        Column("text", Kind.NAME, meaning="Its value, where it is a name"),
-        Column("start_ns", Kind.DURATION, meaning="Where to look in the trace: begin", scale="start"),
-        Column("end_ns", Kind.DURATION, meaning="Where to look in the trace: end", scale="start"),
-        Column("source_line", Kind.NAME, heading="line", meaning="Line of the program"),
+        Column("evidence", Kind.TERM, "What was measured"),
+        Column("duration_ns", Kind.DURATION, "Its value, where it is a time", heading="time"),
+        Column("share", Kind.SHARE, "Its value, where it is a share"),
+        Column("figure", Kind.NUMBER, "Its value, where it is a number", heading="number"),
+        Column("bytes", Kind.MEMORY, "Its value, where it is a size"),
+        Column("text", Kind.NAME, "Its value, where it is a name"),
+        Column("start_ns", Kind.DURATION, "Where to look in the trace: begin", scale="start"),
+        Column("end_ns", Kind.DURATION, "Where to look in the trace: end", scale="start"),
+        Column("source_line", Kind.NAME, "Line of the program", heading="line"),
     ),
     title="What the findings rest on",
     detail=True,
@@ -99,8 +99,8 @@ _NOT_JUDGED = Table(
     "rules_not_judged",
     (
         RULE_ID,
-        Column("finding", Kind.TERM, meaning="What the rule finds"),
-        Column("saving_ns", Kind.DURATION, meaning="Not measured, with the reason"),
+        Column("finding", Kind.TERM, "What the rule finds"),
+        Column("saving_ns", Kind.DURATION, "Not measured, with the reason"),
     ),
     title="Rules that could not be judged",
     detail=True,

@@ -183,13 +183,13 @@ def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
 _MEMORY_FILES = Table(
     "memory_files",
     (
-        Column("path", Kind.NAME, heading="file", meaning="File"),
-        Column("file_kind", Kind.TERM, heading="what it is", meaning="What the file is, by its content"),
-        Column("rank", Kind.COUNT, meaning="rank of the process; ?n where the profile does not tell"),
-        Column("rank_source", Kind.TEXT, heading="rank taken from", meaning="where the file says which rank it is"),
-        Column("peak_bytes", Kind.MEMORY, meaning="Most bytes in blocks at any time"),
-        Column("findings", Kind.COUNT, meaning="How many findings there are, mere notes included"),
-        Column("severity", Kind.TERM, meaning="The worst finding"),
+        Column("path", Kind.NAME, "File", heading="file"),
+        Column("file_kind", Kind.TERM, "What the file is, by its content", heading="what it is"),
+        Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
+        Column("rank_source", Kind.TEXT, "where the file says which rank it is", heading="rank taken from"),
+        Column("peak_bytes", Kind.MEMORY, "Most bytes in blocks at any time"),
+        Column("findings", Kind.COUNT, "How many findings there are, mere notes included"),
+        Column("severity", Kind.TERM, "The worst finding"),
     ),
     title="Memory snapshots and timelines",
 )

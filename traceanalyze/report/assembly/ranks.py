@@ -23,12 +23,12 @@ EQUAL = 1.001
 RANKS = Table(
     "ranks",
     (
-        Column("rank", Kind.TEXT, meaning="rank of the process; ?n where the profile does not tell"),
-        Column("steps", Kind.COUNT, meaning="number of steps", minor=True),
-        Column("step_ns", Kind.DURATION, meaning="mean step time"),
+        Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+        Column("steps", Kind.COUNT, "number of steps", minor=True),
+        Column("step_ns", Kind.DURATION, "mean step time"),
         *(
             # Parts of a step, as the table of steps has them.
-            Column(f"{key}_share", Kind.SHARE, heading=heading, meaning=STEPS[f"{key}_ns"].meaning)
+            Column(f"{key}_share", Kind.SHARE, STEPS[f"{key}_ns"].meaning, heading=heading)
             for key, heading in {
                 "compute": "compute",
                 "communication": "comm",
