@@ -16,6 +16,7 @@ __all__ = (
     "Evidence",
     "Facts",
     "Finding",
+    "Findings",
     "NotApplicable",
     "Options",
     "Rule",
@@ -41,6 +42,8 @@ FAMILIES = {
 """Prefix of the ids → folder."""
 
 Value = bool | int | float | str
+Findings = Iterator[Finding | NotApplicable]
+"""What a rule yields."""
 
 
 @frozen
@@ -67,7 +70,7 @@ class Rule:
     slug: str
     """Noun for the failing state; the file has the same name."""
     confidence: Confidence
-    find: Callable[[Any, Options], Iterator[Finding | NotApplicable]]
+    find: Callable[[Any, Options], Findings]
     """Of `Facts`; rules about ranks (needs R) take the facts of all ranks."""
     needs: str
     """Codes of what the profile must have: D device events, L runtime calls, A those of the runtime itself (not only of
@@ -109,7 +112,7 @@ class Rule:
         """Prefix of the id."""
         return self.id[:3]
 
-    def __call__(self, facts: Facts, options: Options | None = None) -> Iterator[Finding | NotApplicable]:
+    def __call__(self, facts: Facts, options: Options | None = None) -> Findings:
         """Findings on these facts; with default options where none are given."""
         return self.find(facts, options if options is not None else self.defaults())
 
@@ -138,7 +141,7 @@ def rule(
     beside: str = "",
     unless: str = "",
     host: str | None = None,
-) -> Callable[[Callable[[Any, Options], Iterator[Finding | NotApplicable]]], Rule]:
+) -> Callable[[Callable[[Any, Options], Findings]], Rule]:
     """Make a rule of a generator; the arguments are the fields of `Rule`.
 
     `sentence` is the only one that the rule has, or several by their keys; without `advice` a rule gives all that it
@@ -150,7 +153,7 @@ def rule(
     if advice is None:
         advice = tuple(dict.fromkeys(key.partition(".")[0] for key in texts))
 
-    def decorated(find: Callable[[Any, Options], Iterator[Finding | NotApplicable]]) -> Rule:
+    def decorated(find: Callable[[Any, Options], Findings]) -> Rule:
         return Rule(
             id=code,
             slug=slug,

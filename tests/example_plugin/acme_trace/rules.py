@@ -1,17 +1,6 @@
 """What Acme wants to be told about its steps."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from traceanalyze.rules.finding import Confidence, Evidence, Finding
-from traceanalyze.rules.rule import rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from traceanalyze.rules.facts import Facts
-    from traceanalyze.rules.rule import Options
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
 
 
 @rule(
@@ -23,7 +12,7 @@ if TYPE_CHECKING:
     options={"most_ms": (50.0, "what Acme has promised for a step")},
     threshold=False,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Steps take longer than Acme has promised.
 
     What it finds

@@ -1,10 +1,4 @@
-"""CAP110: few complete steps were recorded."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
 @rule(
@@ -20,7 +14,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     options={"steps": (3.0, "rules specification: medians of fewer are shaky")},
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Few complete steps were recorded.
 
     What it finds

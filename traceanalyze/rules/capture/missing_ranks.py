@@ -1,11 +1,5 @@
-"""CAP105: ranks are missing, or recorded twice or into one file."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.checks import failed_checks
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -20,7 +14,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Ranks are missing, or recorded twice or into one file.
 
     What it finds

@@ -1,11 +1,7 @@
-"""CAP106: ranks were recorded or run with different settings."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Options, Scope, Severity, rule
 
 
 @rule(
@@ -32,7 +28,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, Options, Scop
     },
     rare=True,
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """Ranks were recorded or run with different settings.
 
     What it finds

@@ -1,11 +1,5 @@
-"""CAP109: no step is marked."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
 @rule(
@@ -20,7 +14,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """No step is marked.
 
     What it finds

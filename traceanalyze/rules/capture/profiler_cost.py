@@ -1,11 +1,5 @@
-"""CAP107: recording details made the host slower."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.checks import failed_checks
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -23,7 +17,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Recording details made the host slower.
 
     What it finds

@@ -1,12 +1,6 @@
-"""CAP101: the first step contains the start of the recording."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
 @rule(
@@ -21,7 +15,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     options={"ratio": (1.5, "rules specification: first step over the median")},
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The first step contains the start of the recording.
 
     What it finds

@@ -1,10 +1,14 @@
-"""CAP111: the snapshot's history lacks its beginning."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -25,7 +29,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """The snapshot's history lacks its beginning.
 
     What it finds

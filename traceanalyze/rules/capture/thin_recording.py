@@ -1,10 +1,4 @@
-"""CAP102: the recording leaves out what some findings need."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 _NAMES = {
     "D": "device",
@@ -37,7 +31,7 @@ _OF_DEVICES = "DL"
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The recording leaves out what some findings need.
 
     What it finds

@@ -1,11 +1,5 @@
-"""CAP108: clocks are coarse or do not agree."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.checks import failed_checks
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -21,7 +15,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Clocks are coarse or do not agree.
 
     What it finds

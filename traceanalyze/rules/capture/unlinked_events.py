@@ -1,11 +1,5 @@
-"""CAP103: device events have no launch record."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.checks import failed_checks
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -18,7 +12,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
     advice=("profiler_warmup",),
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Device events have no launch record.
 
     What it finds

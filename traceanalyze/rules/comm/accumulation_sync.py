@@ -1,16 +1,10 @@
-"""COM102: gradients are reduced in every micro-step."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _FORWARD = regex(r"^DistributedDataParallel\.forward$")
 
@@ -31,7 +25,7 @@ _FORWARD = regex(r"^DistributedDataParallel\.forward$")
     },
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Gradients are reduced in every micro-step.
 
     What it finds

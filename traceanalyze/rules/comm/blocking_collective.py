@@ -1,9 +1,3 @@
-"""COM107: the program waits for a collective right after asking for it."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +8,7 @@ from traceanalyze.model.vocabulary import ApiClass, DeviceClass
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import computing, names_of
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _COLLECTIVE = r"^(nccl|rccl|hccl):|^c10d::(?!.*wait)|^record_param_comms$"
 _BACKWARD = r"^autograd::|Backward\d*$"
@@ -39,7 +33,7 @@ _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "A
     },
     options={"part": (0.5, "rules specification, own: compute that follows, over the time of the collective")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The program waits for a collective right after asking for it.
 
     What it finds

@@ -1,16 +1,10 @@
-"""COM105: the last bucket of gradients is reduced when nothing is left to hide it."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _FORWARD = regex(r"^DistributedDataParallel\.forward$")
 
@@ -34,7 +28,7 @@ _FORWARD = regex(r"^DistributedDataParallel\.forward$")
         "share": (0.05, "own: of the step, below which buckets are not worth tuning"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The last bucket of gradients is reduced when nothing is left to hide it.
 
     What it finds

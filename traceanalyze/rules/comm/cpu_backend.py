@@ -1,13 +1,7 @@
-"""COM114: tensors of the device are sent by a backend of the CPU."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _GLOO = regex(r"^gloo:(?!barrier|monitored_barrier)")
 
@@ -24,7 +18,7 @@ _GLOO = regex(r"^gloo:(?!barrier|monitored_barrier)")
         "device_backend.ascend": 'init_process_group("hccl") for tensors on devices.',
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Tensors are sent by a backend of the CPU.
 
     What it finds

@@ -1,15 +1,9 @@
-"""COM113: one process drives several devices by nn.DataParallel."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 _MODULE = regex(r"^DataParallel\.forward$|^nn\.Module: DataParallel(_\d+)?$|nn/parallel/data_parallel\.py")
 _PARTS = regex(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcast_coalesced")
@@ -29,7 +23,7 @@ _PARTS = regex(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcast_coa
     platforms=("cuda",),
     threshold=False,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """One process drives several devices by nn.DataParallel.
 
     What it finds

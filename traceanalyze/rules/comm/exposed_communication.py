@@ -1,14 +1,8 @@
-"""COM101: communication runs with no compute beside it."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.model import intervals
 from traceanalyze.rules.common.communication import LAST_BUCKET, Communicating, communicating, gradients, hideable
 from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 
 @rule(
@@ -37,7 +31,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     options={"share": (0.10, "TensorBoard plugin: exposed communication from a tenth of the step on")},
     order=1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Communication runs with no compute beside it.
 
     What it finds

@@ -1,16 +1,10 @@
-"""COM112: parameters are gathered only when the device has run out of work."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 
 @rule(
@@ -35,7 +29,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Parameters are gathered only when the device has run out of work.
 
     What it finds

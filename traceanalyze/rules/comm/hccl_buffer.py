@@ -1,15 +1,10 @@
-"""COM110: messages are larger than the buffer of the communication library."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
     Facts,
     Finding,
+    Findings,
     NotApplicable,
     Options,
     Scope,
@@ -38,7 +33,7 @@ _MB = 1 << 20
     platforms=("ascend",),
     threshold=False,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Messages are larger than the buffer of the communication library.
 
     What it finds

@@ -1,9 +1,3 @@
-"""COM106: all_gather fills a list of tensors, which costs copies."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +5,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 _LIST = regex(r"^c10d::(allgather_|reduce_scatter_)$")
 _CAT = regex(r"^aten::cat$")
@@ -34,7 +28,7 @@ _NEAR_NS = 1_000_000
     },
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """all_gather fills a list of tensors, which costs copies.
 
     What it finds

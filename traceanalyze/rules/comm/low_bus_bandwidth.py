@@ -1,9 +1,4 @@
-"""COM119: large messages are slower than the links, or than in other groups like this one."""
-
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +6,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES, bus_factor
 from traceanalyze.ranks.results import Cluster, MatchedGroup
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, NotApplicable, Options, Scope, rule
 
 _MB = 1 << 20
 _ON_BOARD = 8
@@ -63,7 +58,7 @@ class _Rate(NamedTuple):
         "least": (10.0, "own: messages"),
     },
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """Large messages are slower than the links, or than in other groups like this one.
 
     What it finds

@@ -1,7 +1,3 @@
-"""COM108: kernels take longer while communication runs beside them."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +9,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.communication import communicating, transfers
 from traceanalyze.rules.common.computing import computing, names_of, op_text
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 _MB = 1 << 20
 _RUNS = 3
@@ -49,7 +45,7 @@ _RUNS = 3
         "large_mb": (1.0, "own: smaller transfers do not reach it in any case"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Kernels take longer while communication runs beside them.
 
     What it finds

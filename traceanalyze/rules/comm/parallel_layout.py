@@ -1,11 +1,15 @@
-"""COM116: a tensor or expert parallel group spans machines."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.ranks.results import Cluster, MatchedGroup
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Scope,
+    Severity,
+    rule,
+)
 
 _INSIDE = frozenset({"tensor", "expert"})
 """Roles whose collectives lie on the critical path of every layer."""
@@ -30,7 +34,7 @@ _INSIDE = frozenset({"tensor", "expert"})
     },
     options={"share": (0.05, "own: of the step, in exposed collectives of these groups")},
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """A tensor or expert parallel group spans machines.
 
     What it finds

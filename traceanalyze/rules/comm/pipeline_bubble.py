@@ -1,12 +1,6 @@
-"""COM115: a pipeline stage waits for its neighbours."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, NotApplicable, Options, Scope, rule
 
 
 @rule(
@@ -22,7 +16,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     options={"share": (0.10, "rules specification: of the step")},
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """A pipeline stage waits for its neighbours.
 
     What it finds

@@ -1,7 +1,3 @@
-"""COM111: transfers over the network are slow or repeated, or its settings are not valid."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from traceanalyze.rules.common.communication import Transfers, transfers
@@ -10,6 +6,7 @@ from traceanalyze.rules.rule import (
     Evidence,
     Facts,
     Finding,
+    Findings,
     NotApplicable,
     Options,
     Scope,
@@ -52,7 +49,7 @@ _MB = 1 << 20
     platforms=("ascend",),
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Transfers over the network are slow or repeated, or its settings are not valid.
 
     What it finds

@@ -1,16 +1,20 @@
-"""COM117: parameters are sharded more than memory needs, or the optimizer less."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import device_memory
 from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 _SHARDED = regex(r"FSDP::|FullyShardedDataParallel|fully_shard|partition_parameters|zero/stage3|DeepSpeedZero")
 _REPLICATED = regex(r"^DistributedDataParallel\.forward|c10d::.*Reducer")
@@ -52,7 +56,7 @@ _REPLICATED = regex(r"^DistributedDataParallel\.forward|c10d::.*Reducer")
     },
     order=1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Parameters are sharded more than memory needs, or the optimizer less.
 
     What it finds

@@ -1,14 +1,8 @@
-"""COM104: much communication is in small messages."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, NotApplicable, Options, Scope, rule
 
 _MB = 1 << 20
 
@@ -34,7 +28,7 @@ _MB = 1 << 20
         "least": (8.0, "own: small messages a step; fewer cannot be joined to much effect"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Much communication is in small messages.
 
     What it finds

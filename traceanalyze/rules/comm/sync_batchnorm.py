@@ -1,16 +1,10 @@
-"""COM118: synchronised batch normalisation communicates for every layer."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _LAYER = regex(r"^SyncBatchNorm(Backward)?$|^autograd::engine::evaluate_function: SyncBatchNormBackward$")
 
@@ -31,7 +25,7 @@ _LAYER = regex(r"^SyncBatchNorm(Backward)?$|^autograd::engine::evaluate_function
     options={"least": (20.0, "msprof-analyze advisor: layers a step")},
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Synchronised batch normalisation communicates for every layer.
 
     What it finds

@@ -1,9 +1,3 @@
-"""COM109: transfers between devices have sizes that are no multiple of 512 bytes."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.rules.common.communication import transfers
@@ -12,6 +6,7 @@ from traceanalyze.rules.rule import (
     Evidence,
     Facts,
     Finding,
+    Findings,
     NotApplicable,
     Options,
     Scope,
@@ -39,7 +34,7 @@ from traceanalyze.rules.rule import (
     },
     platforms=("ascend",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Transfers between devices have sizes that are no multiple of 512 bytes.
 
     What it finds

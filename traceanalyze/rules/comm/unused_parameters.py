@@ -1,13 +1,7 @@
-"""COM103: DistributedDataParallel looks for unused parameters in every step."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _SEARCH = regex(r"nn/parallel/distributed\.py\(\d+\): _find_tensors$")
 
@@ -28,7 +22,7 @@ _SEARCH = regex(r"nn/parallel/distributed\.py\(\d+\): _find_tensors$")
         ),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """DistributedDataParallel looks for unused parameters in every step.
 
     What it finds

@@ -1,15 +1,9 @@
-"""CGR104: every step launches the same kernels, one by one, and the host is too slow."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
 @rule(
@@ -35,7 +29,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     beside="HST101",
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Every step launches the same kernels, one by one, and the host is too slow.
 
     What it finds

@@ -1,14 +1,8 @@
-"""CGR103: compiled code launches its kernels one by one, and the host is too slow."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 _COMPILED = regex(r"^Torch-Compiled Region|^CompiledFunction(Backward)?$|^## Call CompiledFxGraph")
 _GRAPH = regex(r"^(cuda|hip)GraphLaunch")
@@ -31,7 +25,7 @@ _GRAPH = regex(r"^(cuda|hip)GraphLaunch")
         "graphs": (0.05, "own: launches of graphs over calls of compiled code, above which graphs are on"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Compiled code launches its kernels one by one, and the host is too slow.
 
     What it finds

@@ -1,15 +1,9 @@
-"""CGR105: gradients are reduced only after the whole compiled backward."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _BACKWARD = regex(r"^CompiledFunctionBackward$")
 _DDP = regex(r"^DistributedDataParallel\.forward$")
@@ -29,7 +23,7 @@ _DDP = regex(r"^DistributedDataParallel\.forward$")
     },
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Gradients are reduced only after the whole compiled backward.
 
     What it finds

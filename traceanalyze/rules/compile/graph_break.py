@@ -1,9 +1,3 @@
-"""CGR101: compiled code is broken into several graphs with eager operators between them."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model import intervals
@@ -13,7 +7,7 @@ from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 """Optimizers compile their parts one by one, which is no break."""
 REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
@@ -40,7 +34,7 @@ REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
         "between": (5.0, "own: eager kernels a step between two graphs, fewer come from the training loop itself"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Compiled code is broken into several graphs with eager operators between them.
 
     What it finds

@@ -1,13 +1,7 @@
-"""CGR102: functions are compiled again in the midst of training."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 _COMPILING = regex(
     r"\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): (_compile|compile_inner)"
@@ -32,7 +26,7 @@ _COMPILING = regex(
     rare=True,
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Functions are compiled again in the midst of training.
 
     What it finds

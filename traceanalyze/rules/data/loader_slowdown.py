@@ -1,13 +1,7 @@
-"""DAT105: the loader becomes slower in the course of the recording."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.rules.common.loader import batches, waited
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
 @rule(
@@ -25,7 +19,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     options={"ratio": (2.0, "rules specification, own: last third over first third"), "share": (0.01, "as all rules")},
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The loader becomes slower in the course of the recording.
 
     What it finds

@@ -1,13 +1,7 @@
-"""DAT104: the loader's workers cannot keep up evenly."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.rules.common.loader import batches, single_process, waited
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
 @rule(
@@ -28,7 +22,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The step waits for a loader with workers, and its waits vary a lot.
 
     What it finds

@@ -1,8 +1,3 @@
-"""DAT101: the device, or the program that computes on the host, waits for the data loader."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +6,7 @@ from numpy.typing import NDArray
 from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.loader import READY_NS, batches, single_process, waited
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 
 @rule(
@@ -52,7 +47,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
         "least_ms": (10.0, "msprof-analyze advisor: 10 ms a step"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The device is idle because the host waits for its data loader.
 
     What it finds

@@ -1,16 +1,10 @@
-"""DAT103: memory is pinned on the training thread."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
 
 _PIN = regex(r"^aten::_?pin_memory$")
 
@@ -29,7 +23,7 @@ _PIN = regex(r"^aten::_?pin_memory$")
     },
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Batches are pinned in the training loop.
 
     What it finds

@@ -1,15 +1,19 @@
-"""DAT106: one rank reads for the others, which wait for it; or all ranks read."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.ranks.results import Cluster, MatchedGroup
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Scope,
+    Severity,
+    rule,
+)
 
 _BROADCAST = TYPES.index("broadcast")
 
@@ -47,7 +51,7 @@ _BROADCAST = TYPES.index("broadcast")
     },
     order=-1,
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """One rank reads for the others, which wait for it; or all ranks wait for their loaders.
 
     What it finds

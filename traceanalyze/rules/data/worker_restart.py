@@ -1,15 +1,9 @@
-"""DAT102: the loader's workers are started again and again."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.loader import batches, single_process
 from traceanalyze.rules.common.without import Without, without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
 
 @rule(
@@ -30,7 +24,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     rare=True,
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The loader's workers are created again for every epoch.
 
     What it finds

@@ -1,12 +1,6 @@
-"""HST105: debugging tools run inside the steps."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 _DEBUG = regex(
     r"anomaly_mode\.py|detect_anomaly|emit_nvtx|emit_itt|gradcheck|gradgradcheck|set_sync_debug_mode|warn_on_synchronize"
@@ -25,7 +19,7 @@ _DEBUG = regex(
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Debugging tools run inside the steps.
 
     What it finds

@@ -1,7 +1,3 @@
-"""HST110: the device is busy less than half of the time, or the host that computes calls more than it works."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traceanalyze.model import intervals
@@ -9,7 +5,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.common.host_ops import RECORDING_NS, calls_and_work, host_ops, ranges
 from traceanalyze.rules.common.launching import underused
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 _OPTIMIZER = regex(r"^Optimizer\.(step|zero_grad)#")
 LONG_NS = 1_000_000
@@ -43,7 +39,7 @@ LONG_NS = 1_000_000
     rare=True,
     unless="HST101",
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The device is busy less than half of the time.
 
     What it finds

@@ -1,14 +1,8 @@
-"""HST108: launch calls take very different times, as on a far CPU core."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.vocabulary import ApiClass
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
 @rule(
@@ -34,7 +28,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     rare=True,
     beside="HST101",
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Launch calls take very different times.
 
     What it finds

@@ -1,15 +1,20 @@
-"""HST104: Python collects garbage while the device, or the program that computes on the host, waits."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, intervals_of, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Severity,
+    intervals_of,
+    rule,
+)
 
 
 @rule(
@@ -43,7 +48,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Python's garbage collector stops the program.
 
     What it finds

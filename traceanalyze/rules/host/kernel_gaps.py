@@ -1,13 +1,7 @@
-"""HST103: many short gaps between kernels that were queued."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.analyses.idle.launches import median_depth
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.ranking import MEDIUM
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 
 @rule(
@@ -24,7 +18,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
         "graphs_save": (0.5, "own: part of a gap that goes where kernels follow each other inside a graph"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The device switches between many queued kernels.
 
     What it finds

@@ -1,15 +1,9 @@
-"""HST106: every launch waits for its kernel."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.vocabulary import ApiClass, SyncKind
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
 
 
 @rule(
@@ -29,7 +23,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     order=-2,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Every launch waits for its kernel.
 
     What it finds

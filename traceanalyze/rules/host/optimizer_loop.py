@@ -1,7 +1,3 @@
-"""HST111: the optimizer updates parameters one by one."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -14,7 +10,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind, Phase
 from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 _LOOP_FRAME = regex(r"_single_tensor_\w+")
 _FUSED_WORK = {"Adam": 7 / 20, "AdamW": 7 / 20, "Adagrad": 5 / 11, "SGD": 5 / 8}
@@ -58,7 +54,7 @@ _FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_"
         "fused_calls_foreach": (0.35, "the same of foreach"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The optimizer updates parameters one by one, or list by list, instead of in fused kernels.
 
     What it finds

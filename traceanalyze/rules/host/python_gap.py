@@ -1,7 +1,3 @@
-"""HST107: the host does something that the trace does not show."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,7 +7,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.evaluate import MOST
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 
 @rule(
@@ -49,7 +45,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     order=2,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The device waits while the host does something that the trace does not show.
 
     What it finds

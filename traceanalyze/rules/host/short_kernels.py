@@ -1,16 +1,10 @@
-"""HST102: kernels are shorter than the calls that launch them."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
 
 
 @rule(
@@ -30,7 +24,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     order=2,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Kernels are shorter than the calls that launch them.
 
     What it finds

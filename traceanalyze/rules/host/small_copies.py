@@ -1,9 +1,3 @@
-"""HST109: many small copies between host and device."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
@@ -12,7 +6,7 @@ from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
 
 @rule(
@@ -34,7 +28,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     order=1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Many small copies go between host and device.
 
     What it finds

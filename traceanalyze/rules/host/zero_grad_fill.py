@@ -1,7 +1,3 @@
-"""HST112: gradients are filled with zeros instead of dropped."""
-
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -12,7 +8,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.host_ops import host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import inside_ranges
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
 _FILL, _LIST = regex(r"^aten::zero_$"), regex(r"^aten::_foreach_zero_$")
 """Of one tensor, and of a list, which on the host calls the other for each of them."""
@@ -29,7 +25,7 @@ _ZERO_GRAD = r"^Optimizer\.zero_grad#|optim.*: zero_grad|module\.py.*: zero_grad
     host="O",
     advice=("set_to_none",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Gradients are filled with zeros instead of dropped.
 
     What it finds

@@ -1,11 +1,5 @@
-"""KRN116: operators run on the AI CPU."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.computing import compute_finding, computing, fits
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -24,7 +18,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     options={"longest_us": (20.0, "msprof-analyze advisor: from 20 µs on")},
     platforms=("ascend",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Operators run on the AI CPU.
 
     What it finds

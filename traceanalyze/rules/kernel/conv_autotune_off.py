@@ -1,9 +1,3 @@
-"""KRN108: convolutions of fixed sizes run without the autotuner."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +12,7 @@ from traceanalyze.rules.rule import (
     Evidence,
     Facts,
     Finding,
+    Findings,
     NotApplicable,
     Options,
     Scope,
@@ -50,7 +45,7 @@ _MALLOC = regex(r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$")
     },
     platforms=("cuda",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Convolutions of fixed sizes run without the autotuner.
 
     What it finds

@@ -1,13 +1,7 @@
-"""KRN109: a convolution adds a bias that batch normalisation takes away again."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.rules.common.computing import computing, fits, listed, op_text
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 
 @rule(
@@ -22,7 +16,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     options={"least": (1.0, "PyTorch pattern matcher: convolutions a step")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """A convolution adds a bias that batch normalisation takes away again.
 
     What it finds

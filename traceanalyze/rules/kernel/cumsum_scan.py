@@ -1,9 +1,3 @@
-"""KRN113: running sums of short rows in half precision do not use matrix units."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.computing import (
     compute_finding,
     computing,
@@ -13,7 +7,7 @@ from traceanalyze.rules.common.computing import (
     part_of_compute,
     shapes_of,
 )
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 _LONGEST = 4096
 """Beyond it the product with a triangular matrix costs more than it saves (candle pull request 3700)."""
@@ -31,7 +25,7 @@ _LONGEST = 4096
     },
     options={"share": (0.01, "rules specification: of compute")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Running sums of short rows in half precision do not use matrix units.
 
     What it finds

@@ -1,7 +1,3 @@
-"""KRN117: kernels compute in float64."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,7 +10,7 @@ from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.computing import compute_finding, computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _FLOATING = regex(r"(^|::)(double|float|half|bfloat16)$")
 
@@ -35,7 +31,7 @@ _FLOATING = regex(r"(^|::)(double|float|half|bfloat16)$")
     },
     options={"share": (0.01, "rules specification: of compute")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Kernels compute in float64.
 
     What it finds

@@ -1,14 +1,8 @@
-"""KRN106: kernels that only read and write memory follow each other on tensors of one size."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import compute_finding, computing, largest, op_text, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 
 _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
 
@@ -34,7 +28,7 @@ _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
     },
     order=1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Kernels that only read and write memory follow each other on tensors of one size.
 
     What it finds

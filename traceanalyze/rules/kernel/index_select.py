@@ -1,14 +1,8 @@
-"""KRN112: rows of a table are gathered by index_select, whose backward is slow."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.rules.common.computing import computing, dtypes_of, fits, op_text, part_of_compute, shapes_of
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _FORWARD = r"^aten::(index_select|index)$"
 _BACKWARD = r"^(autograd::engine::evaluate_function: )?Index(Select)?Backward\d*$|^aten::index_select_backward$"
@@ -27,7 +21,7 @@ _BACKWARD = r"^(autograd::engine::evaluate_function: )?Index(Select)?Backward\d*
     },
     options={"share": (0.01, "rules specification: of compute")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Rows of a table are gathered by index_select, whose backward is slow.
 
     What it finds

@@ -1,14 +1,8 @@
-"""KRN107: tensors are brought into another layout again and again."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.rules.common.computing import compute_finding, computing, fits, part_of_compute
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 _KERNELS = r"nchwTo|nhwcTo|nchwAddPadding|TransData|(?i:transpose|permute)(?!d?_?gemm)"
 _NOT = r"(?i)conv_?transpose|conv.*Transpose|gemm|matmul"
@@ -37,7 +31,7 @@ _FORMATS = r"nchwTo|nhwcTo|nchwAddPadding|TransData"
     },
     options={"share": (0.05, "rules specification, own: of compute")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Tensors are brought into another layout again and again.
 
     What it finds

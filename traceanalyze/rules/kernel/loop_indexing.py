@@ -1,14 +1,8 @@
-"""KRN115: a loop in Python works on one slice of a tensor after the other."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.columns import occurs
 from traceanalyze.rules.common.computing import computing, fits
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 
 @rule(
@@ -24,7 +18,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     options={"repeats": (10.0, "PyTorch pattern matcher: slices in a row")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """A loop in Python works on one slice of a tensor after the other.
 
     What it finds

@@ -1,14 +1,18 @@
-"""KRN118: the same kernels take longer on one rank than on the others."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Scope,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -37,7 +41,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable
         "same": (0.5, "own: of the rank's recorded kernel time that other ranks have, too"),
     },
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """The same kernels take longer on one rank than on the others.
 
     What it finds

@@ -1,9 +1,4 @@
-"""KRN119: an operator takes more than twice what the device needs at best."""
-
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +6,7 @@ from numpy.typing import NDArray
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.computing import computing, fits, op_text, part_of_compute, shapes_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, NotApplicable, Options, Scope, rule
 
 _ATTENTION = regex(r"attention", re.IGNORECASE)
 
@@ -36,7 +31,7 @@ _ATTENTION = regex(r"attention", re.IGNORECASE)
     },
     order=2,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """An operator takes more than twice what the device needs at best.
 
     What it finds

@@ -1,9 +1,3 @@
-"""KRN102: dimensions of matrix products do not fit the matrix units."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +6,7 @@ from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import Computing, compute_finding, computing, dtypes_of, fits, shapes_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
 
 _PRODUCTS = r"^aten::(mm|addmm|bmm|baddbmm|_int_mm)$"
 _STEP = {"half": 8, "bfloat16": 8, "char": 16, "signed char": 16, "double": 2}
@@ -41,7 +35,7 @@ _INNER_NPU = 256
         "gain": (0.3, "own: nanoGPT's vocabulary padded from 50257 to 50304 made its products about a third shorter"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Dimensions of matrix products do not fit the matrix units.
 
     What it finds

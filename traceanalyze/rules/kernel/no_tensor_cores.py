@@ -1,9 +1,3 @@
-"""KRN101: float32 matrix products run without tensor cores."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import (
     compute_finding,
@@ -13,7 +7,7 @@ from traceanalyze.rules.common.computing import (
     op_text,
     part_of_compute,
 )
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 _TYPICAL = 8.0
 """Tensor cores over float32 units by the data sheets: V100 in 16 bits, A100 and H100 in TF32 (16 bits: twice)."""
@@ -50,7 +44,7 @@ _TYPICAL = 8.0
     },
     platforms=("cuda",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Float32 matrix products and convolutions run without tensor cores.
 
     What it finds

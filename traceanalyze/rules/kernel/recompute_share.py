@@ -1,11 +1,5 @@
-"""KRN114: much is computed twice although memory is left."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, NotApplicable, Options, rule
 
 
 @rule(
@@ -25,7 +19,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
         "left": (0.20, "rules specification, own: of the device's memory"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Much is computed twice although memory is left.
 
     What it finds

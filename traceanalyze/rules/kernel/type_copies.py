@@ -1,7 +1,3 @@
-"""KRN110: tensors are converted to another type again and again."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +8,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.computing import compute_finding, computing, fits, names_of, part_of_compute
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 _OPS = r"^aten::(_to_copy|to)$|^npu::npu_dtype_cast$"
 _FILLS = r"^aten::(zeros|ones|full|rand|randn|randint|arange|eye|linspace|zero_|fill_|uniform_|normal_)(_like)?$"
@@ -40,7 +36,7 @@ _MOVES = r"^aten::(to|_to_copy)$"
     },
     options={"share": (0.05, "rules specification: of compute")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Tensors are converted to another type again and again.
 
     What it finds

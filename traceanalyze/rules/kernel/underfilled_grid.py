@@ -1,16 +1,10 @@
-"""KRN111: kernels have fewer blocks than the device has multiprocessors."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.work import argument, ratio_argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.rules.common.computing import compute_finding, computing, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, rule
 
 
 @rule(
@@ -33,7 +27,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
         "least_us": (10.0, "own: shorter kernels wait for their launch, not for room"),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Kernels have fewer blocks than the device has multiprocessors.
 
     What it finds

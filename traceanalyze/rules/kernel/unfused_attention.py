@@ -1,7 +1,3 @@
-"""KRN104: attention is computed operator by operator."""
-
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,7 +7,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.rules.common.computing import computing, part_of_compute
 from traceanalyze.rules.common.host_ops import RECORDING_NS, host_chains
 from traceanalyze.rules.common.op_chains import chains, joined
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 SCORES = r"[mqaktu.]{0,5}S[dmtkq]{0,4}"
 """Scaling and mask, softmax, dropout."""
@@ -62,7 +58,7 @@ PRODUCTS_BACK = r"B{1,2}[dmtk]{0,4}Z[mqakt]{0,4}B{1,2}"
     },
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Attention is computed operator by operator.
 
     What it finds

@@ -1,14 +1,8 @@
-"""KRN105: operators that have a fused kernel run one by one."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.rules.common.computing import computing, part_of_compute
 from traceanalyze.rules.common.op_chains import chains, fused_away, joined
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 PATTERNS = {
     "pow, mean, rsqrt, mul": r"t?[pm]ua?r[mt]{1,3}",
@@ -52,7 +46,7 @@ PATTERNS_NPU = {
     },
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Operators that have a fused kernel run one by one.
 
     What it finds

@@ -1,15 +1,9 @@
-"""KRN103: the last wave of blocks fills little of the device."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.analyses.kernels.work import ratio_argument
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import compute_finding, computing, part_of_compute
-from traceanalyze.rules.rule import Confidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, NotApplicable, Options, Severity, rule
 
 _PRODUCTS = (KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
 
@@ -30,7 +24,7 @@ _PRODUCTS = (KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
     },
     platforms=("cuda",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """The last wave of blocks fills little of the device.
 
     What it finds

@@ -1,11 +1,5 @@
-"""MEM107: activations are most of the memory at its peak."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.allocations import memory_finding, reserved_of_capacity
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, rule
 
 
 @rule(
@@ -24,7 +18,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Activations are most of the memory at its peak.
 
     What it finds

@@ -1,11 +1,5 @@
-"""MEM101: memory is taken from the device and given back in every step."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -24,7 +18,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
     },
     options={"steps": (2.0, "rules specification, own: steps after the first with such calls")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Memory is taken from the device and given back in every step.
 
     What it finds

@@ -1,11 +1,5 @@
-"""MEM119: settings of the allocator have no effect, or exclude each other."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, rule
 
 _SETTINGS = {
     "expandable_with_max_split": "max_split_size_mb with expandable_segments",
@@ -27,7 +21,7 @@ _SETTINGS = {
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Settings of the allocator have no effect, or exclude each other.
 
     What it finds

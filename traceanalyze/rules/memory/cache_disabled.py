@@ -1,14 +1,8 @@
-"""MEM111: every tensor is allocated by the device."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -31,7 +25,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
     },
     order=-2,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Every tensor is allocated by the device.
 
     What it finds

@@ -1,9 +1,4 @@
-"""MEM102: the program empties the allocator's cache in the loop."""
-
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +9,7 @@ from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Scope, rule
 
 _EMPTY = regex(r"empty_?cache", re.IGNORECASE)
 
@@ -35,7 +30,7 @@ _EMPTY = regex(r"empty_?cache", re.IGNORECASE)
     },
     order=-1,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The program empties the allocator's cache in the loop.
 
     What it finds

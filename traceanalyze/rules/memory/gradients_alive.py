@@ -1,12 +1,15 @@
-"""MEM117: gradients live through the next forward pass."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -19,7 +22,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     advice=("set_to_none",),
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Gradients live through the next forward pass.
 
     What it finds

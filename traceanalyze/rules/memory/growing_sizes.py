@@ -1,12 +1,15 @@
-"""MEM105: requests grow from step to step, and so does the reserve."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -31,7 +34,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     options={"steps": (3.0, "own: steps after the first; random lengths set a new record ever more rarely")},
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Requests grow from step to step, and so does the reserve.
 
     What it finds

@@ -1,12 +1,15 @@
-"""MEM106: free blocks are too large to be used."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -25,7 +28,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     options={"growths": (2.0, "own: the first may be a change of phase")},
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Free blocks are too large to be used.
 
     What it finds

@@ -1,12 +1,6 @@
-"""MEM110: memory of collectives is released late."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
 
 _QUERY = regex(r"EventQuery")
 
@@ -26,7 +20,7 @@ _QUERY = regex(r"EventQuery")
     options={"queries": (500.0, "rules specification, own: event queries a step")},
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Memory used by other streams is released late.
 
     What it finds

@@ -1,13 +1,17 @@
-"""MEM108: every step leaves memory behind."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -24,7 +28,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Every step leaves memory behind.
 
     What it finds

@@ -1,9 +1,3 @@
-"""MEM103: the program runs at the limit of the device's memory."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.rules.common.allocations import (
     allocator_calls,
@@ -12,7 +6,17 @@ from traceanalyze.rules.common.allocations import (
     memory_finding,
     steady,
 )
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -39,7 +43,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     order=-1,
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """The program runs at the limit of the device's memory.
 
     What it finds

@@ -1,12 +1,16 @@
-"""MEM109: little of the device's memory is left."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import device_memory, memory_finding, reserved_of_capacity
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -31,7 +35,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Little of the device's memory is left.
 
     What it finds

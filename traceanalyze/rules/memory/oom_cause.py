@@ -1,11 +1,5 @@
-"""MEM112: a request for memory failed."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, rule
 
 
 @rule(
@@ -19,7 +13,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     advice=("less_memory", "expandable_segments"),
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """A request for memory failed.
 
     What it finds

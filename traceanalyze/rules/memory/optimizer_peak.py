@@ -1,13 +1,19 @@
-"""MEM118: the optimizer makes the peak."""
-
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
@@ -27,7 +33,7 @@ _OPTIMIZER = ("phase_optimizer", "phase_zero_grad")
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """The optimizer makes the peak.
 
     What it finds

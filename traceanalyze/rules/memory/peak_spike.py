@@ -1,12 +1,15 @@
-"""MEM114: short-lived blocks make the peak."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -21,7 +24,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Short-lived blocks make the peak.
 
     What it finds

@@ -1,11 +1,5 @@
-"""MEM113: pinned memory is allocated in the steps."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -23,7 +17,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
         ),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Pinned memory is allocated in the steps.
 
     What it finds

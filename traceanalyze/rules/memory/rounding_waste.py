@@ -1,11 +1,5 @@
-"""MEM120: blocks are notably larger than what was asked for."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, rule
 
 
 @rule(
@@ -20,7 +14,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     options={"share": (0.05, "own; real snapshots have at most 2.95 %")},
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Blocks are notably larger than what was asked for.
 
     What it finds

@@ -1,12 +1,15 @@
-"""MEM115: small long-lived blocks keep memory from the device."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Findings,
+    NotApplicable,
+    Options,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -31,7 +34,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, NotApp
     },
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(facts: Facts, options: Options) -> Findings:
     """Small long-lived blocks keep memory from the device.
 
     What it finds

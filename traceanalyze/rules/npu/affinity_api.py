@@ -1,16 +1,10 @@
-"""NPU107: the optimizer of torch is used where torch_npu has a fused one."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 _OPTIMIZER = regex(r"^Optimizer\.step#(SGD|Adam|AdamW|AdamP|Adadelta|Lamb|RMSprop|RMSpropTF|BertAdam)\.step$")
 
@@ -29,7 +23,7 @@ _OPTIMIZER = regex(r"^Optimizer\.step#(SGD|Adam|AdamW|AdamP|Adadelta|Lamb|RMSpro
     options={"least": (100.0, "as HST111: kernels a step")},
     platforms=("ascend",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The optimizer of torch is used where torch_npu has a fused one.
 
     What it finds

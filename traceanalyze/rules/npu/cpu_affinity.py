@@ -1,11 +1,5 @@
-"""NPU103: the host is too slow, and its threads are bound to no cores."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 
 @rule(
@@ -27,7 +21,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     platforms=("ascend",),
     beside="HST101",
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The host is too slow, and its threads are bound to no cores.
 
     What it finds

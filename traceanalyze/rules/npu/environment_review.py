@@ -1,10 +1,6 @@
-"""NPU108: environment variables are set that usually cost time."""
+from collections.abc import Callable
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 _COSTLY: dict[str, Callable[[str], bool]] = {
     "HCCL_ALGO": bool,
@@ -27,7 +23,7 @@ _COSTLY: dict[str, Callable[[str], bool]] = {
     },
     platforms=("ascend",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Environment variables are set that usually cost time.
 
     What it finds

@@ -1,14 +1,8 @@
-"""NPU105: shapes change from step to step, and the caches of operators have their default size."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 
 @rule(
@@ -33,7 +27,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     platforms=("ascend",),
     beside="HST101",
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Shapes change from step to step, and the caches of operators have their default size.
 
     What it finds

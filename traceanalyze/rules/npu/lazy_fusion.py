@@ -1,12 +1,6 @@
-"""NPU106: chains of element-wise operators run without lazy fusion."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import computing, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 
 @rule(
@@ -25,7 +19,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     platforms=("ascend",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Chains of element-wise operators run without lazy fusion.
 
     What it finds

@@ -1,10 +1,4 @@
-"""NPU104: the libraries write log messages below the level of errors."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 
 @rule(
@@ -20,7 +14,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     platforms=("ascend",),
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The libraries write log messages below the level of errors.
 
     What it finds

@@ -1,13 +1,7 @@
-"""NPU101: operators are compiled in the midst of training."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 _COMPILING = regex(r"OpCompile|aclopCompileAndExecute")
 
@@ -29,7 +23,7 @@ _COMPILING = regex(r"OpCompile|aclopCompileAndExecute")
     platforms=("ascend",),
     rare=True,
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Operators are compiled in the midst of training.
 
     What it finds

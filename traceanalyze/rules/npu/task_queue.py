@@ -1,13 +1,7 @@
-"""NPU102: the host is too slow, and the task queue has its first level only."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
 
 _DEQUEUE = regex(r"^Dequeue@")
 
@@ -32,7 +26,7 @@ _DEQUEUE = regex(r"^Dequeue@")
     platforms=("ascend",),
     beside="HST101",
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The host is too slow, and the task queue has its first level only.
 
     What it finds

@@ -1,15 +1,19 @@
-"""RNK102: ranks have unequal work."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traceanalyze.ranks.compare import amount, imbalance
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.waits import by_durations, point_to_point
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Scope,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -34,7 +38,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable
     options={"imbalance": (0.10, "own; msprof-analyze advisor: 0.05")},
     order=1,
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """Ranks have unequal work.
 
     What it finds

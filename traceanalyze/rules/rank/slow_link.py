@@ -1,13 +1,18 @@
-"""RNK103: one link is slower than the others of its kind."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Any
 
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Scope,
+    Severity,
+    rule,
+)
 
 
 @rule(
@@ -24,7 +29,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable
     options={"below": (0.05, "msprof-analyze: advisor, slow link")},
     threshold=False,
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """One link is slower than the others of its kind.
 
     What it finds

@@ -1,12 +1,6 @@
-"""RNK101: one rank makes the others wait, again and again."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, NotApplicable, Options, Scope, rule
 
 
 @rule(
@@ -30,7 +24,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable
     advice=("diff_ranks",),
     options={"share": (0.05, "msprof-analyze: advisor, slow rank")},
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """One rank makes the others wait, again and again.
 
     What it finds

@@ -1,11 +1,5 @@
-"""RNK104: pauses of the garbage collector come at different steps on different ranks."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, NotApplicable, Options, rule
 
 
 @rule(
@@ -22,7 +16,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, NotApplicable
     },
     options={"pause": (0.01, "own: share of the step that a pause must take")},
 )
-def find(ranks: Cluster, options: Options) -> Iterator[Finding | NotApplicable]:
+def find(ranks: Cluster, options: Options) -> Findings:
     """Pauses of the garbage collector come at different steps on different ranks.
 
     What it finds

@@ -1,11 +1,5 @@
-"""SYN108: the host waits for collectives."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -26,7 +20,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
         "unset_blocking_wait.ascend": "Unset TORCH_HCCL_BLOCKING_WAIT; remove barriers that only serve timing.",
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The host waits for collectives.
 
     What it finds

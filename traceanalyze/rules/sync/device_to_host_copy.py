@@ -1,11 +1,5 @@
-"""SYN104: tensors are copied to the host in the middle of the step."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -28,7 +22,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
         ),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Tensors are copied to the host in the middle of the step.
 
     What it finds

@@ -1,11 +1,5 @@
-"""SYN102: the shape of a result depends on values on the device."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -31,7 +25,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
         ),
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The shape of a result depends on values on the device.
 
     What it finds

@@ -1,11 +1,5 @@
-"""SYN103: the program waits for the whole device or a stream."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -26,7 +20,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
         "device_events.ascend": "Remove the calls; take times with torch_npu.npu.Event.",
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The program waits for the whole device or a stream.
 
     What it finds

@@ -1,11 +1,5 @@
-"""SYN106: the norm of the gradients is read on the host."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -25,7 +19,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
         "norm_on_device": "Keep the norm on the device (error_if_nonfinite=False) and log it rarely.",
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The norm of the gradients is read on the host.
 
     What it finds

@@ -1,8 +1,3 @@
-"""SYN105: batches are copied from pageable memory."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +10,7 @@ from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
 from traceanalyze.rules.common.without import without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 
 @rule(
@@ -43,7 +38,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Option
     },
     options={"pinned_gbs": (12.0, "reached by pinned copies over PCIe 3.0 x16; newer links are faster")},
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """Tensors are copied to the device from pageable memory, or the copy holds the host up.
 
     What it finds

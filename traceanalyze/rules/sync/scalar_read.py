@@ -1,11 +1,5 @@
-"""SYN101: a value is read from the device, and the device runs dry meanwhile."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -27,7 +21,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
         "sync_debug_mode.ascend": 'torch_npu.npu.set_sync_debug_mode("warn") names the lines.',
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """A value is read from the device, and the device runs dry meanwhile.
 
     What it finds

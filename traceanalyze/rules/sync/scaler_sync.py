@@ -1,11 +1,5 @@
-"""SYN107: the gradient scaler reads from the device whether gradients are finite."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
 @rule(
@@ -27,7 +21,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Options, rule
         "fused_scaler.ascend": "torch_npu.optim.NpuFused* optimizers take the scaler's flag on the device.",
     },
 )
-def find(facts: Facts, options: Options) -> Iterator[Finding]:
+def find(facts: Facts, options: Options) -> Findings:
     """The gradient scaler reads from the device whether gradients are finite.
 
     What it finds
