@@ -14,7 +14,7 @@ from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
 from traceanalyze.comparison.pairs import PerStep, rounded
 from traceanalyze.comparison.results import Caveat, Pair, Pairs, Unmatched
 from traceanalyze.comparison.side import Side
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 COVERAGE_POINTS = 5
@@ -174,17 +174,15 @@ def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:
 
 _SIDES = ("base", "candidate")
 _NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})
-_UNMATCHED = Table(
+_UNMATCHED = declare(
     "unmatched",
-    (
-        Column("section", Kind.TERM, "which kind of work", heading="work"),
-        Column("side", Kind.TERM, "which side"),
-        Column("number", Kind.NUMBER, "how many per step have no partner"),
-        Column("unmatched_ns", Kind.DURATION, "their time per step"),
-        Column("of_ns", Kind.DURATION, "time of all of that kind per step"),
-        Column("unmatched_share", Kind.SHARE, "the one over the other", heading="share"),
-    ),
-    title="Work without a partner on the other side (per step)",
+    "Work without a partner on the other side (per step)",
+    Column("section", Kind.TERM, "which kind of work", heading="work"),
+    Column("side", Kind.TERM, "which side"),
+    Column("number", Kind.NUMBER, "how many per step have no partner"),
+    Column("unmatched_ns", Kind.DURATION, "their time per step"),
+    Column("of_ns", Kind.DURATION, "time of all of that kind per step"),
+    Column("unmatched_share", Kind.SHARE, "the one over the other", heading="share"),
     detail=True,
 )
 

@@ -29,7 +29,7 @@ from traceanalyze.comparison.pairs import (
 from traceanalyze.comparison.results import Comparison, Overall, Part, Time
 from traceanalyze.comparison.side import Side
 from traceanalyze.model import intervals
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import BUSY_PARTS, DeviceClass
 
 _LOCAL = frozenset({"ON_CHIP", "LOCAL", "INVALID_TYPE", ""})
@@ -122,41 +122,42 @@ _ORDER = {
 }
 
 
-_PARTS = Table(
+_PARTS = declare(
     "step_difference",
-    (PART, *both(time_ns=""), DIFF, ratio(), STEP_SHARE, *SUMS),
-    title="What the difference is made of (per step)",
+    "What the difference is made of (per step)",
+    PART,
+    *both(time_ns=""),
+    DIFF,
+    ratio(),
+    STEP_SHARE,
+    *SUMS,
     detail=True,
 )
 _INDEX = replace(PART, key="index", heading="part", meaning=f"{PART.meaning}; rows further in lie inside the row above")
-_OVERALL = Table(
+_OVERALL = declare(
     "overall_metrics",
-    (
-        replace(_INDEX, alias="Index"),
-        *of_base(time_ns="Duration(ms)"),
-        *minor(*of_base(share="Duration Ratio", number="Number")),
-        *of_candidate(time_ns="Duration(ms)"),
-        *minor(*of_candidate(share="Duration Ratio", number="Number")),
-        diff(alias="Diff Duration(ms)"),
-        ratio(),
-        STEP_SHARE,
-        Column("level", Kind.COUNT, "depth of the row", machine=True),
-        *SUMS,
-    ),
-    title="Where the steps' time went (per step)",
+    "Where the steps' time went (per step)",
+    replace(_INDEX, alias="Index"),
+    *of_base(time_ns="Duration(ms)"),
+    *minor(*of_base(share="Duration Ratio", number="Number")),
+    *of_candidate(time_ns="Duration(ms)"),
+    *minor(*of_candidate(share="Duration Ratio", number="Number")),
+    diff(alias="Diff Duration(ms)"),
+    ratio(),
+    STEP_SHARE,
+    Column("level", Kind.COUNT, "depth of the row", machine=True),
+    *SUMS,
     level="level",
 )
-_PEAK_MEMORY = Table(
-    "memory_peak", (_INDEX, *both(peak_bytes="Mem Usage"), diff("diff_bytes"), ratio(alias="")), title="Peak memory"
+_PEAK_MEMORY = declare(
+    "memory_peak", "Peak memory", _INDEX, *both(peak_bytes="Mem Usage"), diff("diff_bytes"), ratio(alias="")
 )
-_LINK_RATES = Table(
+_LINK_RATES = declare(
     "link_rates",
-    (
-        Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
-        *both(rate_gbs="SDMA Bandwidth, RDMA Bandwidth"),
-        Column("rate_ratio", Kind.RATIO, "candidate over base; above 1 is faster", heading="ratio"),
-    ),
-    title="Speed of the links between devices (10⁹ bytes a second)",
+    "Speed of the links between devices (10⁹ bytes a second)",
+    Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
+    *both(rate_gbs="SDMA Bandwidth, RDMA Bandwidth"),
+    Column("rate_ratio", Kind.RATIO, "candidate over base; above 1 is faster", heading="ratio"),
 )
 SPAN = "device_span"
 

@@ -42,7 +42,7 @@ from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.frozen import frozen
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.model.table import Column, Kind, Table, Value, Word
+from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
 
@@ -232,43 +232,41 @@ WORDS = ("copy", "kernels", "rest", "data_loading")
 """Kinds of contributions that the tool names."""
 MOSTLY = 0.8
 """Share of a difference from which one of its two effects is called its reason."""
-_CAUSES = Table(
+_CAUSES = declare(
     "causes",
-    (
-        replace(PLACE, minor=True),
-        Column(
-            "contribution",
-            Kind.NAME,
-            "operator, collective, copy; of idle time the operator whose work ended it",
-            heading="cause",
-        ),
-        PART,
-        *of_base(time_ns=""),
-        *minor(*of_base(number="", each_ns="")),
-        *of_candidate(time_ns=""),
-        *minor(*of_candidate(number="", each_ns="")),
-        DIFF,
-        STEP_SHARE,
-        Column("change", Kind.TERM, "what changed: whether there is more of it, or each takes longer", heading="how"),
-        *minor(
-            ratio(alias=""),
-            diff(
-                "number_effect_ns",
-                heading="by number",
-                meaning="part of the difference due to the number, at the mean duration of both sides",
-            ),
-            diff(
-                "each_effect_ns",
-                heading="by each",
-                meaning="part of the difference due to the duration of each, at the mean number of both sides",
-            ),
-            Column("what", Kind.TERM, "what the row stands for", heading="kind"),
-            MODULE,
-            Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame"),
-        ),
-        *SUMS,
+    "What makes the difference (per step)",
+    replace(PLACE, minor=True),
+    Column(
+        "contribution",
+        Kind.NAME,
+        "operator, collective, copy; of idle time the operator whose work ended it",
+        heading="cause",
     ),
-    title="What makes the difference (per step)",
+    PART,
+    *of_base(time_ns=""),
+    *minor(*of_base(number="", each_ns="")),
+    *of_candidate(time_ns=""),
+    *minor(*of_candidate(number="", each_ns="")),
+    DIFF,
+    STEP_SHARE,
+    Column("change", Kind.TERM, "what changed: whether there is more of it, or each takes longer", heading="how"),
+    *minor(
+        ratio(alias=""),
+        diff(
+            "number_effect_ns",
+            heading="by number",
+            meaning="part of the difference due to the number, at the mean duration of both sides",
+        ),
+        diff(
+            "each_effect_ns",
+            heading="by each",
+            meaning="part of the difference due to the duration of each, at the mean number of both sides",
+        ),
+        Column("what", Kind.TERM, "what the row stands for", heading="kind"),
+        MODULE,
+        Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame"),
+    ),
+    *SUMS,
     ranked=True,
 )
 

@@ -2,7 +2,7 @@
 
 A module declares its table, and the function that computes it fills that in:
 
-    _COPIES = Table("copies", (Column("direction", Kind.TERM), Column("count", Kind.COUNT)), title="Copies and fills")
+    _COPIES = declare("copies", "Copies and fills", Column("direction", Kind.TERM), Column("count", Kind.COUNT))
     …
     return _COPIES.fill(direction=directions, count=counts) if len(counts) else _COPIES.missing("no_device_events")
 
@@ -277,6 +277,11 @@ class Table:
         columns = {each.key: [_plain(value) for value in self.column(each.key)] for each in self.columns}
         dtypes = {each.key: _DTYPES[each.kind] for each in self.columns if each.kind in _DTYPES}
         return pd.DataFrame(columns, dtype=object).astype(dtypes)
+
+
+def declare(key: str, title: str, *columns: Column, **shown: Any) -> Table:
+    """A table to fill: its key, its English title, its columns, and how it is shown (the other fields of `Table`)."""
+    return Table(key, columns, title=title, **shown)
 
 
 def known(values: NDArray[np.float64], reason: str) -> Values:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from traceanalyze.causes.results import RecordingPart
 from traceanalyze.errors import InputError
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Message, Table, Value
+from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.gather import ReadRecordings
 from traceanalyze.pipeline.memory_files import MemoryFile
@@ -153,19 +153,17 @@ def _host_work(ranks: Sequence[Judged]) -> Counter[str]:
     return +found
 
 
-_FILES = Table(
+_FILES = declare(
     "run_files",
-    (
-        Column("path", Kind.NAME, "File or folder", heading="file"),
-        Column("file_kind", Kind.TERM, "What the file is, by its content", heading="what it is"),
-        Column("fate", Kind.TERM, "Whether it is behind the numbers", heading="what became of it"),
-        Column("why", Kind.NAME, "Why it was left out or passed over, or what of it could not be read"),
-        Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
-        Column("rank_source", Kind.TEXT, "where the file says which rank it is", heading="rank taken from", minor=True),
-        Column("recording", Kind.COUNT, "Number of the recording, in the order of time", minor=True),
-        Column("steps", Kind.TEXT, "Numbers of the complete steps, or how many there are", minor=True),
-    ),
-    title="Files",
+    "Files",
+    Column("path", Kind.NAME, "File or folder", heading="file"),
+    Column("file_kind", Kind.TERM, "What the file is, by its content", heading="what it is"),
+    Column("fate", Kind.TERM, "Whether it is behind the numbers", heading="what became of it"),
+    Column("why", Kind.NAME, "Why it was left out or passed over, or what of it could not be read"),
+    Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
+    Column("rank_source", Kind.TEXT, "where the file says which rank it is", heading="rank taken from", minor=True),
+    Column("recording", Kind.COUNT, "Number of the recording, in the order of time", minor=True),
+    Column("steps", Kind.TEXT, "Numbers of the complete steps, or how many there are", minor=True),
     detail=True,
 )
 File = dict[str, Value]

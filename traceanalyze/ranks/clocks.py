@@ -8,45 +8,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.steps.window import median
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.ranks.results import Cluster, MatchedGroup
 
 TOLERATED = 0.2
 """Residual over skew up to which arrival times can be trusted."""
-_CLOCK_OFFSETS = Table(
+_CLOCK_OFFSETS = declare(
     "clock_offsets",
-    (
-        Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
-        Column(
-            "offset_ns",
-            Kind.CHANGE,
-            "by how much its clock is ahead of the reference's: median difference of the ends of collectives",
-            heading="ahead",
-            scale="offset",
-        ),
-        Column(
-            "residual_ns",
-            Kind.DURATION,
-            "median absolute deviation of these differences",
-            heading="uncertainty",
-            scale="residual",
-        ),
-        Column(
-            "skew_ns",
-            Kind.DURATION,
-            "median arrival after the first rank, with clocks aligned",
-            heading="arrives later",
-            scale="skew",
-        ),
-        Column(
-            "matched",
-            Kind.COUNT,
-            "collectives that were matched with those of other ranks and synchronise",
-            heading="collectives",
-        ),
-        Column("reference", Kind.TEXT, "rank whose clock the others are compared with", minor=True),
+    "Clocks of the ranks",
+    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column(
+        "offset_ns",
+        Kind.CHANGE,
+        "by how much its clock is ahead of the reference's: median difference of the ends of collectives",
+        heading="ahead",
+        scale="offset",
     ),
-    title="Clocks of the ranks",
+    Column(
+        "residual_ns",
+        Kind.DURATION,
+        "median absolute deviation of these differences",
+        heading="uncertainty",
+        scale="residual",
+    ),
+    Column(
+        "skew_ns",
+        Kind.DURATION,
+        "median arrival after the first rank, with clocks aligned",
+        heading="arrives later",
+        scale="skew",
+    ),
+    Column(
+        "matched",
+        Kind.COUNT,
+        "collectives that were matched with those of other ranks and synchronise",
+        heading="collectives",
+    ),
+    Column("reference", Kind.TEXT, "rank whose clock the others are compared with", minor=True),
     detail=True,
 )
 

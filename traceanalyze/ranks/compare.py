@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.steps.window import step_labels
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import common_steps, matched, missing_ranks
@@ -18,20 +18,18 @@ from traceanalyze.ranks.stragglers import stragglers
 from traceanalyze.ranks.waits import collective_waits, exposed_waits, rank_waits
 
 _QUANTITIES = {"compute": ("compute",), "compute_and_host": ("compute", "dispatch", "data_loading")}
-_IMBALANCE = Table(
+_IMBALANCE = declare(
     "rank_imbalance",
-    (
-        Column("quantity", Kind.TERM, "what is compared"),
-        Column("imbalance", Kind.SHARE, "(maximum - mean) / mean over ranks; mean over steps"),
-        Column("worst_imbalance", Kind.SHARE, "the same in the step with the largest", heading="worst step"),
-        Column("worst_step", Kind.TEXT, "the step", heading="which", minor=True),
-        Column("most_rank", Kind.TEXT, "rank that has most, over all steps", heading="most: rank"),
-        Column("most_ns", Kind.DURATION, "per step"),
-        Column("least_rank", Kind.TEXT, "rank that has least", heading="least: rank"),
-        Column("least_ns", Kind.DURATION, "per step"),
-        Column("steps", Kind.COUNT, "number of steps", minor=True),
-    ),
-    title="How evenly the ranks are loaded",
+    "How evenly the ranks are loaded",
+    Column("quantity", Kind.TERM, "what is compared"),
+    Column("imbalance", Kind.SHARE, "(maximum - mean) / mean over ranks; mean over steps"),
+    Column("worst_imbalance", Kind.SHARE, "the same in the step with the largest", heading="worst step"),
+    Column("worst_step", Kind.TEXT, "the step", heading="which", minor=True),
+    Column("most_rank", Kind.TEXT, "rank that has most, over all steps", heading="most: rank"),
+    Column("most_ns", Kind.DURATION, "per step"),
+    Column("least_rank", Kind.TEXT, "rank that has least", heading="least: rank"),
+    Column("least_ns", Kind.DURATION, "per step"),
+    Column("steps", Kind.COUNT, "number of steps", minor=True),
 )
 
 
@@ -75,23 +73,21 @@ def imbalance(cluster: Cluster) -> Table:
 
 
 _PARTS = ("compute", "communication", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced")
-_RANK_STEPS = Table(
+_RANK_STEPS = declare(
     "rank_steps",
-    (
-        Column("step", Kind.TEXT, "number of the step, or its name"),
-        Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
-        Column("time_ns", Kind.DURATION, "step time"),
-        Column(
-            "of_mean",
-            Kind.RATIO,
-            "step time without waiting, over the mean of all ranks in that step",
-            heading="of the mean",
-        ),
-        Column("wait_ns", Kind.DURATION, "in collectives, beyond the shortest duration on any rank", heading="waiting"),
-        Column("longest_part", Kind.TERM, "part of the step that takes most"),
-        Column("longest_ns", Kind.DURATION, "its time", heading="its time"),
+    "Ranks step by step",
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column("time_ns", Kind.DURATION, "step time"),
+    Column(
+        "of_mean",
+        Kind.RATIO,
+        "step time without waiting, over the mean of all ranks in that step",
+        heading="of the mean",
     ),
-    title="Ranks step by step",
+    Column("wait_ns", Kind.DURATION, "in collectives, beyond the shortest duration on any rank", heading="waiting"),
+    Column("longest_part", Kind.TERM, "part of the step that takes most"),
+    Column("longest_ns", Kind.DURATION, "its time", heading="its time"),
     worst="time_ns",
     detail=True,
 )

@@ -12,7 +12,7 @@ from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.ranks.results import Group, LinkTraffic, RankSummary
 
 if TYPE_CHECKING:
@@ -81,21 +81,17 @@ def networked_groups(
     return frozenset(groups[number].label for number in distinct(of[far]).tolist())
 
 
-_LINKS = Table(
+_LINKS = declare(
     "links",
-    (
-        Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
-        Column("source_rank", Kind.COUNT, "rank inside the group that sends", heading="from"),
-        Column("target_rank", Kind.COUNT, "rank inside the group that receives", heading="to"),
-        Column("transfers", Kind.COUNT, "recorded transfers"),
-        Column("bytes", Kind.BYTES, "of all of them"),
-        Column("time_ns", Kind.DURATION, "sum of their durations"),
-        Column("bandwidth", Kind.NUMBER, "bytes over time, 10⁹ bytes a second", heading="GB/s"),
-        Column(
-            "below_usual", Kind.SHARE, "below the median of the other links of its kind, from 5 % on and 10 transfers"
-        ),
-    ),
-    title="Traffic between ranks",
+    "Traffic between ranks",
+    Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
+    Column("source_rank", Kind.COUNT, "rank inside the group that sends", heading="from"),
+    Column("target_rank", Kind.COUNT, "rank inside the group that receives", heading="to"),
+    Column("transfers", Kind.COUNT, "recorded transfers"),
+    Column("bytes", Kind.BYTES, "of all of them"),
+    Column("time_ns", Kind.DURATION, "sum of their durations"),
+    Column("bandwidth", Kind.NUMBER, "bytes over time, 10⁹ bytes a second", heading="GB/s"),
+    Column("below_usual", Kind.SHARE, "below the median of the other links of its kind, from 5 % on and 10 transfers"),
     detail=True,
 )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare
 from traceanalyze.ranks.match import POINT_TO_POINT
 from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, RankSummary
 
@@ -27,29 +27,27 @@ def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
     return int(own.exposed[chosen].sum())
 
 
-_COLLECTIVE_WAITS = Table(
+_COLLECTIVE_WAITS = declare(
     "collective_waits",
-    (
-        Column("group", Kind.NAME, "ranks of the process group, or its name"),
-        Column("role", Kind.TERM, "what the group is for, where its name says so", minor=True),
-        Column("collective", Kind.TEXT, "type of collective"),
-        Column("bytes", Kind.BYTES, "size of one of them"),
-        Column("count", Kind.COUNT, "collectives of each rank"),
-        Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
-        Column(
-            "transfer_ns",
-            Kind.DURATION,
-            "sum of the shortest durations on any rank; an upper bound where ranks are missing",
-        ),
-        Column(
-            "wait_ns",
-            Kind.DURATION,
-            "sum of what the collectives of this rank take longer; a lower bound where ranks miss",
-            heading="waiting",
-        ),
-        Column("is_bound", Kind.FLAG, "not all ranks of the group are known to be here", heading="bound", minor=True),
+    "Waiting and transfer of collectives, rank by rank (sum over the steps of all ranks)",
+    Column("group", Kind.NAME, "ranks of the process group, or its name"),
+    Column("role", Kind.TERM, "what the group is for, where its name says so", minor=True),
+    Column("collective", Kind.TEXT, "type of collective"),
+    Column("bytes", Kind.BYTES, "size of one of them"),
+    Column("count", Kind.COUNT, "collectives of each rank"),
+    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column(
+        "transfer_ns",
+        Kind.DURATION,
+        "sum of the shortest durations on any rank; an upper bound where ranks are missing",
     ),
-    title="Waiting and transfer of collectives, rank by rank (sum over the steps of all ranks)",
+    Column(
+        "wait_ns",
+        Kind.DURATION,
+        "sum of what the collectives of this rank take longer; a lower bound where ranks miss",
+        heading="waiting",
+    ),
+    Column("is_bound", Kind.FLAG, "not all ranks of the group are known to be here", heading="bound", minor=True),
     worst="wait_ns",
     detail=True,
 )
@@ -88,56 +86,54 @@ def _by_size(cluster: Cluster, one: MatchedGroup) -> Iterator[list[dict[str, Any
         ]
 
 
-_RANK_WAITS = Table(
+_RANK_WAITS = declare(
     "rank_waits",
-    (
-        Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
-        Column("step_ns", Kind.DURATION, "mean of the steps that all ranks recorded completely"),
-        Column(
-            "wait_ns",
-            Kind.DURATION,
-            "per step, duration of collectives beyond the shortest on any rank; a lower bound where ranks are missing",
-            heading="waiting",
-        ),
-        Column("share", Kind.SHARE, "of the step"),
-        Column("times_last", Kind.COUNT, "collectives in which no rank waited less", heading="last"),
-        Column(
-            "matched",
-            Kind.COUNT,
-            "collectives that were matched with those of other ranks and synchronise",
-            heading="collectives",
-            minor=True,
-        ),
-        Column(
-            "straggler",
-            Kind.FLAG,
-            "makes a group wait again and again: last in half of the collectives and in 60 % of at least 3 steps",
-        ),
-        Column("late_because", Kind.TERM, "part of the step by which it exceeds the mean of the other ranks most"),
-        Column("excess_ns", Kind.DURATION, "by how much, per step", heading="more than others"),
-        Column(
-            "recorded_wait_ns",
-            Kind.DURATION,
-            "per step, time in its collectives in which no plane moved data; needs no other rank",
-            heading="waiting by tasks",
-            minor=True,
-        ),
-        Column(
-            "waited_for",
-            Kind.COUNT,
-            "rank that most of this was for; inside the group unless its ranks are known",
-            heading="longest wait for rank",
-            minor=True,
-        ),
-        Column(
-            "point_to_point_ns",
-            Kind.DURATION,
-            "per step, exposed time of send and receive: in a pipeline, its bubbles",
-            heading="send/receive",
-            minor=True,
-        ),
+    "Who waits for whom (per step)",
+    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column("step_ns", Kind.DURATION, "mean of the steps that all ranks recorded completely"),
+    Column(
+        "wait_ns",
+        Kind.DURATION,
+        "per step, duration of collectives beyond the shortest on any rank; a lower bound where ranks are missing",
+        heading="waiting",
     ),
-    title="Who waits for whom (per step)",
+    Column("share", Kind.SHARE, "of the step"),
+    Column("times_last", Kind.COUNT, "collectives in which no rank waited less", heading="last"),
+    Column(
+        "matched",
+        Kind.COUNT,
+        "collectives that were matched with those of other ranks and synchronise",
+        heading="collectives",
+        minor=True,
+    ),
+    Column(
+        "straggler",
+        Kind.FLAG,
+        "makes a group wait again and again: last in half of the collectives and in 60 % of at least 3 steps",
+    ),
+    Column("late_because", Kind.TERM, "part of the step by which it exceeds the mean of the other ranks most"),
+    Column("excess_ns", Kind.DURATION, "by how much, per step", heading="more than others"),
+    Column(
+        "recorded_wait_ns",
+        Kind.DURATION,
+        "per step, time in its collectives in which no plane moved data; needs no other rank",
+        heading="waiting by tasks",
+        minor=True,
+    ),
+    Column(
+        "waited_for",
+        Kind.COUNT,
+        "rank that most of this was for; inside the group unless its ranks are known",
+        heading="longest wait for rank",
+        minor=True,
+    ),
+    Column(
+        "point_to_point_ns",
+        Kind.DURATION,
+        "per step, exposed time of send and receive: in a pipeline, its bubbles",
+        heading="send/receive",
+        minor=True,
+    ),
     worst="wait_ns",
     bar="share",
 )

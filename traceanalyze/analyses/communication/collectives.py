@@ -19,7 +19,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor, counts_output, element_bytes
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.op_calls import MOST_ELEMENTS
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import DeviceClass
 
 _NO_METADATA = "no_collective_metadata"
@@ -41,40 +41,38 @@ _PARTS = (
 )
 """Where the profile records what collectives consist of."""
 _PART_KEYS = tuple(column.key for column in _PARTS)
-_COLLECTIVES = Table(
+_COLLECTIVES = declare(
     "collectives",
-    (
-        Column("collective", Kind.TEXT, "type, the same for all libraries"),
-        Column("group", Kind.TEXT, "ranks of the process group, or its name"),
-        Column("ranks", Kind.COUNT, "number of ranks in the group", minor=True),
-        Column("dtype", Kind.TEXT, "type of the elements", heading="type", minor=True),
-        Column("size_bytes", Kind.BYTES, "input of one collective (all_gather: output)", heading="size of one"),
-        COUNT,
-        Column("device_time_ns", Kind.DURATION, "sum of the durations, waiting for other ranks included"),
-        replace(MEAN, minor=True),
-        *EXTREMES,
-        Column(
-            "exposed_ns",
-            Kind.DURATION,
-            "outside compute; where several run the one that started first; sums to the step's",
-        ),
-        Column("overlapped_ns", Kind.DURATION, "under compute", heading="hidden"),
-        *_PARTS,
-        Column(
-            "algbw",
-            Kind.NUMBER,
-            "size over duration; the duration includes waiting",
-            heading="algorithm GB/s",
-            minor=True,
-        ),
-        Column(
-            "busbw",
-            Kind.NUMBER,
-            "the same per link, to compare with the hardware; the duration includes waiting",
-            heading="bus GB/s",
-        ),
+    "Collectives of this rank (sum over the analysed steps)",
+    Column("collective", Kind.TEXT, "type, the same for all libraries"),
+    Column("group", Kind.TEXT, "ranks of the process group, or its name"),
+    Column("ranks", Kind.COUNT, "number of ranks in the group", minor=True),
+    Column("dtype", Kind.TEXT, "type of the elements", heading="type", minor=True),
+    Column("size_bytes", Kind.BYTES, "input of one collective (all_gather: output)", heading="size of one"),
+    COUNT,
+    Column("device_time_ns", Kind.DURATION, "sum of the durations, waiting for other ranks included"),
+    replace(MEAN, minor=True),
+    *EXTREMES,
+    Column(
+        "exposed_ns",
+        Kind.DURATION,
+        "outside compute; where several run the one that started first; sums to the step's",
     ),
-    title="Collectives of this rank (sum over the analysed steps)",
+    Column("overlapped_ns", Kind.DURATION, "under compute", heading="hidden"),
+    *_PARTS,
+    Column(
+        "algbw",
+        Kind.NUMBER,
+        "size over duration; the duration includes waiting",
+        heading="algorithm GB/s",
+        minor=True,
+    ),
+    Column(
+        "busbw",
+        Kind.NUMBER,
+        "the same per link, to compare with the hardware; the duration includes waiting",
+        heading="bus GB/s",
+    ),
     ranked=True,
 )
 _Amount = int | NotMeasured

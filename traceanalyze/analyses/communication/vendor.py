@@ -6,64 +6,58 @@ from dataclasses import replace
 
 from traceanalyze.analyses.grouping import COUNT
 from traceanalyze.model.collectives import VendorCollective, collective_type
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.trace import Trace
 
 _COLLECTIVE = Column("collective", Kind.TEXT, "type, the same for all libraries")
 _GROUP = Column("group", Kind.TEXT, "ranks of the process group, or its name")
-_STEPS = Table(
+_STEPS = declare(
     "vendor_steps",
-    (
-        Column("step", Kind.TEXT, "number of the step, or its name"),
-        Column("compute_ns", Kind.DURATION, "some compute kernel is running"),
-        Column("communication_ns", Kind.DURATION, "a collective is running and no compute kernel", heading="comm"),
-        Column("communication_total_ns", Kind.DURATION, "a collective is running, hidden or not", heading="comm total"),
-        Column("free_ns", Kind.DURATION, "neither compute nor communication: copies count as free"),
-        Column("stage_ns", Kind.DURATION, "first to last device work, without the bubble"),
-        Column("bubble_ns", Kind.DURATION, "time in receive operations", minor=True),
-        Column("preparing_ns", Kind.DURATION, "from the step's start on the host to its first device work"),
-    ),
-    title="Step times as the profile itself gives them",
+    "Step times as the profile itself gives them",
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    Column("compute_ns", Kind.DURATION, "some compute kernel is running"),
+    Column("communication_ns", Kind.DURATION, "a collective is running and no compute kernel", heading="comm"),
+    Column("communication_total_ns", Kind.DURATION, "a collective is running, hidden or not", heading="comm total"),
+    Column("free_ns", Kind.DURATION, "neither compute nor communication: copies count as free"),
+    Column("stage_ns", Kind.DURATION, "first to last device work, without the bubble"),
+    Column("bubble_ns", Kind.DURATION, "time in receive operations", minor=True),
+    Column("preparing_ns", Kind.DURATION, "from the step's start on the host to its first device work"),
     detail=True,
 )
-_COLLECTIVES = Table(
+_COLLECTIVES = declare(
     "vendor_collectives",
-    (
-        _COLLECTIVE,
-        _GROUP,
-        COUNT,
-        Column("elapsed_ns", Kind.DURATION, "from start to end, the table's Elapse Time"),
-        Column(
-            "plane_transit_ns",
-            Kind.DURATION,
-            "moving data on one plane of links, the table's Transit Time",
-            heading="transit",
-        ),
-        Column("plane_wait_ns", Kind.DURATION, "waiting on one plane of links, the table's Wait Time", heading="wait"),
-        Column(
-            "plane_rest_ns",
-            Kind.DURATION,
-            "neither on that plane, the table's Idle Time: mostly waiting on the other planes",
-            heading="rest",
-        ),
-        Column("sent_bytes", Kind.BYTES, "bytes that went over links between ranks"),
+    "Collectives as the profile's own table gives them",
+    _COLLECTIVE,
+    _GROUP,
+    COUNT,
+    Column("elapsed_ns", Kind.DURATION, "from start to end, the table's Elapse Time"),
+    Column(
+        "plane_transit_ns",
+        Kind.DURATION,
+        "moving data on one plane of links, the table's Transit Time",
+        heading="transit",
     ),
-    title="Collectives as the profile's own table gives them",
+    Column("plane_wait_ns", Kind.DURATION, "waiting on one plane of links, the table's Wait Time", heading="wait"),
+    Column(
+        "plane_rest_ns",
+        Kind.DURATION,
+        "neither on that plane, the table's Idle Time: mostly waiting on the other planes",
+        heading="rest",
+    ),
+    Column("sent_bytes", Kind.BYTES, "bytes that went over links between ranks"),
     ranked=True,
 )
-_LINKS = Table(
+_LINKS = declare(
     "vendor_links",
-    (
-        Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
-        _COLLECTIVE,
-        _GROUP,
-        Column("source_rank", Kind.COUNT, "rank inside the group that sends", heading="from"),
-        Column("target_rank", Kind.COUNT, "rank inside the group that receives", heading="to"),
-        Column("bytes", Kind.BYTES, "sum over the collectives of this type"),
-        Column("time_ns", Kind.DURATION, "sum over transfers, which may run at the same time"),
-        Column("bandwidth", Kind.NUMBER, "bytes over that time, 10⁹ bytes a second", heading="GB/s"),
-    ),
-    title="Traffic between ranks as the profile's own table gives it",
+    "Traffic between ranks as the profile's own table gives it",
+    Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
+    _COLLECTIVE,
+    _GROUP,
+    Column("source_rank", Kind.COUNT, "rank inside the group that sends", heading="from"),
+    Column("target_rank", Kind.COUNT, "rank inside the group that receives", heading="to"),
+    Column("bytes", Kind.BYTES, "sum over the collectives of this type"),
+    Column("time_ns", Kind.DURATION, "sum over transfers, which may run at the same time"),
+    Column("bandwidth", Kind.NUMBER, "bytes over that time, 10⁹ bytes a second", heading="GB/s"),
     ranked=True,
 )
 

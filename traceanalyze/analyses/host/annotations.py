@@ -15,44 +15,36 @@ from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.classify import is_step_marker
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import EventKind
 
 _NAME = Column("name", Kind.NAME, "name of the annotation")
-_ON_HOST = Table(
+_ON_HOST = declare(
     "annotations",
-    (
-        _NAME,
-        Column("calls", Kind.COUNT, "ranges of this name that begin in the analysed steps"),
-        Column(
-            "device_time_ns",
-            Kind.DURATION,
-            "device time of all that its thread launches inside; nested ones count each",
-        ),
-        Column("kernels", Kind.COUNT, "kernels that its thread launches inside"),
-        Column(
-            "host_time_ns", Kind.DURATION, "from beginning to end, summed; one inside another of its name counts once"
-        ),
-        Column("mean_event_ns", Kind.DURATION, "mean time on the host", heading="mean"),
-        Column("min_ns", Kind.DURATION, "shortest time on the host", heading="shortest", minor=True),
-        Column("max_ns", Kind.DURATION, "longest time on the host", heading="longest", minor=True),
+    "Annotations on the host (sum over the analysed steps)",
+    _NAME,
+    Column("calls", Kind.COUNT, "ranges of this name that begin in the analysed steps"),
+    Column(
+        "device_time_ns",
+        Kind.DURATION,
+        "device time of all that its thread launches inside; nested ones count each",
     ),
-    title="Annotations on the host (sum over the analysed steps)",
+    Column("kernels", Kind.COUNT, "kernels that its thread launches inside"),
+    Column("host_time_ns", Kind.DURATION, "from beginning to end, summed; one inside another of its name counts once"),
+    Column("mean_event_ns", Kind.DURATION, "mean time on the host", heading="mean"),
+    Column("min_ns", Kind.DURATION, "shortest time on the host", heading="shortest", minor=True),
+    Column("max_ns", Kind.DURATION, "longest time on the host", heading="longest", minor=True),
     ranked=True,
     detail=True,
 )
-_ON_DEVICE = Table(
+_ON_DEVICE = declare(
     "device_annotations",
-    (
-        _NAME,
-        COUNT,
-        Column(
-            "device_time_ns", Kind.DURATION, "from the first to the last kernel inside, summed; nested ones count each"
-        ),
-        MEAN,
-        *EXTREMES,
-    ),
-    title="Annotations on the device",
+    "Annotations on the device",
+    _NAME,
+    COUNT,
+    Column("device_time_ns", Kind.DURATION, "from the first to the last kernel inside, summed; nested ones count each"),
+    MEAN,
+    *EXTREMES,
     ranked=True,
     detail=True,
 )

@@ -19,35 +19,33 @@ from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import module_name
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import EventKind
 
 OTHER_PROCESSES = "<other processes>"
 """In place of a call path: device events that another process of the recording launched."""
 _SEPARATOR = ";"
 
-_PATHS = Table(
+_PATHS = declare(
     "call_paths",
-    (
-        Column(
-            "call_path",
-            Kind.NAME,
-            "operators, and modules where recorded, from the outermost inwards; a semicolon between",
-        ),
-        Column(
-            "device_self_ns",
-            Kind.DURATION,
-            "device time of what was launched in it and in no listed call inside",
-            heading="device",
-        ),
-        Column("device_share", Kind.SHARE, "part of the time of all device events", heading="share"),
-        Column("host_self_ns", Kind.DURATION, "host time in none of the listed calls inside", heading="host"),
-        Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
-        Column("device_total_ns", Kind.DURATION, "with calls inside", heading="device with inner", minor=True),
-        Column("host_total_ns", Kind.DURATION, "with calls inside", heading="host with inner", minor=True),
-        Column("launched", Kind.COUNT, "device events launched in it and in no listed call inside", minor=True),
+    "Call paths by {by} (sum over the analysed steps)",
+    Column(
+        "call_path",
+        Kind.NAME,
+        "operators, and modules where recorded, from the outermost inwards; a semicolon between",
     ),
-    title="Call paths by {by} (sum over the analysed steps)",
+    Column(
+        "device_self_ns",
+        Kind.DURATION,
+        "device time of what was launched in it and in no listed call inside",
+        heading="device",
+    ),
+    Column("device_share", Kind.SHARE, "part of the time of all device events", heading="share"),
+    Column("host_self_ns", Kind.DURATION, "host time in none of the listed calls inside", heading="host"),
+    Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
+    Column("device_total_ns", Kind.DURATION, "with calls inside", heading="device with inner", minor=True),
+    Column("host_total_ns", Kind.DURATION, "with calls inside", heading="host with inner", minor=True),
+    Column("launched", Kind.COUNT, "device events launched in it and in no listed call inside", minor=True),
     ranked=True,
     detail=True,
 )

@@ -16,39 +16,35 @@ from traceanalyze.analyses.steps.phases import event_phases, launch_places
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
-from traceanalyze.model.table import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, Table, declare
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind, Phase
 
 BACKWARD_UNKNOWN = "<backward, module unknown>"
 """In place of a module: device time of the backward pass whose forward operator was not found."""
 
-_MODULES = Table(
+_MODULES = declare(
     "modules",
-    (
-        Column("module", Kind.NAME, "place in the model"),
-        Column("module_class", Kind.NAME, "class of the module", heading="class", minor=True),
-        Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
-        Column(
-            "forward_self_ns",
-            Kind.DURATION,
-            "device time of what the module launched itself in the forward pass",
-            heading="forward",
-        ),
-        Column(
-            "backward_self_ns",
-            Kind.DURATION,
-            "device time of the backward pass of its own operators",
-            heading="backward",
-        ),
-        Column("forward_total_ns", Kind.DURATION, "with modules inside", heading="fwd with inner"),
-        Column("backward_total_ns", Kind.DURATION, "with modules inside", heading="bwd with inner"),
-        Column("host_self_ns", Kind.DURATION, "host time without modules inside", heading="host", minor=True),
-        Column(
-            "host_total_ns", Kind.DURATION, "host time with all that is inside", heading="host with inner", minor=True
-        ),
+    "Modules by {by} (sum over the analysed steps)",
+    Column("module", Kind.NAME, "place in the model"),
+    Column("module_class", Kind.NAME, "class of the module", heading="class", minor=True),
+    Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
+    Column(
+        "forward_self_ns",
+        Kind.DURATION,
+        "device time of what the module launched itself in the forward pass",
+        heading="forward",
     ),
-    title="Modules by {by} (sum over the analysed steps)",
+    Column(
+        "backward_self_ns",
+        Kind.DURATION,
+        "device time of the backward pass of its own operators",
+        heading="backward",
+    ),
+    Column("forward_total_ns", Kind.DURATION, "with modules inside", heading="fwd with inner"),
+    Column("backward_total_ns", Kind.DURATION, "with modules inside", heading="bwd with inner"),
+    Column("host_self_ns", Kind.DURATION, "host time without modules inside", heading="host", minor=True),
+    Column("host_total_ns", Kind.DURATION, "host time with all that is inside", heading="host with inner", minor=True),
     ranked=True,
 )
 

@@ -8,30 +8,28 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, group
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
-_OP_KERNELS = Table(
+_OP_KERNELS = declare(
     "op_kernels",
-    (
-        Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
-        Column("kernel", Kind.NAME, "kernel, copy or fill that the operator launched"),
-        COUNT,
-        DEVICE_TIME,
-        Column(
-            "op_to_launch_ns",
-            Kind.DURATION,
-            "mean time from the start of the operator to its launch call",
-            heading="operator to launch",
-            scale="delay",
-        ),
-        Column(
-            "launch_to_kernel_ns",
-            Kind.DURATION,
-            "mean time from the launch call's return to the start on the device",
-            scale="delay",
-        ),
+    "Kernels by operator",
+    Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
+    Column("kernel", Kind.NAME, "kernel, copy or fill that the operator launched"),
+    COUNT,
+    DEVICE_TIME,
+    Column(
+        "op_to_launch_ns",
+        Kind.DURATION,
+        "mean time from the start of the operator to its launch call",
+        heading="operator to launch",
+        scale="delay",
     ),
-    title="Kernels by operator",
+    Column(
+        "launch_to_kernel_ns",
+        Kind.DURATION,
+        "mean time from the launch call's return to the start on the device",
+        scale="delay",
+    ),
     ranked=True,
     detail=True,
 )

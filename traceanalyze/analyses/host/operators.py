@@ -18,7 +18,7 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.table import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, Table, declare
 
 UNLINKED = "<unlinked>"
 """In place of an operator: device events without a launch record."""
@@ -49,39 +49,34 @@ _TIMES = (
     Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True),
 )
 _OP = Column("op", Kind.NAME, "innermost operator around the call", heading="operator")
-_OPERATORS = Table(
-    "operators",
-    (_OP, *_TIMES),
-    title="Operators by {by} (sum over the analysed steps)",
-    ranked=True,
-)
-_SHAPES = Table(
+_OPERATORS = declare("operators", "Operators by {by} (sum over the analysed steps)", _OP, *_TIMES, ranked=True)
+_SHAPES = declare(
     "operator_shapes",
-    (_OP, Column("shapes", Kind.NAME, "shapes of its tensors"), *_TIMES),
-    title="Operators by shapes (sum over the analysed steps)",
+    "Operators by shapes (sum over the analysed steps)",
+    _OP,
+    Column("shapes", Kind.NAME, "shapes of its tensors"),
+    *_TIMES,
     ranked=True,
     detail=True,
 )
-_STEPS = Table(
+_STEPS = declare(
     "operator_steps",
-    (
-        Column(
-            "op",
-            Kind.NAME,
-            "one of the 20 operators with most device time (without a device, host time)",
-            heading="operator",
-        ),
-        Column("step", Kind.TEXT, "number of the step, or its name"),
-        Column("calls", Kind.COUNT, "runs that begin in the step"),
-        Column("host_self_ns", Kind.DURATION, "host time of these runs without operators inside", heading="host"),
-        Column(
-            "device_self_ns",
-            Kind.DURATION,
-            "device time, inside the step, of what the operator launched itself",
-            heading="device",
-        ),
+    "Operators step by step (those with most {by})",
+    Column(
+        "op",
+        Kind.NAME,
+        "one of the 20 operators with most device time (without a device, host time)",
+        heading="operator",
     ),
-    title="Operators step by step (those with most {by})",
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    Column("calls", Kind.COUNT, "runs that begin in the step"),
+    Column("host_self_ns", Kind.DURATION, "host time of these runs without operators inside", heading="host"),
+    Column(
+        "device_self_ns",
+        Kind.DURATION,
+        "device time, inside the step, of what the operator launched itself",
+        heading="device",
+    ),
     detail=True,
 )
 

@@ -13,30 +13,26 @@ from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import analysed_time, idle_pieces
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import Cause, EventKind
 
-_LINES = Table(
+_LINES = declare(
     "source_lines",
-    (
-        Column("line", Kind.NAME, "the user's function, by the line it begins at", heading="function"),
-        Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
-        Column(
-            "host_self_ns", Kind.DURATION, "host time in no other function, operator or runtime call", heading="host"
-        ),
-        Column(
-            "with_library_ns",
-            Kind.DURATION,
-            "host time in no other function of the user: with the library code it calls",
-        ),
-        Column("host_total_ns", Kind.DURATION, "host time with all that is inside", heading="host with inner"),
-        Column(
-            "device_idle_ns",
-            Kind.DURATION,
-            "device idle, for reasons on the host, while this was the user's innermost function",
-        ),
+    "Python functions by host time (sum over the analysed steps)",
+    Column("line", Kind.NAME, "the user's function, by the line it begins at", heading="function"),
+    Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
+    Column("host_self_ns", Kind.DURATION, "host time in no other function, operator or runtime call", heading="host"),
+    Column(
+        "with_library_ns",
+        Kind.DURATION,
+        "host time in no other function of the user: with the library code it calls",
     ),
-    title="Python functions by host time (sum over the analysed steps)",
+    Column("host_total_ns", Kind.DURATION, "host time with all that is inside", heading="host with inner"),
+    Column(
+        "device_idle_ns",
+        Kind.DURATION,
+        "device idle, for reasons on the host, while this was the user's innermost function",
+    ),
     ranked=True,
     detail=True,
 )

@@ -15,24 +15,20 @@ from traceanalyze.analyses.idle.syncs import sync_costs
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, overlaps
-from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table
+from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table, declare
 from traceanalyze.model.vocabulary import Cause
 
-GAPS = Table(
+GAPS = declare(
     "gaps",
-    (
-        Column("step", Kind.TEXT, "number of the step, or its name"),
-        Column("at_ns", Kind.DURATION, "start, counted from the start of the step", scale="at"),
-        Column("length_ns", Kind.DURATION, "length of the idle interval"),
-        Column("causes", Kind.BREAKDOWN, "causes of the idle interval, largest first"),
-        Column("trigger", Kind.TERM, "whether the next device event was launched late or already queued", minor=True),
-        Column("next_event", Kind.NAME, "device event that ends the idle interval", heading="next on device"),
-        Column("next_op", Kind.NAME, "operator that launched it", heading="launched by", minor=True),
-        Column(
-            "frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True
-        ),
-    ),
-    title="Longest idle intervals",
+    "Longest idle intervals",
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    Column("at_ns", Kind.DURATION, "start, counted from the start of the step", scale="at"),
+    Column("length_ns", Kind.DURATION, "length of the idle interval"),
+    Column("causes", Kind.BREAKDOWN, "causes of the idle interval, largest first"),
+    Column("trigger", Kind.TERM, "whether the next device event was launched late or already queued", minor=True),
+    Column("next_event", Kind.NAME, "device event that ends the idle interval", heading="next on device"),
+    Column("next_op", Kind.NAME, "operator that launched it", heading="launched by", minor=True),
+    Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True),
     ranked=True,
 )
 

@@ -24,25 +24,21 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
-_PAUSES = Table(
+_PAUSES = declare(
     "gc_pauses",
-    (
-        Column("step", Kind.TEXT, "step in which the device fell idle; empty outside of the steps"),
-        Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", scale="at"),
-        Column("length_ns", Kind.DURATION, "how long nothing else happened on the launching threads"),
-        Column("idle_ns", Kind.DURATION, "of it, time the device was idle"),
-        Column(
-            "evidence", Kind.TERM, "recorded, or suspected because the whole host stood still; strongly from 200 ms on"
-        ),
-        Column("thread", Kind.NAME, "thread by its name, else process and thread id", minor=True),
-    ),
-    title="Garbage collection: recorded or suspected pauses",
+    "Garbage collection: recorded or suspected pauses",
+    Column("step", Kind.TEXT, "step in which the device fell idle; empty outside of the steps"),
+    Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", scale="at"),
+    Column("length_ns", Kind.DURATION, "how long nothing else happened on the launching threads"),
+    Column("idle_ns", Kind.DURATION, "of it, time the device was idle"),
+    Column("evidence", Kind.TERM, "recorded, or suspected because the whole host stood still; strongly from 200 ms on"),
+    Column("thread", Kind.NAME, "thread by its name, else process and thread id", minor=True),
     worst="length_ns",
 )
 

@@ -15,7 +15,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import NEED_CALLS, NEED_HOST_OPS, NEED_RUNTIME, Cause
 
 if TYPE_CHECKING:
@@ -230,40 +230,34 @@ class IdleCauses:
     """Causes this profile cannot show; their time is inside `UNTRACED` (definitions §15)."""
 
 
-IDLE_CAUSES = Table(
+IDLE_CAUSES = declare(
     "idle_causes",
-    (
-        Column("cause", Kind.TERM, "why the device had nothing to run"),
-        Column("mean_ns", Kind.DURATION, "mean over the complete steps", heading="time"),
-        Column("share", Kind.SHARE, "part of the step"),
-        Column("share_of_idle", Kind.SHARE, "part of the device's idle time", heading="of idle"),
-        Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
-    ),
-    title="Why the device was idle (mean of {steps} complete steps)",
+    "Why the device was idle (mean of {steps} complete steps)",
+    Column("cause", Kind.TERM, "why the device had nothing to run"),
+    Column("mean_ns", Kind.DURATION, "mean over the complete steps", heading="time"),
+    Column("share", Kind.SHARE, "part of the step"),
+    Column("share_of_idle", Kind.SHARE, "part of the device's idle time", heading="of idle"),
+    Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
     title_one="Why the device was idle",
     bar="share",
     skip_zero="sum_ns",
 )
-STEP_IDLE_CAUSES = Table(
+STEP_IDLE_CAUSES = declare(
     "step_idle_causes",
-    (
-        Column("step", Kind.TEXT, "number of the step, or its name"),
-        Column("data_loading_ns", Kind.DURATION, "device idle: the host waits for the next batch", heading="data"),
-        Column("sync_ns", Kind.DURATION, "the host sits in a call that waits for the device"),
-        Column("peer_wait_ns", Kind.DURATION, "the host waits for other processes"),
-        Column("dispatch_launch_ns", Kind.DURATION, "the host is inside launch calls", heading="launch"),
-        Column("dispatch_copy_ns", Kind.DURATION, "the host is inside copy calls", heading="copy"),
-        Column("dispatch_alloc_ns", Kind.DURATION, "the host allocates or frees device memory", heading="alloc"),
-        Column("dispatch_other_ns", Kind.DURATION, "the host is inside other runtime calls", heading="other API"),
-        Column("dispatch_latency_ns", Kind.DURATION, "launched, not yet started (up to 10 µs)", heading="latency"),
-        Column("host_op_ns", Kind.DURATION, "the host is inside PyTorch operators", heading="host ops"),
-        Column("device_gap_ns", Kind.DURATION, "queued; time from kernel to kernel (up to 10 µs)", heading="gap"),
-        Column(
-            "device_dependency_ns", Kind.DURATION, "queued; waits for an event, a copy or a peer", heading="dependency"
-        ),
-        Column("untraced_ns", Kind.DURATION, "the host does something that the trace does not show"),
-    ),
-    title="Idle causes step by step",
+    "Idle causes step by step",
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    Column("data_loading_ns", Kind.DURATION, "device idle: the host waits for the next batch", heading="data"),
+    Column("sync_ns", Kind.DURATION, "the host sits in a call that waits for the device"),
+    Column("peer_wait_ns", Kind.DURATION, "the host waits for other processes"),
+    Column("dispatch_launch_ns", Kind.DURATION, "the host is inside launch calls", heading="launch"),
+    Column("dispatch_copy_ns", Kind.DURATION, "the host is inside copy calls", heading="copy"),
+    Column("dispatch_alloc_ns", Kind.DURATION, "the host allocates or frees device memory", heading="alloc"),
+    Column("dispatch_other_ns", Kind.DURATION, "the host is inside other runtime calls", heading="other API"),
+    Column("dispatch_latency_ns", Kind.DURATION, "launched, not yet started (up to 10 µs)", heading="latency"),
+    Column("host_op_ns", Kind.DURATION, "the host is inside PyTorch operators", heading="host ops"),
+    Column("device_gap_ns", Kind.DURATION, "queued; time from kernel to kernel (up to 10 µs)", heading="gap"),
+    Column("device_dependency_ns", Kind.DURATION, "queued; waits for an event, a copy or a peer", heading="dependency"),
+    Column("untraced_ns", Kind.DURATION, "the host does something that the trace does not show"),
     detail=True,
 )
 

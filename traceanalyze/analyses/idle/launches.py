@@ -14,7 +14,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, known
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, declare, known
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:
@@ -26,100 +26,94 @@ LONG_LAUNCH_NS = 50_000
 CLOCK_ERROR_SHARE = 0.05
 """With more kernels than this starting before their launch, host and device clocks disagree (definitions §14, Q04)."""
 
-LAUNCHES = Table(
+LAUNCHES = declare(
     "launches",
-    (
-        Column(
-            "linked",
-            Kind.COUNT,
-            "device events whose launch call was recorded",
-            heading="device events linked to their launch",
-        ),
-        Column(
-            "unlinked",
-            Kind.COUNT,
-            "device events without one; they count in all device times",
-            heading="device events without a launch record",
-            minor=True,
-        ),
-        Column(
-            "unlinked_ns",
-            Kind.DURATION,
-            "sum of their durations",
-            heading="device time without a launch record",
-            scale="unlinked",
-            minor=True,
-        ),
-        Column(
-            "late",
-            Kind.COUNT,
-            "the device had nothing to run when they were launched",
-            heading="launched after the device had run dry",
-        ),
-        Column(
-            "late_share", Kind.SHARE, "part of the linked device events", heading="share of launches that came late"
-        ),
-        Column(
-            "delay_p50_ns",
-            Kind.DURATION,
-            "from launch call to start on the device; half of all wait no longer",
-            heading="wait in the queue, median",
-            scale="delay",
-        ),
-        Column(
-            "delay_p90_ns",
-            Kind.DURATION,
-            "from launch call to start on the device; nine of ten wait no longer",
-            heading="wait in the queue, 90th percentile",
-            scale="delay",
-        ),
-        Column(
-            "queue_depth_p50",
-            Kind.NUMBER,
-            "device events launched and not yet started, seen by half of all launches",
-            heading="work queued ahead, median",
-        ),
-        Column(
-            "queue_depth_p90",
-            Kind.NUMBER,
-            "device events launched and not yet started, seen by nine of ten launches at the most",
-            heading="work queued ahead, 90th percentile",
-        ),
-        Column(
-            "idle_queue_empty",
-            Kind.SHARE,
-            "part of the idle time in which the host had launched nothing to run",
-            heading="idle time with nothing queued",
-        ),
-        Column(
-            "queue_full_ns",
-            Kind.DURATION,
-            "host time in launch calls that wait for room in the queue",
-            heading="host blocked by a full queue",
-            scale="full",
-            minor=True,
-        ),
-        Column(
-            "negative_latency",
-            Kind.COUNT,
-            "more than a few mean that host and device clocks disagree",
-            heading="kernels that start before their launch",
-            minor=True,
-        ),
+    "How work reached the device",
+    Column(
+        "linked",
+        Kind.COUNT,
+        "device events whose launch call was recorded",
+        heading="device events linked to their launch",
     ),
-    title="How work reached the device",
+    Column(
+        "unlinked",
+        Kind.COUNT,
+        "device events without one; they count in all device times",
+        heading="device events without a launch record",
+        minor=True,
+    ),
+    Column(
+        "unlinked_ns",
+        Kind.DURATION,
+        "sum of their durations",
+        heading="device time without a launch record",
+        scale="unlinked",
+        minor=True,
+    ),
+    Column(
+        "late",
+        Kind.COUNT,
+        "the device had nothing to run when they were launched",
+        heading="launched after the device had run dry",
+    ),
+    Column("late_share", Kind.SHARE, "part of the linked device events", heading="share of launches that came late"),
+    Column(
+        "delay_p50_ns",
+        Kind.DURATION,
+        "from launch call to start on the device; half of all wait no longer",
+        heading="wait in the queue, median",
+        scale="delay",
+    ),
+    Column(
+        "delay_p90_ns",
+        Kind.DURATION,
+        "from launch call to start on the device; nine of ten wait no longer",
+        heading="wait in the queue, 90th percentile",
+        scale="delay",
+    ),
+    Column(
+        "queue_depth_p50",
+        Kind.NUMBER,
+        "device events launched and not yet started, seen by half of all launches",
+        heading="work queued ahead, median",
+    ),
+    Column(
+        "queue_depth_p90",
+        Kind.NUMBER,
+        "device events launched and not yet started, seen by nine of ten launches at the most",
+        heading="work queued ahead, 90th percentile",
+    ),
+    Column(
+        "idle_queue_empty",
+        Kind.SHARE,
+        "part of the idle time in which the host had launched nothing to run",
+        heading="idle time with nothing queued",
+    ),
+    Column(
+        "queue_full_ns",
+        Kind.DURATION,
+        "host time in launch calls that wait for room in the queue",
+        heading="host blocked by a full queue",
+        scale="full",
+        minor=True,
+    ),
+    Column(
+        "negative_latency",
+        Kind.COUNT,
+        "more than a few mean that host and device clocks disagree",
+        heading="kernels that start before their launch",
+        minor=True,
+    ),
     layout=Layout.RECORD,
 )
-RUNTIME_CALLS = Table(
+RUNTIME_CALLS = declare(
     "runtime_calls",
-    (
-        Column("call", Kind.NAME, "runtime or driver call"),
-        Column("kind", Kind.TERM, "kind of the call"),
-        Column("count", Kind.COUNT, "how many there are"),
-        Column("sum_ns", Kind.DURATION, "host time inside all calls of this name", heading="sum"),
-        Column("mean_call_ns", Kind.DURATION, "mean duration of a call", heading="mean call", scale="call"),
-    ),
-    title="Host time in runtime calls",
+    "Host time in runtime calls",
+    Column("call", Kind.NAME, "runtime or driver call"),
+    Column("kind", Kind.TERM, "kind of the call"),
+    Column("count", Kind.COUNT, "how many there are"),
+    Column("sum_ns", Kind.DURATION, "host time inside all calls of this name", heading="sum"),
+    Column("mean_call_ns", Kind.DURATION, "mean duration of a call", heading="mean call", scale="call"),
     ranked=True,
     detail=True,
 )
@@ -252,32 +246,26 @@ def runtime_calls(context: Context) -> Table:
     ).sort("-sum_ns", "call", "kind")
 
 
-_STEP_LAUNCHES = Table(
+_STEP_LAUNCHES = declare(
     "step_launches",
-    (
-        Column("step", Kind.TEXT, "number of the step, or its name"),
-        Column(
-            "late_launches", Kind.COUNT, "device events launched after the device had run dry", heading="launched late"
-        ),
-        Column(
-            "wait_p50_ns",
-            Kind.DURATION,
-            "from the launch call's return to the start on the device; half of the step's events wait no longer",
-            heading="wait, median",
-            scale="wait",
-        ),
-        Column(
-            "wait_p90_ns", Kind.DURATION, "the same; nine of ten wait no longer", heading="wait, 90 %", scale="wait"
-        ),
-        Column(
-            "depth_p50",
-            Kind.NUMBER,
-            "work launched and not yet started when an event starts, median",
-            heading="queued, median",
-        ),
-        Column("depth_p90", Kind.NUMBER, "the same; nine of ten see no more", heading="queued, 90 %"),
+    "Launches step by step",
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    Column("late_launches", Kind.COUNT, "device events launched after the device had run dry", heading="launched late"),
+    Column(
+        "wait_p50_ns",
+        Kind.DURATION,
+        "from the launch call's return to the start on the device; half of the step's events wait no longer",
+        heading="wait, median",
+        scale="wait",
     ),
-    title="Launches step by step",
+    Column("wait_p90_ns", Kind.DURATION, "the same; nine of ten wait no longer", heading="wait, 90 %", scale="wait"),
+    Column(
+        "depth_p50",
+        Kind.NUMBER,
+        "work launched and not yet started when an event starts, median",
+        heading="queued, median",
+    ),
+    Column("depth_p90", Kind.NUMBER, "the same; nine of ten see no more", heading="queued, 90 %"),
     detail=True,
 )
 

@@ -17,34 +17,30 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause, SyncKind
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-SYNC_POINTS = Table(
+SYNC_POINTS = declare(
     "sync_points",
-    (
-        Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
-        Column("call", Kind.NAME, "runtime or driver call"),
-        Column("kind", Kind.TERM, "why the host waits: an explicit call, a blocking copy, or in effect", minor=True),
-        Column("count", Kind.COUNT, "how many there are"),
-        Column("blocked_ns", Kind.DURATION, "time the host spent inside the call"),
-        Column("idle_caused_ns", Kind.DURATION, "time the device was idle because of it"),
-        Column(
-            "data_dependent",
-            Kind.FLAG,
-            "the host waits because it needs a value from the device",
-            heading="needs value",
-            minor=True,
-        ),
-        Column(
-            "frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True
-        ),
+    "Where the host waited for the device (sum over the analysed steps)",
+    Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
+    Column("call", Kind.NAME, "runtime or driver call"),
+    Column("kind", Kind.TERM, "why the host waits: an explicit call, a blocking copy, or in effect", minor=True),
+    Column("count", Kind.COUNT, "how many there are"),
+    Column("blocked_ns", Kind.DURATION, "time the host spent inside the call"),
+    Column("idle_caused_ns", Kind.DURATION, "time the device was idle because of it"),
+    Column(
+        "data_dependent",
+        Kind.FLAG,
+        "the host waits because it needs a value from the device",
+        heading="needs value",
+        minor=True,
     ),
-    title="Where the host waited for the device (sum over the analysed steps)",
+    Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame", minor=True),
     ranked=True,
 )
 

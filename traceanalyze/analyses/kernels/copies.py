@@ -12,7 +12,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
@@ -25,23 +25,19 @@ _LONG = regex(r"Copy(Host|Device|Peer)To(Host|Device|Peer)")
 _KINDS = regex(r"\((\w+) -> (\w+)\)")
 
 
-_COPIES = Table(
+_COPIES = declare(
     "copies",
-    (
-        Column("direction", Kind.TERM, "from where to where", heading="copy"),
-        Column(
-            "memory_kind", Kind.TERM, "kind of host memory: pageable copies hold the host up", heading="host memory"
-        ),
-        COUNT,
-        DEVICE_TIME,
-        Column("share", Kind.SHARE, "part of the time of all copies and fills"),
-        MEAN,
-        *EXTREMES,
-        Column("bytes", Kind.BYTES, "bytes of all of them"),
-        Column("bandwidth", Kind.NUMBER, "bytes over device time, 10⁹ bytes per second", heading="GB/s"),
-        Column("blocking", Kind.COUNT, "copies whose call held the host up"),
-    ),
-    title="Copies and fills (sum over the analysed steps)",
+    "Copies and fills (sum over the analysed steps)",
+    Column("direction", Kind.TERM, "from where to where", heading="copy"),
+    Column("memory_kind", Kind.TERM, "kind of host memory: pageable copies hold the host up", heading="host memory"),
+    COUNT,
+    DEVICE_TIME,
+    Column("share", Kind.SHARE, "part of the time of all copies and fills"),
+    MEAN,
+    *EXTREMES,
+    Column("bytes", Kind.BYTES, "bytes of all of them"),
+    Column("bandwidth", Kind.NUMBER, "bytes over device time, 10⁹ bytes per second", heading="GB/s"),
+    Column("blocking", Kind.COUNT, "copies whose call held the host up"),
     ranked=True,
 )
 

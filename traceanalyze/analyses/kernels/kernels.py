@@ -20,143 +20,133 @@ from traceanalyze.analyses.kernels.work import (
 )
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import TensorCore
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, known
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, known
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 BUCKETS_NS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000)
 """Lower ends of the duration classes. Below 10 µs a kernel is shorter than its launch costs the host (definitions, τ;
 TraceLens counts the same)."""
 _NAME = Column("name", Kind.NAME, "name of the kernel, copy or fill")
-_KERNELS = Table(
+_KERNELS = declare(
     "kernels",
-    (
-        _NAME,
-        WORK,
-        COUNT,
-        DEVICE_TIME,
-        Column("share", Kind.SHARE, "part of all device time"),
-        MEAN,
-        *EXTREMES,
-        Column(
-            "tensor_core",
-            Kind.TERM,
-            "whether it uses tensor cores or MFMA units, by its name",
-            heading="matrix units",
-            minor=True,
-        ),
-        Column(
-            "occupancy",
-            Kind.SHARE,
-            "estimated share of the warps that fit on a multiprocessor, weighted by time",
-            minor=True,
-        ),
-        Column(
-            "blocks_per_sm",
-            Kind.NUMBER,
-            "thread blocks per multiprocessor, weighted by time; below 1 some stay empty",
-            heading="blocks per SM",
-            minor=True,
-        ),
-        Column("launched_by", Kind.NAME, "operator that launched the first of them", minor=True),
-        Column(
-            "launching_ops",
-            Kind.COUNT,
-            "number of different operators that launched them",
-            heading="operators",
-            minor=True,
-        ),
-        NO_OP,
+    "Kernels, copies and fills (sum over the analysed steps)",
+    _NAME,
+    WORK,
+    COUNT,
+    DEVICE_TIME,
+    Column("share", Kind.SHARE, "part of all device time"),
+    MEAN,
+    *EXTREMES,
+    Column(
+        "tensor_core",
+        Kind.TERM,
+        "whether it uses tensor cores or MFMA units, by its name",
+        heading="matrix units",
+        minor=True,
     ),
-    title="Kernels, copies and fills (sum over the analysed steps)",
+    Column(
+        "occupancy",
+        Kind.SHARE,
+        "estimated share of the warps that fit on a multiprocessor, weighted by time",
+        minor=True,
+    ),
+    Column(
+        "blocks_per_sm",
+        Kind.NUMBER,
+        "thread blocks per multiprocessor, weighted by time; below 1 some stay empty",
+        heading="blocks per SM",
+        minor=True,
+    ),
+    Column("launched_by", Kind.NAME, "operator that launched the first of them", minor=True),
+    Column(
+        "launching_ops",
+        Kind.COUNT,
+        "number of different operators that launched them",
+        heading="operators",
+        minor=True,
+    ),
+    NO_OP,
     ranked=True,
 )
-_GROUPS = Table(
+_GROUPS = declare(
     "kernel_groups",
-    (
-        WORK,
-        Column("count", Kind.COUNT, "device events"),
-        DEVICE_TIME,
-        Column("share", Kind.SHARE, "part of all device time"),
-        Column(
-            "tensor_core_ns",
-            Kind.DURATION,
-            "of the device time, kernels on tensor cores or MFMA units by their name",
-            heading="on matrix units",
-            minor=True,
-        ),
-        NO_OP,
+    "Device time by kind of work (sum over the analysed steps)",
+    WORK,
+    Column("count", Kind.COUNT, "device events"),
+    DEVICE_TIME,
+    Column("share", Kind.SHARE, "part of all device time"),
+    Column(
+        "tensor_core_ns",
+        Kind.DURATION,
+        "of the device time, kernels on tensor cores or MFMA units by their name",
+        heading="on matrix units",
+        minor=True,
     ),
-    title="Device time by kind of work (sum over the analysed steps)",
+    NO_OP,
     bar="share",
     ranked=True,
 )
-_CONFIGURATIONS = Table(
+_CONFIGURATIONS = declare(
     "kernel_configurations",
-    (
-        _NAME,
-        Column("launched_by", Kind.NAME, "operator that launched them"),
-        Column("grid", Kind.TEXT, "thread blocks per dimension (on ROCm threads)"),
-        Column("block", Kind.TEXT, "threads per dimension"),
-        Column("registers", Kind.COUNT, "registers per thread", minor=True),
-        Column("shared_memory_bytes", Kind.BYTES, "shared memory per block", minor=True),
-        COUNT,
-        DEVICE_TIME,
-        Column("share", Kind.SHARE, "part of the time of all kernels with a known grid"),
-        MEAN,
-        *EXTREMES,
-    ),
-    title="Kernels by operator, grid and block",
+    "Kernels by operator, grid and block",
+    _NAME,
+    Column("launched_by", Kind.NAME, "operator that launched them"),
+    Column("grid", Kind.TEXT, "thread blocks per dimension (on ROCm threads)"),
+    Column("block", Kind.TEXT, "threads per dimension"),
+    Column("registers", Kind.COUNT, "registers per thread", minor=True),
+    Column("shared_memory_bytes", Kind.BYTES, "shared memory per block", minor=True),
+    COUNT,
+    DEVICE_TIME,
+    Column("share", Kind.SHARE, "part of the time of all kernels with a known grid"),
+    MEAN,
+    *EXTREMES,
     ranked=True,
     detail=True,
 )
-_DURATIONS = Table(
+_DURATIONS = declare(
     "kernel_durations",
-    (
-        Column("duration", Kind.TEXT, "how long the kernels of this row take"),
-        Column("from_ns", Kind.DURATION, "shortest duration in this row", machine=True),
-        Column("below_ns", Kind.DURATION, "durations in this row are shorter", machine=True),
-        Column("count", Kind.COUNT, "kernels of this duration"),
-        Column("count_share", Kind.SHARE, "part of all kernels", heading="of kernels"),
-        DEVICE_TIME,
-        Column("share", Kind.SHARE, "part of all kernel time"),
-    ),
-    title="How long kernels take",
+    "How long kernels take",
+    Column("duration", Kind.TEXT, "how long the kernels of this row take"),
+    Column("from_ns", Kind.DURATION, "shortest duration in this row", machine=True),
+    Column("below_ns", Kind.DURATION, "durations in this row are shorter", machine=True),
+    Column("count", Kind.COUNT, "kernels of this duration"),
+    Column("count_share", Kind.SHARE, "part of all kernels", heading="of kernels"),
+    DEVICE_TIME,
+    Column("share", Kind.SHARE, "part of all kernel time"),
     skip_zero="count",
     detail=True,
 )
-_TYPES = Table(
+_TYPES = declare(
     "kernel_types",
-    (
-        Column("op_type", Kind.NAME, "type of the operator, as in the profile's kernel table", heading="type"),
-        Column("core", Kind.TEXT, "kind of core the kernels ran on"),
-        WORK,
-        COUNT,
-        DEVICE_TIME,
-        Column("share", Kind.SHARE, "part of the time of all kernels with a known type"),
-        MEAN,
-        *EXTREMES,
-        Column(
-            "cube_utilisation",
-            Kind.SHARE,
-            "how much of the matrix unit's peak was used, as the profile says, mean weighted by time",
-            heading="cube used",
-        ),
-        Column(
-            "cube_share",
-            Kind.SHARE,
-            "part of the duration in which the matrix unit worked",
-            heading="cube busy",
-            minor=True,
-        ),
-        Column(
-            "vector_share",
-            Kind.SHARE,
-            "part of the duration in which the vector unit worked",
-            heading="vector busy",
-            minor=True,
-        ),
+    "Kernels by type and core (sum over the analysed steps)",
+    Column("op_type", Kind.NAME, "type of the operator, as in the profile's kernel table", heading="type"),
+    Column("core", Kind.TEXT, "kind of core the kernels ran on"),
+    WORK,
+    COUNT,
+    DEVICE_TIME,
+    Column("share", Kind.SHARE, "part of the time of all kernels with a known type"),
+    MEAN,
+    *EXTREMES,
+    Column(
+        "cube_utilisation",
+        Kind.SHARE,
+        "how much of the matrix unit's peak was used, as the profile says, mean weighted by time",
+        heading="cube used",
     ),
-    title="Kernels by type and core (sum over the analysed steps)",
+    Column(
+        "cube_share",
+        Kind.SHARE,
+        "part of the duration in which the matrix unit worked",
+        heading="cube busy",
+        minor=True,
+    ),
+    Column(
+        "vector_share",
+        Kind.SHARE,
+        "part of the duration in which the vector unit worked",
+        heading="vector busy",
+        minor=True,
+    ),
     ranked=True,
 )
 
@@ -316,17 +306,15 @@ def _share(
     return share
 
 
-CLASSIFICATION = Table(
+CLASSIFICATION = declare(
     "classification",
-    (
-        Column("name", Kind.NAME, "name of the kernel, copy or fill"),
-        Column("class", Kind.TERM, "which part of the step it counts as", heading="counts as"),
-        Column("rule", Kind.TEXT, "what decided that", heading="by rule"),
-        COUNT,
-        DEVICE_TIME,
-        Column("share", Kind.SHARE, "part of all device time"),
-    ),
-    title="What counted as what",
+    "What counted as what",
+    Column("name", Kind.NAME, "name of the kernel, copy or fill"),
+    Column("class", Kind.TERM, "which part of the step it counts as", heading="counts as"),
+    Column("rule", Kind.TEXT, "what decided that", heading="by rule"),
+    COUNT,
+    DEVICE_TIME,
+    Column("share", Kind.SHARE, "part of all device time"),
     ranked=True,
     detail=True,
 )

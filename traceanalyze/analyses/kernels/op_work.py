@@ -15,7 +15,7 @@ from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.op_calls import Call, parse_call
 from traceanalyze.model.op_costs import Cost, cost_of
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 
 _DTYPES = {
     "double": "fp64",
@@ -28,35 +28,33 @@ _DTYPES = {
     "char": "int8",
 }
 
-_OP_RATES = Table(
+_OP_RATES = declare(
     "op_rates",
-    (
-        Column("op", Kind.NAME, "operator that launched the kernels itself", heading="operator"),
-        Column("shapes", Kind.NAME, "shapes of its tensors"),
-        Column("dtype", Kind.TEXT, "type of the first tensor; tf32 where float ran on matrix units", heading="type"),
-        replace(WORK, minor=True),
-        Column("calls", Kind.COUNT, "calls that ran something on the device"),
-        DEVICE_TIME,
-        Column(
-            "flop",
-            Kind.NUMBER,
-            "floating point operations its mathematics needs, all calls",
-            heading="FLOP",
-            minor=True,
-        ),
-        Column("bytes", Kind.BYTES, "inputs read once and outputs written once, all calls", minor=True),
-        Column("tflops", Kind.NUMBER, "FLOP over device time, 10¹² per second", heading="TFLOP/s"),
-        Column("bandwidth", Kind.NUMBER, "bytes over device time, 10⁹ bytes per second", heading="GB/s"),
-        Column("intensity", Kind.NUMBER, "FLOP per byte", heading="FLOP/byte", minor=True),
-        Column("bound", Kind.TERM, "what limits it at best on this device", heading="bound by", minor=True),
-        Column(
-            "roofline_share",
-            Kind.SHARE,
-            "least time this device needs over the time taken; above 100 % where caches help",
-            heading="of roofline",
-        ),
+    "What operators achieved, and what the device could do",
+    Column("op", Kind.NAME, "operator that launched the kernels itself", heading="operator"),
+    Column("shapes", Kind.NAME, "shapes of its tensors"),
+    Column("dtype", Kind.TEXT, "type of the first tensor; tf32 where float ran on matrix units", heading="type"),
+    replace(WORK, minor=True),
+    Column("calls", Kind.COUNT, "calls that ran something on the device"),
+    DEVICE_TIME,
+    Column(
+        "flop",
+        Kind.NUMBER,
+        "floating point operations its mathematics needs, all calls",
+        heading="FLOP",
+        minor=True,
     ),
-    title="What operators achieved, and what the device could do",
+    Column("bytes", Kind.BYTES, "inputs read once and outputs written once, all calls", minor=True),
+    Column("tflops", Kind.NUMBER, "FLOP over device time, 10¹² per second", heading="TFLOP/s"),
+    Column("bandwidth", Kind.NUMBER, "bytes over device time, 10⁹ bytes per second", heading="GB/s"),
+    Column("intensity", Kind.NUMBER, "FLOP per byte", heading="FLOP/byte", minor=True),
+    Column("bound", Kind.TERM, "what limits it at best on this device", heading="bound by", minor=True),
+    Column(
+        "roofline_share",
+        Kind.SHARE,
+        "least time this device needs over the time taken; above 100 % where caches help",
+        heading="of roofline",
+    ),
     ranked=True,
     detail=True,
 )

@@ -12,7 +12,7 @@ from traceanalyze.analyses.grouping import Groups, group
 from traceanalyze.analyses.kernels.use import SHORT_KERNEL_NS
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Table
+from traceanalyze.model.table import Column, Kind, Table, declare
 from traceanalyze.model.vocabulary import DeviceClass
 
 LONGEST = 5
@@ -20,37 +20,35 @@ KEPT = 50
 _BASE = regex(r"(?:void )?(?:(?:\w+|\(anonymous namespace\))::)*(\w+)")
 _WIDTH = 24
 """Letters of each name that are shown."""
-_SEQUENCES = Table(
+_SEQUENCES = declare(
     "kernel_sequences",
-    (
-        Column(
-            "sequence",
-            Kind.NAME,
-            "compute kernels in a row on one stream, by the beginnings of their plain names",
-            heading="kernels in a row",
-        ),
-        Column("kernel_names", Kind.NAME, "the same kernels by their whole names", heading="whole names", minor=True),
-        Column("kernels_each", Kind.COUNT, "kernels in one such row", heading="kernels"),
-        Column("count", Kind.COUNT, "how often, without overlap"),
-        Column("fewer_launches", Kind.COUNT, "launches fewer if each row were one kernel", heading="saves"),
-        Column("device_time_ns", Kind.DURATION, "sum of the durations of these kernels"),
-        Column("share", Kind.SHARE, "device time over the time of the analysed steps"),
-        Column(
-            "between_ns",
-            Kind.DURATION,
-            "device idle on that stream from one of these kernels to the next",
-            heading="gaps",
-        ),
-        Column("mean_kernel_ns", Kind.DURATION, "mean duration of one of the kernels", heading="mean", scale="event"),
-        Column(
-            "all_short",
-            Kind.FLAG,
-            "the kernels take less than 10 µs on average, about what launching one costs",
-            heading="fusing pays",
-            minor=True,
-        ),
+    "Kernels that often follow each other",
+    Column(
+        "sequence",
+        Kind.NAME,
+        "compute kernels in a row on one stream, by the beginnings of their plain names",
+        heading="kernels in a row",
     ),
-    title="Kernels that often follow each other",
+    Column("kernel_names", Kind.NAME, "the same kernels by their whole names", heading="whole names", minor=True),
+    Column("kernels_each", Kind.COUNT, "kernels in one such row", heading="kernels"),
+    Column("count", Kind.COUNT, "how often, without overlap"),
+    Column("fewer_launches", Kind.COUNT, "launches fewer if each row were one kernel", heading="saves"),
+    Column("device_time_ns", Kind.DURATION, "sum of the durations of these kernels"),
+    Column("share", Kind.SHARE, "device time over the time of the analysed steps"),
+    Column(
+        "between_ns",
+        Kind.DURATION,
+        "device idle on that stream from one of these kernels to the next",
+        heading="gaps",
+    ),
+    Column("mean_kernel_ns", Kind.DURATION, "mean duration of one of the kernels", heading="mean", scale="event"),
+    Column(
+        "all_short",
+        Kind.FLAG,
+        "the kernels take less than 10 µs on average, about what launching one costs",
+        heading="fusing pays",
+        minor=True,
+    ),
     ranked=True,
     detail=True,
 )

@@ -12,7 +12,7 @@ from traceanalyze.analyses.kernels.work import device_work, ratio_argument
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import TensorCore
-from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 _Member = tuple[bool, bool, bool]
@@ -25,57 +25,51 @@ CHUNKS = 30
 _MOST = 300_000
 """Chunks of all steps together: of more than 10,000 steps each has fewer."""
 _THRESHOLD = 0.5
-_SUMMARY = Table(
+_SUMMARY = declare(
     "device_summary",
-    (
-        Column(
-            "gpu_utilisation",
-            Kind.SHARE,
-            "part of the steps with at least one kernel running",
-            heading="time with a kernel running",
-        ),
-        Column(
-            "sm_efficiency",
-            Kind.SHARE,
-            "kernel time times the share of multiprocessors with a block, over the steps",
-            heading="multiprocessors in use (estimate)",
-        ),
-        Column("occupancy", Kind.SHARE, "estimated share of the warps that fit on a multiprocessor, weighted by time"),
-        Column(
-            "tensor_core_share",
-            Kind.SHARE,
-            "part of compute kernel time in kernels known to use tensor cores or MFMA units",
-            heading="kernel time on matrix units",
-        ),
-        Column(
-            "tensor_core_unknown",
-            Kind.SHARE,
-            "part of compute kernel time in kernels whose name does not tell",
-            heading="kernel time that cannot be judged",
-        ),
-        Column("kernels", Kind.COUNT, "kernels in the steps"),
-        Column(
-            "short_kernels",
-            Kind.COUNT,
-            "kernels hardly longer than a launch costs the host",
-            heading="kernels under 10 µs",
-        ),
-        Column(
-            "short_kernels_ns", Kind.DURATION, "sum of their durations", heading="device time in kernels under 10 µs"
-        ),
+    "How well kernels use the device",
+    Column(
+        "gpu_utilisation",
+        Kind.SHARE,
+        "part of the steps with at least one kernel running",
+        heading="time with a kernel running",
     ),
-    title="How well kernels use the device",
+    Column(
+        "sm_efficiency",
+        Kind.SHARE,
+        "kernel time times the share of multiprocessors with a block, over the steps",
+        heading="multiprocessors in use (estimate)",
+    ),
+    Column("occupancy", Kind.SHARE, "estimated share of the warps that fit on a multiprocessor, weighted by time"),
+    Column(
+        "tensor_core_share",
+        Kind.SHARE,
+        "part of compute kernel time in kernels known to use tensor cores or MFMA units",
+        heading="kernel time on matrix units",
+    ),
+    Column(
+        "tensor_core_unknown",
+        Kind.SHARE,
+        "part of compute kernel time in kernels whose name does not tell",
+        heading="kernel time that cannot be judged",
+    ),
+    Column("kernels", Kind.COUNT, "kernels in the steps"),
+    Column(
+        "short_kernels",
+        Kind.COUNT,
+        "kernels hardly longer than a launch costs the host",
+        heading="kernels under 10 µs",
+    ),
+    Column("short_kernels_ns", Kind.DURATION, "sum of their durations", heading="device time in kernels under 10 µs"),
     layout=Layout.RECORD,
     detail=True,
 )
-_OVERLAPS = Table(
+_OVERLAPS = declare(
     "device_overlap",
-    (
-        Column("running", Kind.TERM, "which kinds of work ran; the rows exclude each other"),
-        Column("wall_ns", Kind.DURATION, "time in which exactly these ran", heading="time"),
-        Column("share", Kind.SHARE, "part of the analysed steps"),
-    ),
-    title="What ran at the same time",
+    "What ran at the same time",
+    Column("running", Kind.TERM, "which kinds of work ran; the rows exclude each other"),
+    Column("wall_ns", Kind.DURATION, "time in which exactly these ran", heading="time"),
+    Column("share", Kind.SHARE, "part of the analysed steps"),
     skip_zero="wall_ns",
     detail=True,
 )
@@ -85,34 +79,30 @@ _STRETCH = (
     Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", machine=True),
 )
 _BUSY = Column("busy_share", Kind.SHARE, "part of the time in which anything runs on the device", heading="busy")
-_CHUNKS = Table(
+_CHUNKS = declare(
     "utilisation",
-    (
-        *_STRETCH,
-        Column("chunk", Kind.COUNT, "piece of the step; all pieces of a step are equally long"),
-        Column("length_ns", Kind.DURATION, "length of the chunk"),
-        _BUSY,
-        Column("compute_share", Kind.SHARE, "part of the time in which some compute kernel runs", heading="compute"),
-        Column(
-            "communication_share",
-            Kind.SHARE,
-            "part of the time with a collective and no compute kernel",
-            heading="comm",
-        ),
+    "How busy the device was over time",
+    *_STRETCH,
+    Column("chunk", Kind.COUNT, "piece of the step; all pieces of a step are equally long"),
+    Column("length_ns", Kind.DURATION, "length of the chunk"),
+    _BUSY,
+    Column("compute_share", Kind.SHARE, "part of the time in which some compute kernel runs", heading="compute"),
+    Column(
+        "communication_share",
+        Kind.SHARE,
+        "part of the time with a collective and no compute kernel",
+        heading="comm",
     ),
-    title="How busy the device was over time",
     bar="busy_share",
     ranked=True,
     detail=True,
 )
-_LOW = Table(
+_LOW = declare(
     "low_utilisation",
-    (
-        *_STRETCH,
-        Column("length_ns", Kind.DURATION, "how long it lasts; it may run on into the next steps"),
-        _BUSY,
-    ),
-    title="Stretches in which the device is busy less than half the time",
+    "Stretches in which the device is busy less than half the time",
+    *_STRETCH,
+    Column("length_ns", Kind.DURATION, "how long it lasts; it may run on into the next steps"),
+    _BUSY,
     ranked=True,
     detail=True,
 )

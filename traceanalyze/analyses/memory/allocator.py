@@ -43,24 +43,20 @@ from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
 from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice, State
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
 
 NEAR_LIMIT = 0.95
 """Of the capacity (memory-snapshot specification, D8)."""
-_DIFFERENCE = Table(
+_DIFFERENCE = declare(
     "memory_difference",
-    (
-        LINE,
-        CATEGORY,
-        Column("base_block_bytes", Kind.MEMORY, "bytes of live blocks at the base's peak", heading="base"),
-        Column(
-            "candidate_block_bytes", Kind.MEMORY, "bytes of live blocks at the candidate's peak", heading="candidate"
-        ),
-        Column("change_bytes", Kind.MEMORY_CHANGE, "candidate minus base", par=0.0),
-        Column("base_blocks", Kind.COUNT, "live blocks at the base's peak"),
-        Column("candidate_blocks", Kind.COUNT, "live blocks at the candidate's peak"),
-    ),
-    title="What changed at the peak",
+    "What changed at the peak",
+    LINE,
+    CATEGORY,
+    Column("base_block_bytes", Kind.MEMORY, "bytes of live blocks at the base's peak", heading="base"),
+    Column("candidate_block_bytes", Kind.MEMORY, "bytes of live blocks at the candidate's peak", heading="candidate"),
+    Column("change_bytes", Kind.MEMORY_CHANGE, "candidate minus base", par=0.0),
+    Column("base_blocks", Kind.COUNT, "live blocks at the base's peak"),
+    Column("candidate_blocks", Kind.COUNT, "live blocks at the candidate's peak"),
     ranked=True,
 )
 

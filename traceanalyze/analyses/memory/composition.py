@@ -29,7 +29,7 @@ from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.analyses.memory.steps import step_label, step_starts
 from traceanalyze.model.snapshot import Action, History, Snapshot
-from traceanalyze.model.table import Column, Kind, Table, Value
+from traceanalyze.model.table import Column, Kind, Table, Value, declare
 
 CATEGORIES = ("preexisting", "transient", "gradients", "backward", "optimizer", "activations", "parameters", "other")
 """The first that fits: allocated before the history; freed within `SHORT` later allocations; kept by AccumulateGrad; on
@@ -50,50 +50,47 @@ _HELD = (
     Column("library_line", Kind.NAME, "innermost line of an installed package below it", minor=True),
     Column("file", Kind.NAME, "whole path of the file", machine=True),
 )
-AT_PEAK = Table("memory_at_peak", _HELD, title="Who holds the memory at the peak", ranked=True, bar="share")
-AT_OOM = Table("memory_at_oom", _HELD, title="Who held the memory when a request failed", ranked=True, bar="share")
-AT_DUMP = Table(
-    "memory_at_dump", _HELD, title="Who holds the memory at the dump", ranked=True, bar="share", detail=True
-)
-_CATEGORIES = Table(
+AT_PEAK = declare("memory_at_peak", "Who holds the memory at the peak", *_HELD, ranked=True, bar="share")
+AT_OOM = declare("memory_at_oom", "Who held the memory when a request failed", *_HELD, ranked=True, bar="share")
+AT_DUMP = declare("memory_at_dump", "Who holds the memory at the dump", *_HELD, ranked=True, bar="share", detail=True)
+_CATEGORIES = declare(
     "memory_categories",
-    (CATEGORY, BLOCK_BYTES, Column("share", Kind.SHARE, "part of the step"), BLOCKS),
-    title="What the peak consists of",
+    "What the peak consists of",
+    CATEGORY,
+    BLOCK_BYTES,
+    Column("share", Kind.SHARE, "part of the step"),
+    BLOCKS,
     bar="share",
 )
-_MOMENTS = Table(
+_MOMENTS = declare(
     "memory_moments",
-    (
-        MOMENT,
-        EVENT,
-        STEP,
-        REQUESTED,
-        BLOCK_BYTES,
-        Column(
-            "block_most_bytes",
-            Kind.MEMORY,
-            "upper bound: blocks allocated before the history may have been larger than needed",
-            heading="in blocks at most",
-            minor=True,
-        ),
-        RESERVED,
-        HOLE,
-        Column("within", Kind.NAME, "user annotations around the moment"),
+    "Memory at its decisive moments",
+    MOMENT,
+    EVENT,
+    STEP,
+    REQUESTED,
+    BLOCK_BYTES,
+    Column(
+        "block_most_bytes",
+        Kind.MEMORY,
+        "upper bound: blocks allocated before the history may have been larger than needed",
+        heading="in blocks at most",
+        minor=True,
     ),
-    title="Memory at its decisive moments",
+    RESERVED,
+    HOLE,
+    Column("within", Kind.NAME, "user annotations around the moment"),
 )
-_FREE = Table(
+_FREE = declare(
     "free_memory",
-    (
-        MOMENT,
-        POOL,
-        STREAM,
-        LARGE,
-        Column("free_bytes", Kind.MEMORY, "bytes inside segments that no block uses"),
-        Column("holes", Kind.COUNT, "number of free pieces"),
-        HOLE,
-    ),
-    title="Free memory inside segments",
+    "Free memory inside segments",
+    MOMENT,
+    POOL,
+    STREAM,
+    LARGE,
+    Column("free_bytes", Kind.MEMORY, "bytes inside segments that no block uses"),
+    Column("holes", Kind.COUNT, "number of free pieces"),
+    HOLE,
     detail=True,
 )
 

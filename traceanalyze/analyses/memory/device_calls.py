@@ -18,36 +18,34 @@ from traceanalyze.analyses.memory.rounding import SMALL
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, History
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
 RETRIES = frozenset({"release_retry", "release_failed_retry"})
 """Releases for a request that found the device full."""
-_RUNS = Table(
+_RUNS = declare(
     "release_runs",
-    (
-        EVENT,
-        Column(
-            "release_kind",
-            Kind.TERM,
-            "retry: the device was full; empty_cache: the program asked for it",
-            heading="why",
-        ),
-        Column("released_bytes", Kind.MEMORY, "bytes given back to the device in one go"),
-        Column(
-            "reacquired_bytes",
-            Kind.MEMORY,
-            "bytes taken from the device again before the next release",
-            heading="taken again",
-        ),
-        Column(
-            "cost_ns",
-            Kind.DURATION,
-            "time from the event before to the allocation that needed it; includes Python's own time",
-            heading="cost at most",
-        ),
-        LINE,
+    "Memory given back to the device",
+    EVENT,
+    Column(
+        "release_kind",
+        Kind.TERM,
+        "retry: the device was full; empty_cache: the program asked for it",
+        heading="why",
     ),
-    title="Memory given back to the device",
+    Column("released_bytes", Kind.MEMORY, "bytes given back to the device in one go"),
+    Column(
+        "reacquired_bytes",
+        Kind.MEMORY,
+        "bytes taken from the device again before the next release",
+        heading="taken again",
+    ),
+    Column(
+        "cost_ns",
+        Kind.DURATION,
+        "time from the event before to the allocation that needed it; includes Python's own time",
+        heading="cost at most",
+    ),
+    LINE,
     detail=True,
 )
 

@@ -11,96 +11,86 @@ from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import past_segments
 from traceanalyze.analyses.memory.lifetimes import BEFORE
 from traceanalyze.model.snapshot import ProcessStatistics, SnapshotDevice, State
-from traceanalyze.model.table import Column, Kind, Layout, Table
+from traceanalyze.model.table import Column, Kind, Layout, Table, declare
 
-_CHECK = Table(
+_CHECK = declare(
     "memory_check",
-    (
-        Column("reconciled", Kind.FLAG, "whether history and dump agree to the byte"),
-        Column(
-            "blocks_tile",
-            Kind.FLAG,
-            "whether blocks fill their segments without gap or overlap",
-            heading="blocks fill segments",
-        ),
-        Column("sums_agree", Kind.FLAG, "whether the sizes that segments state are those of their blocks"),
-        Column(
-            "segments_follow", Kind.FLAG, "whether growth and release in the history lead to the segments of the dump"
-        ),
-        Column("layout_exact", Kind.FLAG, "whether following the history puts every block where the dump has it"),
-        Column("baseline_agrees", Kind.FLAG, "whether what lived before the history adds up", heading="begin agrees"),
-        Column("events", Kind.COUNT, "events of the history"),
-        Column("live_blocks", Kind.COUNT, "blocks in use at the dump"),
-        Column("segments", Kind.COUNT, "segments at the dump"),
-        Column(
-            "disorder",
-            Kind.COUNT,
-            "events that contradict each other, such as a block freed twice",
-            heading="contradicting events",
-            minor=True,
-        ),
-        Column(
-            "mismatched",
-            Kind.COUNT,
-            "blocks that the history leaves alive and the dump does not know",
-            heading="blocks the dump lacks",
-            minor=True,
-        ),
-        Column(
-            "unplaced",
-            Kind.COUNT,
-            "blocks that the history puts where nothing was free",
-            heading="blocks without a place",
-            minor=True,
-        ),
-        Column("unknown_events", Kind.COUNT, "events of kinds this version does not know", minor=True),
+    "Self-check of the snapshot",
+    Column("reconciled", Kind.FLAG, "whether history and dump agree to the byte"),
+    Column(
+        "blocks_tile",
+        Kind.FLAG,
+        "whether blocks fill their segments without gap or overlap",
+        heading="blocks fill segments",
     ),
-    title="Self-check of the snapshot",
+    Column("sums_agree", Kind.FLAG, "whether the sizes that segments state are those of their blocks"),
+    Column("segments_follow", Kind.FLAG, "whether growth and release in the history lead to the segments of the dump"),
+    Column("layout_exact", Kind.FLAG, "whether following the history puts every block where the dump has it"),
+    Column("baseline_agrees", Kind.FLAG, "whether what lived before the history adds up", heading="begin agrees"),
+    Column("events", Kind.COUNT, "events of the history"),
+    Column("live_blocks", Kind.COUNT, "blocks in use at the dump"),
+    Column("segments", Kind.COUNT, "segments at the dump"),
+    Column(
+        "disorder",
+        Kind.COUNT,
+        "events that contradict each other, such as a block freed twice",
+        heading="contradicting events",
+        minor=True,
+    ),
+    Column(
+        "mismatched",
+        Kind.COUNT,
+        "blocks that the history leaves alive and the dump does not know",
+        heading="blocks the dump lacks",
+        minor=True,
+    ),
+    Column(
+        "unplaced",
+        Kind.COUNT,
+        "blocks that the history puts where nothing was free",
+        heading="blocks without a place",
+        minor=True,
+    ),
+    Column("unknown_events", Kind.COUNT, "events of kinds this version does not know", minor=True),
     layout=Layout.RECORD,
     detail=True,
 )
-_SEGMENTS = Table(
+_SEGMENTS = declare(
     "memory_segments",
-    (
-        Column("address", Kind.TEXT, "where it begins"),
-        Column("segment_bytes", Kind.MEMORY, "bytes taken from the device", heading="size"),
-        BLOCK_BYTES,
-        Column("used_share", Kind.SHARE, "share of it in live blocks", heading="used"),
-        BLOCKS,
-        HOLE,
-        replace(POOL, kind=Kind.TEXT),
-        STREAM,
-        LARGE,
-        Column("expandable", Kind.FLAG, "whether it grows and shrinks by mapping memory"),
-    ),
-    title="Segments at the dump, the least used first",
+    "Segments at the dump, the least used first",
+    Column("address", Kind.TEXT, "where it begins"),
+    Column("segment_bytes", Kind.MEMORY, "bytes taken from the device", heading="size"),
+    BLOCK_BYTES,
+    Column("used_share", Kind.SHARE, "share of it in live blocks", heading="used"),
+    BLOCKS,
+    HOLE,
+    replace(POOL, kind=Kind.TEXT),
+    STREAM,
+    LARGE,
+    Column("expandable", Kind.FLAG, "whether it grows and shrinks by mapping memory"),
     ranked=True,
     detail=True,
     bar="used_share",
 )
-_STATISTICS = Table(
+_STATISTICS = declare(
     "process_statistics",
-    (
-        Column("retries", Kind.COUNT, "allocations that found the device full, since the process began"),
-        Column("failed_requests", Kind.COUNT, "allocations that failed, since the process began"),
-        Column(
-            "peak_block_bytes", Kind.MEMORY, "most bytes in blocks, since the process began", heading="peak in blocks"
-        ),
-        Column(
-            "peak_reserved_memory",
-            Kind.MEMORY,
-            "most bytes taken from the device, since the process began",
-            heading="peak reserved",
-        ),
-        Column("peak_requested_bytes", Kind.MEMORY, "most bytes asked for, since the process began"),
-        Column(
-            "peak_inactive_bytes",
-            Kind.MEMORY,
-            "most bytes in free pieces of split blocks, since the process began",
-            heading="peak free in pieces",
-        ),
+    "What the process counted (memory_stats)",
+    Column("retries", Kind.COUNT, "allocations that found the device full, since the process began"),
+    Column("failed_requests", Kind.COUNT, "allocations that failed, since the process began"),
+    Column("peak_block_bytes", Kind.MEMORY, "most bytes in blocks, since the process began", heading="peak in blocks"),
+    Column(
+        "peak_reserved_memory",
+        Kind.MEMORY,
+        "most bytes taken from the device, since the process began",
+        heading="peak reserved",
     ),
-    title="What the process counted (memory_stats)",
+    Column("peak_requested_bytes", Kind.MEMORY, "most bytes asked for, since the process began"),
+    Column(
+        "peak_inactive_bytes",
+        Kind.MEMORY,
+        "most bytes in free pieces of split blocks, since the process began",
+        heading="peak free in pieces",
+    ),
     layout=Layout.RECORD,
     detail=True,
 )

@@ -10,19 +10,17 @@ from traceanalyze.analyses.memory.columns import LINE
 from traceanalyze.analyses.memory.patterns import GrowingSizes, OversizedBlocks, SmallBlocks
 from traceanalyze.analyses.memory.steps import Leak
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare
 
-_FINDINGS = Table(
+_FINDINGS = declare(
     "memory_findings",
-    (
-        Column("severity", Kind.TERM, "critical, warning or information"),
-        Column("memory_finding", Kind.TERM, "what was found", heading="finding"),
-        Column("amount_bytes", Kind.MEMORY, "memory it is about"),
-        Column("share", Kind.SHARE, "part of the step"),
-        Column("count", Kind.COUNT, "how many there are"),
-        LINE,
-    ),
-    title="Findings",
+    "Findings",
+    Column("severity", Kind.TERM, "critical, warning or information"),
+    Column("memory_finding", Kind.TERM, "what was found", heading="finding"),
+    Column("amount_bytes", Kind.MEMORY, "memory it is about"),
+    Column("share", Kind.SHARE, "part of the step"),
+    Column("count", Kind.COUNT, "how many there are"),
+    LINE,
 )
 _ORDER = ("critical", "warn", "info")
 _CYCLE = 0.01

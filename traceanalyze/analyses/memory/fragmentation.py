@@ -16,7 +16,7 @@ from traceanalyze.analyses.memory.layout import Growth
 from traceanalyze.analyses.memory.rounding import Rules
 from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, History
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
 INFO, WARN = 0.10, 0.20
 """Share of the reserve that was free in the domain (memory-snapshot specification, D4; so are the next two)."""
@@ -25,20 +25,18 @@ AVOIDABLE = 0.01
 ASSUMED_CAPACITY = 1 << 30
 """In place of an unknown capacity; then nothing is more than information."""
 MOST_PINNERS = 5
-PINNERS = Table(
+PINNERS = declare(
     "pinners",
-    (
-        LINE,
-        BLOCKS,
-        BLOCK_BYTES,
-        Column(
-            "held_bytes",
-            Kind.MEMORY,
-            "free bytes in the segments these blocks keep, shared out by their bytes",
-            heading="holds back",
-        ),
+    "Who keeps free segments from being used whole",
+    LINE,
+    BLOCKS,
+    BLOCK_BYTES,
+    Column(
+        "held_bytes",
+        Kind.MEMORY,
+        "free bytes in the segments these blocks keep, shared out by their bytes",
+        heading="holds back",
     ),
-    title="Who keeps free segments from being used whole",
     detail=True,
 )
 

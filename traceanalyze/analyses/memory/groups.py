@@ -20,55 +20,55 @@ from traceanalyze.analyses.memory.columns import (
 from traceanalyze.analyses.memory.composition import CATEGORIES, categories, first_of_line
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.sites import call_stack
-from traceanalyze.model.table import Column, Kind, Table, Word
+from traceanalyze.model.table import Column, Kind, Table, Word, declare
 
 POINTS = 1000
 """Points of a curve, among them the lowest and highest value of each part of the history."""
 MOST = 20
 """Groups told apart; more cannot be told apart by colour."""
 _NAMES = (*map(str, range(1, MOST + 1)), "rest")
-_CURVE = Table(
+_CURVE = declare(
     "allocator_curve",
-    (EVENT, SINCE_START, REQUESTED, BLOCK_BYTES, RESERVED),
-    title="Memory over the history",
+    "Memory over the history",
+    EVENT,
+    SINCE_START,
+    REQUESTED,
+    BLOCK_BYTES,
+    RESERVED,
     plot=("reserved_bytes", "block_bytes"),
     detail=True,
 )
-_GROUP_CURVE = Table(
+_GROUP_CURVE = declare(
     "allocator_group_curve",
-    (
-        EVENT,
-        SINCE_START,
-        *(
-            Column(f"group_{name}_bytes", Kind.MEMORY, "bytes of its live blocks; see the table of the groups")
-            for name in _NAMES
-        ),
-        *(
-            Column(
-                f"group_{name}_blocks",
-                Kind.COUNT,
-                "number of its live blocks",
-                heading=f"blocks of group {name}",
-                machine=True,
-            )
-            for name in _NAMES
-        ),
+    "Who holds the memory over the history",
+    EVENT,
+    SINCE_START,
+    *(
+        Column(f"group_{name}_bytes", Kind.MEMORY, "bytes of its live blocks; see the table of the groups")
+        for name in _NAMES
     ),
-    title="Who holds the memory over the history",
+    *(
+        Column(
+            f"group_{name}_blocks",
+            Kind.COUNT,
+            "number of its live blocks",
+            heading=f"blocks of group {name}",
+            machine=True,
+        )
+        for name in _NAMES
+    ),
     detail=True,
 )
-_GROUPS = Table(
+_GROUPS = declare(
     "allocator_groups",
-    (
-        Column("group", Kind.COUNT, "number of its columns in the table of the curve; empty: all others"),
-        CATEGORY,
-        LINE,
-        Column("highest_bytes", Kind.MEMORY, "most bytes of its live blocks at any point of the curve"),
-        replace(EVENT, meaning="event after which it is first so many"),
-        replace(BLOCKS, meaning="live blocks then"),
-        Column("call_stack", Kind.TEXT, "user's frames of its largest block, innermost first", machine=True),
-    ),
-    title="Those who hold most",
+    "Those who hold most",
+    Column("group", Kind.COUNT, "number of its columns in the table of the curve; empty: all others"),
+    CATEGORY,
+    LINE,
+    Column("highest_bytes", Kind.MEMORY, "most bytes of its live blocks at any point of the curve"),
+    replace(EVENT, meaning="event after which it is first so many"),
+    replace(BLOCKS, meaning="live blocks then"),
+    Column("call_stack", Kind.TEXT, "user's frames of its largest block, innermost first", machine=True),
     detail=True,
 )
 

@@ -21,7 +21,7 @@ from traceanalyze.analyses.memory.steps import step_label
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import Cause, Mode
 
 MICROSECOND = 1000
@@ -32,27 +32,25 @@ _ALLOCATES = regex(r"aten::(?:new_)?(?:empty|zeros|ones|full)(?:_like|_strided|_
 """Operators that only allocate and fill: whoever called them is who needs the memory."""
 MOST_NAMED = 3
 """Steps without numbers that a row names."""
-PLACES = Table(
+PLACES = declare(
     "memory_in_trace",
-    (
-        replace(MOMENT, meaning="a decisive moment, or why the allocator called the device"),
-        replace(STEP, meaning="steps of the trace; empty: between steps, or outside of what was recorded"),
-        Column("phase", Kind.TERM, "part of the training step"),
-        Column("op", Kind.NAME, "operator at work that is more than an allocation", heading="operator"),
-        Column("module", Kind.NAME, "place in the model"),
-        Column("count", Kind.COUNT, "calls of this kind at this place; 1 for a moment"),
-        Column("idle_ns", Kind.DURATION, "idle time of the device that these calls caused"),
-        Column(
-            "request_bytes",
-            Kind.MEMORY,
-            "bytes the program asked for at that moment; of several calls the most",
-            heading="asked for",
-        ),
-        Column("grown_bytes", Kind.MEMORY, "bytes taken from the device by these calls", heading="taken"),
-        Column("released_bytes", Kind.MEMORY, "bytes given back to the device by these calls", minor=True),
-        Column("requested_bytes", Kind.MEMORY, "bytes in use just after the moment", minor=True),
+    "Where in the program, by the trace of the same run",
+    replace(MOMENT, meaning="a decisive moment, or why the allocator called the device"),
+    replace(STEP, meaning="steps of the trace; empty: between steps, or outside of what was recorded"),
+    Column("phase", Kind.TERM, "part of the training step"),
+    Column("op", Kind.NAME, "operator at work that is more than an allocation", heading="operator"),
+    Column("module", Kind.NAME, "place in the model"),
+    Column("count", Kind.COUNT, "calls of this kind at this place; 1 for a moment"),
+    Column("idle_ns", Kind.DURATION, "idle time of the device that these calls caused"),
+    Column(
+        "request_bytes",
+        Kind.MEMORY,
+        "bytes the program asked for at that moment; of several calls the most",
+        heading="asked for",
     ),
-    title="Where in the program, by the trace of the same run",
+    Column("grown_bytes", Kind.MEMORY, "bytes taken from the device by these calls", heading="taken"),
+    Column("released_bytes", Kind.MEMORY, "bytes given back to the device by these calls", minor=True),
+    Column("requested_bytes", Kind.MEMORY, "bytes in use just after the moment", minor=True),
     ranked=True,
 )
 

@@ -17,7 +17,7 @@ from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import ApiClass, Cause, Mode, Phase, SyncKind
 
 POINTS = 500
@@ -28,103 +28,94 @@ _STEP = Column("step", Kind.TEXT, "number of the step, or its name")
 _NUMBER = Column("device", Kind.COUNT, "number of the device")
 _DEVICE = (Column("memory_of", Kind.TERM, "whose memory: an accelerator's or the host's"), _NUMBER)
 _PEAK = Column("peak_bytes", Kind.MEMORY, "highest total during the step")
-_MEMORY = Table(
+_MEMORY = declare(
     "memory",
-    (
-        *_DEVICE,
-        Column("records", Kind.COUNT, "allocations and frees recorded"),
-        Column("peak_allocated_bytes", Kind.MEMORY, "highest total allocated, over the whole recording"),
-        Column("peak_reserved_bytes", Kind.MEMORY, "highest total reserved from the driver, over the whole recording"),
-        Column(
-            "relative_peak_bytes",
-            Kind.MEMORY,
-            "highest sum of recorded changes: without what was allocated before",
-            heading="peak of recorded changes",
-        ),
-        Column("allocated_bytes", Kind.MEMORY, "sum of all allocations", minor=True),
-        Column("freed_bytes", Kind.MEMORY, "sum of all frees", minor=True),
+    "Memory of the caching allocator",
+    *_DEVICE,
+    Column("records", Kind.COUNT, "allocations and frees recorded"),
+    Column("peak_allocated_bytes", Kind.MEMORY, "highest total allocated, over the whole recording"),
+    Column("peak_reserved_bytes", Kind.MEMORY, "highest total reserved from the driver, over the whole recording"),
+    Column(
+        "relative_peak_bytes",
+        Kind.MEMORY,
+        "highest sum of recorded changes: without what was allocated before",
+        heading="peak of recorded changes",
     ),
-    title="Memory of the caching allocator",
+    Column("allocated_bytes", Kind.MEMORY, "sum of all allocations", minor=True),
+    Column("freed_bytes", Kind.MEMORY, "sum of all frees", minor=True),
     detail=True,
 )
-_PLACES = Table(
+_PLACES = declare(
     "memory_peak_place",
-    (
-        _NUMBER,
-        _PEAK,
-        _STEP,
-        Column("phase", Kind.TERM, "part of the training step"),
-        Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
-        Column("module", Kind.NAME, "place in the model"),
-    ),
-    title="Where memory in use was highest",
+    "Where memory in use was highest",
+    _NUMBER,
+    _PEAK,
+    _STEP,
+    Column("phase", Kind.TERM, "part of the training step"),
+    Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
+    Column("module", Kind.NAME, "place in the model"),
     detail=True,
 )
-_STEPS = Table(
+_STEPS = declare(
     "step_memory",
-    (_STEP, *_DEVICE, _PEAK, Column("relative", Kind.FLAG, "the peak is only that of recorded changes")),
-    title="Peak memory step by step",
+    "Peak memory step by step",
+    _STEP,
+    *_DEVICE,
+    _PEAK,
+    Column("relative", Kind.FLAG, "the peak is only that of recorded changes"),
     detail=True,
 )
-_CURVE = Table(
+_CURVE = declare(
     "memory_curve",
-    (
-        *_DEVICE,
-        Column("record_ns", Kind.DURATION, "when, counted from the time base of the file", heading="at"),
-        Column("in_use_bytes", Kind.MEMORY, "memory handed out to tensors", heading="allocated"),
-        Column("reserved_bytes", Kind.MEMORY, "memory taken from the driver"),
-        Column("relative", Kind.FLAG, "only recorded changes: what was allocated before is missing"),
-    ),
-    title="Memory in use over time",
+    "Memory in use over time",
+    *_DEVICE,
+    Column("record_ns", Kind.DURATION, "when, counted from the time base of the file", heading="at"),
+    Column("in_use_bytes", Kind.MEMORY, "memory handed out to tensors", heading="allocated"),
+    Column("reserved_bytes", Kind.MEMORY, "memory taken from the driver"),
+    Column("relative", Kind.FLAG, "only recorded changes: what was allocated before is missing"),
     ranked=True,
     detail=True,
 )
 _CALL = Column("call", Kind.NAME, "runtime or driver call")
 _HOST_TIME = Column("host_time_ns", Kind.DURATION, "host time inside the calls")
-_CALLS = Table(
+_CALLS = declare(
     "allocator_calls",
-    (
-        _CALL,
-        COUNT,
-        _HOST_TIME,
-        Column("mean_call_ns", Kind.DURATION, "mean duration of a call", scale="call"),
-        Column("max_ns", Kind.DURATION, "longest call", heading="longest", scale="call"),
-        Column("implicit_sync", Kind.FLAG, "the call waits until the device is idle", heading="waits for the device"),
-    ),
-    title="Runtime calls that allocate device memory",
+    "Runtime calls that allocate device memory",
+    _CALL,
+    COUNT,
+    _HOST_TIME,
+    Column("mean_call_ns", Kind.DURATION, "mean duration of a call", scale="call"),
+    Column("max_ns", Kind.DURATION, "longest call", heading="longest", scale="call"),
+    Column("implicit_sync", Kind.FLAG, "the call waits until the device is idle", heading="waits for the device"),
     ranked=True,
     detail=True,
 )
-_SITES = Table(
+_SITES = declare(
     "allocator_sites",
-    (
-        Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
-        _CALL,
-        COUNT,
-        _HOST_TIME,
-        Column("idle_ns", Kind.DURATION, "device idle for other reasons"),
-        Column("max_ns", Kind.DURATION, "longest complete step", heading="longest", scale="call"),
-        Column("phase", Kind.TERM, "part of the training step", minor=True),
-        Column("module", Kind.NAME, "place in the model", minor=True),
-    ),
-    title="Operators that call the allocator of the device",
+    "Operators that call the allocator of the device",
+    Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
+    _CALL,
+    COUNT,
+    _HOST_TIME,
+    Column("idle_ns", Kind.DURATION, "device idle for other reasons"),
+    Column("max_ns", Kind.DURATION, "longest complete step", heading="longest", scale="call"),
+    Column("phase", Kind.TERM, "part of the training step", minor=True),
+    Column("module", Kind.NAME, "place in the model", minor=True),
     ranked=True,
     detail=True,
 )
-_COMPONENTS = Table(
+_COMPONENTS = declare(
     "module_memory",
-    (
-        Column(
-            "component",
-            Kind.NAME,
-            "part of CANN, HCCL, or another; APP (process): all of the process, PyTorch's allocator included",
-        ),
-        _NUMBER,
-        Column("peak_reserved_bytes", Kind.MEMORY, "highest sample"),
-        Column("last_reserved_bytes", Kind.MEMORY, "bytes of the last sample", heading="last"),
-        Column("samples", Kind.COUNT, "samples taken", minor=True),
+    "Device memory that the vendor's software reserved",
+    Column(
+        "component",
+        Kind.NAME,
+        "part of CANN, HCCL, or another; APP (process): all of the process, PyTorch's allocator included",
     ),
-    title="Device memory that the vendor's software reserved",
+    _NUMBER,
+    Column("peak_reserved_bytes", Kind.MEMORY, "highest sample"),
+    Column("last_reserved_bytes", Kind.MEMORY, "bytes of the last sample", heading="last"),
+    Column("samples", Kind.COUNT, "samples taken", minor=True),
     ranked=True,
     detail=True,
 )

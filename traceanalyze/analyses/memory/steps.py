@@ -19,7 +19,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import PROFILER_STEP
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.snapshot import Action, History, Snapshot
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
 _MARKERS = (PROFILER_STEP, OPTIMIZER_STEP)
 LEAST_STEPS = 3
@@ -34,22 +34,20 @@ AGREEMENT = 0.2
 LIKELY_STEPS = 5
 TRIMMED_FROM = 4
 """With at least this many steps the first and the last are left out: they are often cut, or warm up."""
-_STEPS = Table(
+_STEPS = declare(
     "memory_steps",
-    (
-        STEP,
-        EVENT,
-        Column("peak_requested_bytes", Kind.MEMORY, "most requested bytes of live blocks during the step"),
-        Column(
-            "floor_bytes",
-            Kind.MEMORY,
-            "least requested bytes of live blocks during the step; it rises when memory leaks",
-            heading="least requested",
-        ),
-        Column("reserved_bytes", Kind.MEMORY, "most bytes taken from the device during the step"),
-        Column("allocations", Kind.COUNT, "blocks allocated during the step"),
+    "Memory by step",
+    STEP,
+    EVENT,
+    Column("peak_requested_bytes", Kind.MEMORY, "most requested bytes of live blocks during the step"),
+    Column(
+        "floor_bytes",
+        Kind.MEMORY,
+        "least requested bytes of live blocks during the step; it rises when memory leaks",
+        heading="least requested",
     ),
-    title="Memory by step",
+    Column("reserved_bytes", Kind.MEMORY, "most bytes taken from the device during the step"),
+    Column("allocations", Kind.COUNT, "blocks allocated during the step"),
     worst="peak_requested_bytes",
     detail=True,
 )

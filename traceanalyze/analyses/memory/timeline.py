@@ -10,37 +10,31 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.columns import SINCE_START
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
-from traceanalyze.model.table import Column, Kind, Table, Value
+from traceanalyze.model.table import Column, Kind, Table, Value, declare
 
 POINTS = 1000
-_PEAK = Table(
+_PEAK = declare(
     "timeline_at_peak",
-    (
-        Column("tensor_category", Kind.TERM, "the profiler's own category of tensors", heading="category"),
-        Column(
-            "tensor_bytes", Kind.MEMORY, "bytes of tensors when all of them together were most", heading="at the peak"
-        ),
-        Column("share", Kind.SHARE, "part of the step"),
-        Column("highest_bytes", Kind.MEMORY, "most bytes of this category at any time"),
-    ),
-    title="Tensors at the peak",
+    "Tensors at the peak",
+    Column("tensor_category", Kind.TERM, "the profiler's own category of tensors", heading="category"),
+    Column("tensor_bytes", Kind.MEMORY, "bytes of tensors when all of them together were most", heading="at the peak"),
+    Column("share", Kind.SHARE, "part of the step"),
+    Column("highest_bytes", Kind.MEMORY, "most bytes of this category at any time"),
     bar="share",
 )
-_CURVE = Table(
+_CURVE = declare(
     "timeline_curve",
-    (
-        SINCE_START,
-        Column("total_bytes", Kind.MEMORY, "bytes of all tensors; the allocator's blocks are larger", heading="all"),
-        Column("parameter_bytes", Kind.MEMORY, "bytes of parameters", heading="parameters"),
-        Column("optimizer_state_bytes", Kind.MEMORY, "bytes of the optimizer's state"),
-        Column("input_bytes", Kind.MEMORY, "bytes of inputs"),
-        Column("temporary_bytes", Kind.MEMORY, "bytes of tensors that live within one operator"),
-        Column("activation_bytes", Kind.MEMORY, "bytes of tensors kept for the backward pass", heading="activations"),
-        Column("gradient_bytes", Kind.MEMORY, "bytes of gradients", heading="gradients"),
-        Column("autograd_detail_bytes", Kind.MEMORY, "bytes of autograd's own tensors", heading="autograd"),
-        Column("unknown_bytes", Kind.MEMORY, "bytes the profiler could not tell"),
-    ),
-    title="Tensors over time",
+    "Tensors over time",
+    SINCE_START,
+    Column("total_bytes", Kind.MEMORY, "bytes of all tensors; the allocator's blocks are larger", heading="all"),
+    Column("parameter_bytes", Kind.MEMORY, "bytes of parameters", heading="parameters"),
+    Column("optimizer_state_bytes", Kind.MEMORY, "bytes of the optimizer's state"),
+    Column("input_bytes", Kind.MEMORY, "bytes of inputs"),
+    Column("temporary_bytes", Kind.MEMORY, "bytes of tensors that live within one operator"),
+    Column("activation_bytes", Kind.MEMORY, "bytes of tensors kept for the backward pass", heading="activations"),
+    Column("gradient_bytes", Kind.MEMORY, "bytes of gradients", heading="gradients"),
+    Column("autograd_detail_bytes", Kind.MEMORY, "bytes of autograd's own tensors", heading="autograd"),
+    Column("unknown_bytes", Kind.MEMORY, "bytes the profiler could not tell"),
     plot=("total_bytes", "total_bytes"),
     stack=tuple(f"{name}_bytes" for name in CATEGORIES),
     detail=True,

@@ -25,7 +25,7 @@ from traceanalyze.analyses.steps.window import Steps, window_of
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import Strings, distinct, distinct_codes
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
 
@@ -87,35 +87,31 @@ class PathSegments:
 
 
 _PART = Column("part", Kind.TERM, "what the time was spent on")
-_CRITICAL_PATH = Table(
+_CRITICAL_PATH = declare(
     "critical_path",
-    (
-        _PART,
-        Column(
-            "mean_ns",
-            Kind.DURATION,
-            "time on the path, mean over the complete steps; the rows sum to the step",
-            heading="time",
-        ),
-        Column("share", Kind.SHARE, "part of the step"),
-        Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
+    "Critical path of the step (mean of {steps} complete steps)",
+    _PART,
+    Column(
+        "mean_ns",
+        Kind.DURATION,
+        "time on the path, mean over the complete steps; the rows sum to the step",
+        heading="time",
     ),
-    title="Critical path of the step (mean of {steps} complete steps)",
+    Column("share", Kind.SHARE, "part of the step"),
+    Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
     title_one="Critical path",
     bar="share",
     skip_zero="sum_ns",
 )
-_WORK = Table(
+_WORK = declare(
     "critical_path_work",
-    (
-        _PART,
-        Column("name", Kind.NAME, "kernel, copy, runtime call or innermost operator"),
-        Column("time_ns", Kind.DURATION, "time on the path"),
-        Column("share", Kind.SHARE, "part of the whole path"),
-        Column("count", Kind.COUNT, "separate segments of the path"),
-        Column("max_ns", Kind.DURATION, "longest of these segments", heading="longest", scale="event"),
-    ),
-    title="What is on the critical path (sum over the analysed steps)",
+    "What is on the critical path (sum over the analysed steps)",
+    _PART,
+    Column("name", Kind.NAME, "kernel, copy, runtime call or innermost operator"),
+    Column("time_ns", Kind.DURATION, "time on the path"),
+    Column("share", Kind.SHARE, "part of the whole path"),
+    Column("count", Kind.COUNT, "separate segments of the path"),
+    Column("max_ns", Kind.DURATION, "longest of these segments", heading="longest", scale="event"),
     ranked=True,
     detail=True,
 )

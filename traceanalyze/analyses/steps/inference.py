@@ -22,106 +22,98 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.model.phases import Role, op_role
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values, declare
 from traceanalyze.model.vocabulary import EventKind
 
-_PHASES = Table(
+_PHASES = declare(
     "inference_phases",
-    (
-        Column("phase", Kind.TERM, "prefill reads prompts, decode generates the next tokens, mixed does both"),
-        Column("iterations", Kind.COUNT, "runs of the model that begin in the analysed steps, by their annotations"),
-        Column("iteration_share", Kind.SHARE, "part of the time of all iterations", heading="share"),
-        Column(
-            "iteration_sum_ns",
-            Kind.DURATION,
-            "from the annotation's start to the end of its last device work, all iterations",
-            heading="time",
-            scale="sum",
-        ),
-        Column(
-            "iteration_mean_ns",
-            Kind.DURATION,
-            "mean of an iteration: annotation's start to the end of its last device work",
-            heading="mean iteration",
-        ),
-        Column(
-            "iteration_p50_ns", Kind.DURATION, "half of the iterations take no longer", heading="median", minor=True
-        ),
-        Column("iteration_p90_ns", Kind.DURATION, "nine of ten iterations take no longer", heading="90 %"),
-        Column(
-            "busy_sum_ns",
-            Kind.DURATION,
-            "anything runs on the headline device, all iterations",
-            heading="device busy",
-            scale="sum",
-            minor=True,
-        ),
-        Column(
-            "busy_mean_ns",
-            Kind.DURATION,
-            "anything runs on the headline device, mean of an iteration",
-            heading="mean busy",
-        ),
-        Column(
-            "busy_p50_ns",
-            Kind.DURATION,
-            "anything runs on the headline device, median of the iterations",
-            heading="busy, median",
-            minor=True,
-        ),
-        Column(
-            "busy_p90_ns",
-            Kind.DURATION,
-            "anything runs on the headline device; no more in nine of ten iterations",
-            heading="busy, 90 %",
-            minor=True,
-        ),
-        Column(
-            "host_sum_ns",
-            Kind.DURATION,
-            "host inside the annotations, all iterations",
-            heading="host",
-            scale="sum",
-            minor=True,
-        ),
-        Column("host_mean_ns", Kind.DURATION, "host inside the annotation, mean of an iteration", heading="mean host"),
-        Column(
-            "host_p50_ns",
-            Kind.DURATION,
-            "host inside the annotation, median of the iterations",
-            heading="host, median",
-            minor=True,
-        ),
-        Column(
-            "host_p90_ns",
-            Kind.DURATION,
-            "host inside the annotation; no longer in nine of ten iterations",
-            heading="host, 90 %",
-            minor=True,
-        ),
+    "Prefill and decode (sum over the analysed steps)",
+    Column("phase", Kind.TERM, "prefill reads prompts, decode generates the next tokens, mixed does both"),
+    Column("iterations", Kind.COUNT, "runs of the model that begin in the analysed steps, by their annotations"),
+    Column("iteration_share", Kind.SHARE, "part of the time of all iterations", heading="share"),
+    Column(
+        "iteration_sum_ns",
+        Kind.DURATION,
+        "from the annotation's start to the end of its last device work, all iterations",
+        heading="time",
+        scale="sum",
     ),
-    title="Prefill and decode (sum over the analysed steps)",
+    Column(
+        "iteration_mean_ns",
+        Kind.DURATION,
+        "mean of an iteration: annotation's start to the end of its last device work",
+        heading="mean iteration",
+    ),
+    Column("iteration_p50_ns", Kind.DURATION, "half of the iterations take no longer", heading="median", minor=True),
+    Column("iteration_p90_ns", Kind.DURATION, "nine of ten iterations take no longer", heading="90 %"),
+    Column(
+        "busy_sum_ns",
+        Kind.DURATION,
+        "anything runs on the headline device, all iterations",
+        heading="device busy",
+        scale="sum",
+        minor=True,
+    ),
+    Column(
+        "busy_mean_ns",
+        Kind.DURATION,
+        "anything runs on the headline device, mean of an iteration",
+        heading="mean busy",
+    ),
+    Column(
+        "busy_p50_ns",
+        Kind.DURATION,
+        "anything runs on the headline device, median of the iterations",
+        heading="busy, median",
+        minor=True,
+    ),
+    Column(
+        "busy_p90_ns",
+        Kind.DURATION,
+        "anything runs on the headline device; no more in nine of ten iterations",
+        heading="busy, 90 %",
+        minor=True,
+    ),
+    Column(
+        "host_sum_ns",
+        Kind.DURATION,
+        "host inside the annotations, all iterations",
+        heading="host",
+        scale="sum",
+        minor=True,
+    ),
+    Column("host_mean_ns", Kind.DURATION, "host inside the annotation, mean of an iteration", heading="mean host"),
+    Column(
+        "host_p50_ns",
+        Kind.DURATION,
+        "host inside the annotation, median of the iterations",
+        heading="host, median",
+        minor=True,
+    ),
+    Column(
+        "host_p90_ns",
+        Kind.DURATION,
+        "host inside the annotation; no longer in nine of ten iterations",
+        heading="host, 90 %",
+        minor=True,
+    ),
 )
-_STEADY = Table(
+_STEADY = declare(
     "steady_state",
-    (
-        Column("phase", Kind.TERM, "what the iterations do for their requests"),
-        Column("iterations", Kind.COUNT, "iterations in a row of one batch size, all within 20 % of their median"),
-        Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", scale="at"),
-        Column("end_ns", Kind.DURATION, "end, counted from the time base of the file", scale="at"),
-        Column(
-            "iteration_mean_ns",
-            Kind.DURATION,
-            "mean of an iteration: annotation's start to the end of its last device work",
-            heading="mean iteration",
-        ),
-        Column(
-            "requests", Kind.COUNT, "requests that each iteration works on, by its name", heading="requests at once"
-        ),
-        Column("tokens", Kind.COUNT, "tokens that go into the model in these iterations, by their names"),
-        Column("tokens_per_second", Kind.NUMBER, "tokens over the time from start to end"),
+    "Steady state: the longest run of like iterations",
+    Column("phase", Kind.TERM, "what the iterations do for their requests"),
+    Column("iterations", Kind.COUNT, "iterations in a row of one batch size, all within 20 % of their median"),
+    Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", scale="at"),
+    Column("end_ns", Kind.DURATION, "end, counted from the time base of the file", scale="at"),
+    Column(
+        "iteration_mean_ns",
+        Kind.DURATION,
+        "mean of an iteration: annotation's start to the end of its last device work",
+        heading="mean iteration",
     ),
-    title="Steady state: the longest run of like iterations",
+    Column("requests", Kind.COUNT, "requests that each iteration works on, by its name", heading="requests at once"),
+    Column("tokens", Kind.COUNT, "tokens that go into the model in these iterations, by their names"),
+    Column("tokens_per_second", Kind.NUMBER, "tokens over the time from start to end"),
     layout=Layout.RECORD,
 )
 

@@ -16,7 +16,7 @@ from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import EventKind, Mode, Phase
 
 if TYPE_CHECKING:
@@ -27,22 +27,23 @@ _DEVICE = Column(
     "device_ns", Kind.DURATION, "as long as work of this phase is running on the device; phases may overlap"
 )
 _HOST = Column("host_ns", Kind.DURATION, "as long as some thread is in this phase")
-_PHASES = Table(
+_PHASES = declare(
     "phases",
-    (
-        _PHASE,
-        _DEVICE,
-        Column("device_step_share", Kind.SHARE, "part of the step", heading="of step"),
-        _HOST,
-        Column("device_events", Kind.COUNT, "kernels, copies and fills launched in the step", minor=True),
-    ),
-    title="Phases of the step (mean of {steps} complete steps)",
+    "Phases of the step (mean of {steps} complete steps)",
+    _PHASE,
+    _DEVICE,
+    Column("device_step_share", Kind.SHARE, "part of the step", heading="of step"),
+    _HOST,
+    Column("device_events", Kind.COUNT, "kernels, copies and fills launched in the step", minor=True),
     title_one="Phases of the step",
 )
-_STEP_PHASES = Table(
+_STEP_PHASES = declare(
     "step_phases",
-    (Column("step", Kind.TEXT, "number of the step, or its name"), _PHASE, _DEVICE, _HOST),
-    title="Phases step by step",
+    "Phases step by step",
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    _PHASE,
+    _DEVICE,
+    _HOST,
     detail=True,
 )
 

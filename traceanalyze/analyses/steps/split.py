@@ -14,128 +14,114 @@ from traceanalyze.analyses.host.split import HostSplit, host_split
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition, partition
 from traceanalyze.analyses.steps.window import Steps, Window, amounts, median, step_labels, window_of
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.trace import Device
 from traceanalyze.model.vocabulary import BUSY_PARTS, HEADLINE, IDLE_PARTS, DeviceClass, EventKind
 
 Parts: TypeAlias = "Mapping[str, NDArray[np.int64] | NotMeasured]"
 """Time of each step by exclusive part, ns; what the profile cannot give is in the last one."""
 
-SPLIT = Table(
+SPLIT = declare(
     "split",
-    (
-        Column("part", Kind.TERM, "what the time was spent on"),
-        Column("mean_ns", Kind.DURATION, "mean over the complete steps", heading="time"),
-        Column("share", Kind.SHARE, "part of the step"),
-        Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
-    ),
-    title="Where the step's time went (mean of {steps} complete steps)",
+    "Where the step's time went (mean of {steps} complete steps)",
+    Column("part", Kind.TERM, "what the time was spent on"),
+    Column("mean_ns", Kind.DURATION, "mean over the complete steps", heading="time"),
+    Column("share", Kind.SHARE, "part of the step"),
+    Column("sum_ns", Kind.DURATION, "sum over the complete steps", machine=True),
     title_one="Where the time went",
     bar="share",
 )
-TOTALS = Table(
+TOTALS = declare(
     "totals",
-    (
-        Column("part", Kind.TERM, "what the time was spent on"),
-        Column("total_ns", Kind.DURATION, "time in which this kind of work ran, mean of the complete steps"),
-        Column("exposed_ns", Kind.DURATION, "of it, with no work of a more important kind beside it"),
-        Column("overlapped_ns", Kind.DURATION, "of it, hidden behind more important work", heading="hidden"),
-        Column("overlap_ratio", Kind.SHARE, "hidden part of the total", heading="hidden"),
-        Column("device_time_ns", Kind.DURATION, "sum of the durations: parallel work counts twice"),
-        Column("concurrency", Kind.RATIO, "device time over the time in which any of it ran", heading="parallel"),
-    ),
-    title="Total and hidden work per step",
+    "Total and hidden work per step",
+    Column("part", Kind.TERM, "what the time was spent on"),
+    Column("total_ns", Kind.DURATION, "time in which this kind of work ran, mean of the complete steps"),
+    Column("exposed_ns", Kind.DURATION, "of it, with no work of a more important kind beside it"),
+    Column("overlapped_ns", Kind.DURATION, "of it, hidden behind more important work", heading="hidden"),
+    Column("overlap_ratio", Kind.SHARE, "hidden part of the total", heading="hidden"),
+    Column("device_time_ns", Kind.DURATION, "sum of the durations: parallel work counts twice"),
+    Column("concurrency", Kind.RATIO, "device time over the time in which any of it ran", heading="parallel"),
     detail=True,
 )
-STEPS = Table(
+STEPS = declare(
     "steps",
-    (
-        Column("step", Kind.TEXT, "number of the step, or its name"),
-        Column("time_ns", Kind.DURATION, "time of the step"),
-        Column("compute_ns", Kind.DURATION, "some compute kernel is running"),
-        Column("communication_ns", Kind.DURATION, "a collective is running and no compute kernel", heading="comm"),
-        Column(
-            "memory_ops_ns",
-            Kind.DURATION,
-            "a copy or fill is running, and neither compute nor communication",
-            heading="memory",
-        ),
-        Column("data_loading_ns", Kind.DURATION, "device idle: the host waits for the next batch", heading="data"),
-        Column("sync_ns", Kind.DURATION, "device idle: the host was waiting for the device"),
-        Column("dispatch_ns", Kind.DURATION, "device idle: the host prepares or launches work"),
-        Column("idle_ns", Kind.DURATION, "device idle for other reasons"),
-        Column("host_sync_ns", Kind.DURATION, "the host waits for the device", heading="sync"),
-        Column("peer_wait_ns", Kind.DURATION, "the host waits for other processes"),
-        Column("host_api_ns", Kind.DURATION, "the host is inside runtime or driver calls", heading="API"),
-        Column("host_op_ns", Kind.DURATION, "the host is inside PyTorch operators", heading="host ops"),
-        Column("untraced_ns", Kind.DURATION, "the host does something that the trace does not show"),
-        Column("complete", Kind.FLAG, "counts in the means: it has at least 80 % of the usual number of device events"),
-        Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", machine=True),
-        Column("device_events", Kind.COUNT, "kernels, copies and fills launched in the step", minor=True),
+    "Step by step",
+    Column("step", Kind.TEXT, "number of the step, or its name"),
+    Column("time_ns", Kind.DURATION, "time of the step"),
+    Column("compute_ns", Kind.DURATION, "some compute kernel is running"),
+    Column("communication_ns", Kind.DURATION, "a collective is running and no compute kernel", heading="comm"),
+    Column(
+        "memory_ops_ns",
+        Kind.DURATION,
+        "a copy or fill is running, and neither compute nor communication",
+        heading="memory",
     ),
-    title="Step by step",
+    Column("data_loading_ns", Kind.DURATION, "device idle: the host waits for the next batch", heading="data"),
+    Column("sync_ns", Kind.DURATION, "device idle: the host was waiting for the device"),
+    Column("dispatch_ns", Kind.DURATION, "device idle: the host prepares or launches work"),
+    Column("idle_ns", Kind.DURATION, "device idle for other reasons"),
+    Column("host_sync_ns", Kind.DURATION, "the host waits for the device", heading="sync"),
+    Column("peer_wait_ns", Kind.DURATION, "the host waits for other processes"),
+    Column("host_api_ns", Kind.DURATION, "the host is inside runtime or driver calls", heading="API"),
+    Column("host_op_ns", Kind.DURATION, "the host is inside PyTorch operators", heading="host ops"),
+    Column("untraced_ns", Kind.DURATION, "the host does something that the trace does not show"),
+    Column("complete", Kind.FLAG, "counts in the means: it has at least 80 % of the usual number of device events"),
+    Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", machine=True),
+    Column("device_events", Kind.COUNT, "kernels, copies and fills launched in the step", minor=True),
     worst="time_ns",
 )
 _IDLE = Column("idle_ns", Kind.DURATION, "nothing is running on the device")
 _BUSY = tuple(STEPS[f"{key}_ns"] for key in BUSY_PARTS)
-DEVICES = Table(
+DEVICES = declare(
     "devices",
-    (
-        Column("device", Kind.COUNT, "number of the device"),
-        Column("device_name", Kind.NAME, "name of the device as recorded", heading="name", minor=True),
-        Column("headline", Kind.FLAG, "whether the split and the idle causes are those of this device"),
-        Column("step_ns", Kind.DURATION, "mean step time"),
-        *_BUSY,
-        _IDLE,
-        Column("idle_share", Kind.SHARE, "nothing is running on the device", heading="idle"),
-    ),
-    title="Devices of this process (mean step)",
+    "Devices of this process (mean step)",
+    Column("device", Kind.COUNT, "number of the device"),
+    Column("device_name", Kind.NAME, "name of the device as recorded", heading="name", minor=True),
+    Column("headline", Kind.FLAG, "whether the split and the idle causes are those of this device"),
+    Column("step_ns", Kind.DURATION, "mean step time"),
+    *_BUSY,
+    _IDLE,
+    Column("idle_share", Kind.SHARE, "nothing is running on the device", heading="idle"),
 )
-DEVICE_SPANS = Table(
+DEVICE_SPANS = declare(
     "device_spans",
-    (
-        Column("device", Kind.COUNT, "number of the device"),
-        Column("span_ns", Kind.DURATION, "from the first to the last device event"),
-        *_BUSY[:2],
-        Column(
-            "communication_total_ns",
-            Kind.DURATION,
-            "a collective is running, hidden or not",
-            heading="comm total",
-            minor=True,
-        ),
-        _BUSY[2],
-        _IDLE,
-        Column("compute_kernels", Kind.COUNT, "number of compute kernels", minor=True),
-        Column(
-            "communication_kernels", Kind.COUNT, "number of communication kernels", heading="comm kernels", minor=True
-        ),
-        Column("copies", Kind.COUNT, "number of copies", minor=True),
-        Column("fills", Kind.COUNT, "number of fills", minor=True),
-        STEPS["start_ns"],
+    "First to last device event",
+    Column("device", Kind.COUNT, "number of the device"),
+    Column("span_ns", Kind.DURATION, "from the first to the last device event"),
+    *_BUSY[:2],
+    Column(
+        "communication_total_ns",
+        Kind.DURATION,
+        "a collective is running, hidden or not",
+        heading="comm total",
+        minor=True,
     ),
-    title="First to last device event",
+    _BUSY[2],
+    _IDLE,
+    Column("compute_kernels", Kind.COUNT, "number of compute kernels", minor=True),
+    Column("communication_kernels", Kind.COUNT, "number of communication kernels", heading="comm kernels", minor=True),
+    Column("copies", Kind.COUNT, "number of copies", minor=True),
+    Column("fills", Kind.COUNT, "number of fills", minor=True),
+    STEPS["start_ns"],
     detail=True,
 )
-STEP_STATISTICS = Table(
+STEP_STATISTICS = declare(
     "step_statistics",
-    (
-        Column("steps", Kind.COUNT, "all steps in the recording"),
-        Column("complete_steps", Kind.COUNT, "steps that count in the means"),
-        Column("mean_ns", Kind.DURATION, "mean of the complete steps", heading="time"),
-        Column("median_ns", Kind.DURATION, "half of the complete steps are no longer"),
-        Column("min_ns", Kind.DURATION, "shortest complete step", heading="shortest"),
-        Column("max_ns", Kind.DURATION, "longest complete step", heading="longest"),
-        Column("between_steps_ns", Kind.DURATION, "time between step markers that belongs to no step", minor=True),
-        Column(
-            "lead_in_ns",
-            Kind.DURATION,
-            "the device was still busy with work launched before the first step",
-            heading="earlier work cut off the first step",
-            minor=True,
-        ),
+    "Step times",
+    Column("steps", Kind.COUNT, "all steps in the recording"),
+    Column("complete_steps", Kind.COUNT, "steps that count in the means"),
+    Column("mean_ns", Kind.DURATION, "mean of the complete steps", heading="time"),
+    Column("median_ns", Kind.DURATION, "half of the complete steps are no longer"),
+    Column("min_ns", Kind.DURATION, "shortest complete step", heading="shortest"),
+    Column("max_ns", Kind.DURATION, "longest complete step", heading="longest"),
+    Column("between_steps_ns", Kind.DURATION, "time between step markers that belongs to no step", minor=True),
+    Column(
+        "lead_in_ns",
+        Kind.DURATION,
+        "the device was still busy with work launched before the first step",
+        heading="earlier work cut off the first step",
+        minor=True,
     ),
-    title="Step times",
     layout=Layout.RECORD,
     detail=True,
 )

@@ -10,7 +10,7 @@ from traceanalyze.causes.results import Cause, Growth, Postmortem, RankPart, com
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.report.assembly.findings import (
     BOUND,
     CONFIDENCE,
@@ -103,40 +103,36 @@ def amounts(one: Growth) -> tuple[tuple[str, Kind, Value], ...]:
 
 _GAIN = "What the step of the run gets shorter without it: the rank that needs most time of its own counts"
 _POSITION = Column("position", Kind.COUNT, "Place in the order of what the run gains", heading="#")
-_CAUSES = Table(
+_CAUSES = declare(
     "run_causes",
-    (
-        _POSITION,
-        Column("finding", Kind.TERM, "What was found"),
-        Column("gain_ns", Kind.DURATION, _GAIN),
-        Column("share", Kind.SHARE, "Gain over the mean step"),
-        Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
-        Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks"),
-        Column("since", Kind.TERM, "In which of the recorded steps it takes 1 % of the step or more"),
-        Column("since_step", Kind.TEXT, "The first of them, or the last; else how many of how many", heading="step"),
-        Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),
-        Column(
-            "severity",
-            Kind.TERM,
-            "By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
-        ),
-        RULE_ID,
-        Column("where", Kind.NAME, "Operator, call, kernel or source line"),
-        Column("affected", Kind.TEXT, "Steps in which it is there, of how many", heading="steps", minor=True),
-        Column("largest_ns", Kind.DURATION, "Largest saving of a single rank, per step", minor=True),
-        Column(
-            "mean_saving_ns", Kind.DURATION, "Mean saving over all ranks, per step", heading="mean of ranks", minor=True
-        ),
-        BOUND,
-        Column(
-            "total_ns", Kind.DURATION, "Savings summed over all ranks and recorded steps", scale="total", minor=True
-        ),
-        CONFIDENCE,
-        Column("because", Kind.COUNT, "Number of the cause that explains it", heading="because of", minor=True),
-        Column("recording", Kind.COUNT, "Recording in which it costs most; the numbers are from there", minor=True),
-        Column("since_recording", Kind.COUNT, "Recording which that step is in", heading="in recording", minor=True),
+    "What limited the run",
+    _POSITION,
+    Column("finding", Kind.TERM, "What was found"),
+    Column("gain_ns", Kind.DURATION, _GAIN),
+    Column("share", Kind.SHARE, "Gain over the mean step"),
+    Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
+    Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks"),
+    Column("since", Kind.TERM, "In which of the recorded steps it takes 1 % of the step or more"),
+    Column("since_step", Kind.TEXT, "The first of them, or the last; else how many of how many", heading="step"),
+    Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),
+    Column(
+        "severity",
+        Kind.TERM,
+        "By what the run gains: high from 20 % of the step, medium from 5 %; of memory by its kind",
     ),
-    title="What limited the run",
+    RULE_ID,
+    Column("where", Kind.NAME, "Operator, call, kernel or source line"),
+    Column("affected", Kind.TEXT, "Steps in which it is there, of how many", heading="steps", minor=True),
+    Column("largest_ns", Kind.DURATION, "Largest saving of a single rank, per step", minor=True),
+    Column(
+        "mean_saving_ns", Kind.DURATION, "Mean saving over all ranks, per step", heading="mean of ranks", minor=True
+    ),
+    BOUND,
+    Column("total_ns", Kind.DURATION, "Savings summed over all ranks and recorded steps", scale="total", minor=True),
+    CONFIDENCE,
+    Column("because", Kind.COUNT, "Number of the cause that explains it", heading="because of", minor=True),
+    Column("recording", Kind.COUNT, "Recording in which it costs most; the numbers are from there", minor=True),
+    Column("since_recording", Kind.COUNT, "Recording which that step is in", heading="in recording", minor=True),
     ranked=True,
 )
 _OF_CAPTURE = {
@@ -147,10 +143,10 @@ _OF_CAPTURE = {
     "total_ns": "None",
     "recording": "Number of the recording, in the order of time",
 }
-_CAPTURE = Table(
+_CAPTURE = declare(
     "capture_causes",
-    tuple(replace(one, meaning=_OF_CAPTURE.get(one.key, one.meaning)) for one in _CAUSES.columns),
-    title="On the recordings themselves",
+    "On the recordings themselves",
+    *tuple(replace(one, meaning=_OF_CAPTURE.get(one.key, one.meaning)) for one in _CAUSES.columns),
     detail=True,
 )
 
@@ -195,7 +191,7 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
         }
 
 
-_EVIDENCE = Table("cause_evidence", (_POSITION, *EVIDENCE.columns), title="What the causes rest on", detail=True)
+_EVIDENCE = declare("cause_evidence", "What the causes rest on", _POSITION, *EVIDENCE.columns, detail=True)
 
 
 def evidence_table(found: Postmortem) -> Table:
@@ -211,16 +207,14 @@ def evidence_table(found: Postmortem) -> Table:
     )
 
 
-_TREND = Table(
+_TREND = declare(
     "cause_trend",
-    (
-        _POSITION,
-        Column("finding", Kind.TERM, "What was found"),
-        Column("recording", Kind.COUNT, "Number of the recording, in the order of time"),
-        Column("gain_ns", Kind.DURATION, _GAIN),
-        Column("share", Kind.SHARE, "Gain over the mean step of that recording"),
-    ),
-    title="What each cause costs in every recording",
+    "What each cause costs in every recording",
+    _POSITION,
+    Column("finding", Kind.TERM, "What was found"),
+    Column("recording", Kind.COUNT, "Number of the recording, in the order of time"),
+    Column("gain_ns", Kind.DURATION, _GAIN),
+    Column("share", Kind.SHARE, "Gain over the mean step of that recording"),
     detail=True,
 )
 
@@ -246,18 +240,16 @@ def trend_table(found: Postmortem) -> Table:
     )
 
 
-_ACTIONS = Table(
+_ACTIONS = declare(
     "actions",
-    (
-        _POSITION,
-        Column("finding", Kind.TERM, "The cause it removes"),
-        Column("gain_ns", Kind.DURATION, _GAIN),
-        Column("share", Kind.SHARE, "Gain over the mean step"),
-        replace(BOUND, minor=False),
-        Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
-        Column("advice", Kind.TERM, "What to do", heading="what to do"),
-    ),
-    title="What to do first",
+    "What to do first",
+    _POSITION,
+    Column("finding", Kind.TERM, "The cause it removes"),
+    Column("gain_ns", Kind.DURATION, _GAIN),
+    Column("share", Kind.SHARE, "Gain over the mean step"),
+    replace(BOUND, minor=False),
+    Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
+    Column("advice", Kind.TERM, "What to do", heading="what to do"),
     in_words=True,
 )
 
@@ -344,7 +336,7 @@ _RECORDINGS = (
         "Rank with most time of its own, waiting for others left out; the shares are its own",
     ),
 )
-_RECORDED = Table("recordings", _RECORDINGS, title="The recordings, one after the other (share of the step)")
+_RECORDED = declare("recordings", "The recordings, one after the other (share of the step)", *_RECORDINGS)
 CHANGED = 0.05
 """Of the step: a smaller change between recordings is not worth a sentence."""
 
@@ -407,18 +399,16 @@ def _parts(rank: RankReport) -> dict[str, Value]:
     return dict(zip(map(str, split.column(split.keys[0])), split.column("share"), strict=True))
 
 
-_NOT_JUDGED = Table(
+_NOT_JUDGED = declare(
     "not_judged",
-    (
-        Column("rules", Kind.COUNT, "How many rules it keeps from being judged"),
-        Column("because_of", Kind.TERM, "What is missing", heading="because"),
-        Column("record_with", Kind.TERM, "Option of the profiler, or what else to give"),
-        Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks", minor=True),
-        Column(
-            "rule_ids", Kind.NAME, "Ids of the rules; `traceanalyze rule ID` explains them", heading="which", minor=True
-        ),
+    "What could not be judged, and what would show it",
+    Column("rules", Kind.COUNT, "How many rules it keeps from being judged"),
+    Column("because_of", Kind.TERM, "What is missing", heading="because"),
+    Column("record_with", Kind.TERM, "Option of the profiler, or what else to give"),
+    Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks", minor=True),
+    Column(
+        "rule_ids", Kind.NAME, "Ids of the rules; `traceanalyze rule ID` explains them", heading="which", minor=True
     ),
-    title="What could not be judged, and what would show it",
     in_words=True,
 )
 

@@ -10,60 +10,56 @@ from traceanalyze.comparison.compare import tables
 from traceanalyze.comparison.pairs import EVEN, PerStep, rounded
 from traceanalyze.comparison.reasons import WORDS, contribution_name
 from traceanalyze.comparison.results import Comparison, Contribution, Part, SideInfo, Unmatched
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.assembly.quality import typed
 from traceanalyze.report.model import CompareReport
 
 _STEPS_NAMED = 12
-_SIDES = Table(
+_SIDES = declare(
     "compare_sides",
-    (
-        Column("side", Kind.TERM, "which side"),
-        Column("path", Kind.NAME, "file as it was given", heading="file"),
-        Column("vendor", Kind.TEXT, "whose device it is"),
-        Column("device_name", Kind.TEXT, "name of the device as recorded", heading="name"),
-        Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
-        Column("ranks_in_run", Kind.COUNT, "how many ranks the run has", heading="ranks in the run"),
-        Column("rank_choice", Kind.TERM, "why this rank was compared", heading="rank chosen as"),
-        Column("step_choice", Kind.TERM, "why these steps were compared", heading="steps chosen as"),
-        Column("steps_compared", Kind.COUNT, "how many steps the means are taken over"),
-        Column("step_labels", Kind.TEXT, "which steps they are", heading="steps"),
-        Column("steps_left_out", Kind.COUNT, "recorded, but not compared"),
-        Column("mean_step_ns", Kind.DURATION, "mean time of the steps compared"),
-        Column("median_step_ns", Kind.DURATION, "median time of the steps compared"),
-        Column(
-            "device_work_ns",
-            Kind.DURATION,
-            "sum of durations of all device events in the steps compared",
-            heading="device time",
-        ),
-        Column(
-            "linked_share",
-            Kind.SHARE,
-            "share of it whose launch or operator is known",
-            heading="device time with a known launch",
-        ),
-        Column(
-            "resolution_ns",
-            Kind.DURATION,
-            "finest time the file distinguishes",
-            heading="clock resolution",
-            scale="clock",
-        ),
-        Column("profiler_level", Kind.TEXT, "level of the Ascend profiler"),
+    "What was compared",
+    Column("side", Kind.TERM, "which side"),
+    Column("path", Kind.NAME, "file as it was given", heading="file"),
+    Column("vendor", Kind.TEXT, "whose device it is"),
+    Column("device_name", Kind.TEXT, "name of the device as recorded", heading="name"),
+    Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
+    Column("ranks_in_run", Kind.COUNT, "how many ranks the run has", heading="ranks in the run"),
+    Column("rank_choice", Kind.TERM, "why this rank was compared", heading="rank chosen as"),
+    Column("step_choice", Kind.TERM, "why these steps were compared", heading="steps chosen as"),
+    Column("steps_compared", Kind.COUNT, "how many steps the means are taken over"),
+    Column("step_labels", Kind.TEXT, "which steps they are", heading="steps"),
+    Column("steps_left_out", Kind.COUNT, "recorded, but not compared"),
+    Column("mean_step_ns", Kind.DURATION, "mean time of the steps compared"),
+    Column("median_step_ns", Kind.DURATION, "median time of the steps compared"),
+    Column(
+        "device_work_ns",
+        Kind.DURATION,
+        "sum of durations of all device events in the steps compared",
+        heading="device time",
     ),
-    title="What was compared",
+    Column(
+        "linked_share",
+        Kind.SHARE,
+        "share of it whose launch or operator is known",
+        heading="device time with a known launch",
+    ),
+    Column(
+        "resolution_ns",
+        Kind.DURATION,
+        "finest time the file distinguishes",
+        heading="clock resolution",
+        scale="clock",
+    ),
+    Column("profiler_level", Kind.TEXT, "level of the Ascend profiler"),
     layout=Layout.RECORD,
     detail=True,
 )
-_OPTIONS = Table(
+_OPTIONS = declare(
     "compare_options",
-    (
-        Column("option", Kind.TEXT, "name of the option"),
-        Column("option_value", Kind.NAME, "what it was set to", heading="value"),
-    ),
-    title="Options",
+    "Options",
+    Column("option", Kind.TEXT, "name of the option"),
+    Column("option_value", Kind.NAME, "what it was set to", heading="value"),
     detail=True,
 )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from traceanalyze.analyses.steps.window import Window
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word, declare
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.registry import every_rule, own_rules
@@ -17,76 +17,67 @@ BOUND = Column("bound_ns", Kind.DURATION, "What it can save at most, per step", 
 CONFIDENCE = Column("confidence", Kind.TERM, "How safely the recording alone proves it", minor=True)
 _WHERE = Column("where", Kind.NAME, "Operator, call, kernel or source line")
 
-_FINDINGS = Table(
+_FINDINGS = declare(
     "findings",
-    (
-        Column(
-            "severity",
-            Kind.TERM,
-            "By its share of the step: high from 20 %, medium from 5 %; of those without a saving by the rule",
-        ),
-        RULE_ID,
-        Column("finding", Kind.TERM, "What was found"),
-        Column(
-            "saving_ns",
-            Kind.DURATION,
-            "Estimate of the time per step without it; different findings save different time",
-        ),
-        Column("share", Kind.SHARE, "Saving over the mean step"),
-        BOUND,
-        CONFIDENCE,
-        _WHERE,
-        Column("count", Kind.COUNT, "Instances in the analysed steps", minor=True),
+    "Findings",
+    Column(
+        "severity",
+        Kind.TERM,
+        "By its share of the step: high from 20 %, medium from 5 %; of those without a saving by the rule",
     ),
-    title="Findings",
+    RULE_ID,
+    Column("finding", Kind.TERM, "What was found"),
+    Column(
+        "saving_ns",
+        Kind.DURATION,
+        "Estimate of the time per step without it; different findings save different time",
+    ),
+    Column("share", Kind.SHARE, "Saving over the mean step"),
+    BOUND,
+    CONFIDENCE,
+    _WHERE,
+    Column("count", Kind.COUNT, "Instances in the analysed steps", minor=True),
 )
-_ON_RECORDING = Table(
+_ON_RECORDING = declare(
     "capture_findings",
-    (
-        Column("severity", Kind.TERM, "How far it touches the numbers"),
-        RULE_ID,
-        Column("finding", Kind.TERM, "What was found"),
-        Column("saving_ns", Kind.DURATION, "None: the recording costs the program nothing"),
-        Column("share", Kind.SHARE, "None"),
-        BOUND,
-        CONFIDENCE,
-        _WHERE,
-        Column("count", Kind.COUNT, "Instances", minor=True),
-    ),
-    title="Findings on the recording",
-    # In a short view the quality of the recording has its own place at the end.
+    "Findings on the recording",
+    Column("severity", Kind.TERM, "How far it touches the numbers"),
+    RULE_ID,
+    Column("finding", Kind.TERM, "What was found"),
+    Column("saving_ns", Kind.DURATION, "None: the recording costs the program nothing"),
+    Column("share", Kind.SHARE, "None"),
+    BOUND,
+    CONFIDENCE,
+    _WHERE,
+    Column("count", Kind.COUNT, "Instances", minor=True),
     detail=True,
 )
-_OF_RANKS = Table(
+_OF_RANKS = declare(
     "rank_findings",
-    (
-        _FINDINGS["severity"],
-        RULE_ID,
-        _FINDINGS["finding"],
-        Column("saving_ns", Kind.DURATION, "Estimate of the time per step without it; findings may overlap"),
-        Column("share", Kind.SHARE, "Saving over the mean step of all ranks"),
-        BOUND,
-        CONFIDENCE,
-        _WHERE,
-        _FINDINGS["count"],
-    ),
-    title="Findings about the ranks",
+    "Findings about the ranks",
+    _FINDINGS["severity"],
+    RULE_ID,
+    _FINDINGS["finding"],
+    Column("saving_ns", Kind.DURATION, "Estimate of the time per step without it; findings may overlap"),
+    Column("share", Kind.SHARE, "Saving over the mean step of all ranks"),
+    BOUND,
+    CONFIDENCE,
+    _WHERE,
+    _FINDINGS["count"],
 )
-EVIDENCE = Table(
+EVIDENCE = declare(
     "finding_evidence",
-    (
-        RULE_ID,
-        Column("evidence", Kind.TERM, "What was measured"),
-        Column("duration_ns", Kind.DURATION, "Its value, where it is a time", heading="time"),
-        Column("share", Kind.SHARE, "Its value, where it is a share"),
-        Column("figure", Kind.NUMBER, "Its value, where it is a number", heading="number"),
-        Column("bytes", Kind.MEMORY, "Its value, where it is a size"),
-        Column("text", Kind.NAME, "Its value, where it is a name"),
-        Column("start_ns", Kind.DURATION, "Where to look in the trace: begin", scale="start"),
-        Column("end_ns", Kind.DURATION, "Where to look in the trace: end", scale="start"),
-        Column("source_line", Kind.NAME, "Line of the program", heading="line"),
-    ),
-    title="What the findings rest on",
+    "What the findings rest on",
+    RULE_ID,
+    Column("evidence", Kind.TERM, "What was measured"),
+    Column("duration_ns", Kind.DURATION, "Its value, where it is a time", heading="time"),
+    Column("share", Kind.SHARE, "Its value, where it is a share"),
+    Column("figure", Kind.NUMBER, "Its value, where it is a number", heading="number"),
+    Column("bytes", Kind.MEMORY, "Its value, where it is a size"),
+    Column("text", Kind.NAME, "Its value, where it is a name"),
+    Column("start_ns", Kind.DURATION, "Where to look in the trace: begin", scale="start"),
+    Column("end_ns", Kind.DURATION, "Where to look in the trace: end", scale="start"),
+    Column("source_line", Kind.NAME, "Line of the program", heading="line"),
     detail=True,
 )
 # Without places: each rank has a trace of its own.
@@ -95,14 +86,12 @@ _EVIDENCE_OF_RANKS = replace(
     key="rank_finding_evidence",
     title="What the findings about the ranks rest on",
 )
-_NOT_JUDGED = Table(
+_NOT_JUDGED = declare(
     "rules_not_judged",
-    (
-        RULE_ID,
-        Column("finding", Kind.TERM, "What the rule finds"),
-        Column("saving_ns", Kind.DURATION, "Not measured, with the reason"),
-    ),
-    title="Rules that could not be judged",
+    "Rules that could not be judged",
+    RULE_ID,
+    Column("finding", Kind.TERM, "What the rule finds"),
+    Column("saving_ns", Kind.DURATION, "Not measured, with the reason"),
     detail=True,
 )
 _NOT_JUDGED_OF_RANKS = replace(

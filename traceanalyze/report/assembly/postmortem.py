@@ -10,7 +10,7 @@ from traceanalyze.causes.results import Cause, Onset, Postmortem
 from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
 from traceanalyze.causes.waiting import WAITING
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Column, Kind, Message, Table
+from traceanalyze.model.table import Column, Kind, Message, Table, declare
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.causes import (
     actions,
@@ -180,18 +180,16 @@ def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     return tuple(remarks)
 
 
-_MEMORY_FILES = Table(
+_MEMORY_FILES = declare(
     "memory_files",
-    (
-        Column("path", Kind.NAME, "File", heading="file"),
-        Column("file_kind", Kind.TERM, "What the file is, by its content", heading="what it is"),
-        Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
-        Column("rank_source", Kind.TEXT, "where the file says which rank it is", heading="rank taken from"),
-        Column("peak_bytes", Kind.MEMORY, "Most bytes in blocks at any time"),
-        Column("findings", Kind.COUNT, "How many findings there are, mere notes included"),
-        Column("severity", Kind.TERM, "The worst finding"),
-    ),
-    title="Memory snapshots and timelines",
+    "Memory snapshots and timelines",
+    Column("path", Kind.NAME, "File", heading="file"),
+    Column("file_kind", Kind.TERM, "What the file is, by its content", heading="what it is"),
+    Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
+    Column("rank_source", Kind.TEXT, "where the file says which rank it is", heading="rank taken from"),
+    Column("peak_bytes", Kind.MEMORY, "Most bytes in blocks at any time"),
+    Column("findings", Kind.COUNT, "How many findings there are, mere notes included"),
+    Column("severity", Kind.TERM, "The worst finding"),
 )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from traceanalyze.analyses.excerpt.window import Place
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, step_labels
-from traceanalyze.model.table import Column, Kind, Layout, Message, Table
+from traceanalyze.model.table import Column, Kind, Layout, Message, Table, declare
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.findings import findings_tables, name_of
@@ -16,37 +16,35 @@ from traceanalyze.report.assembly.quality import findings, hints
 from traceanalyze.report.model import FindingExcerpt, RankReport
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
-_FILES = Table(
+_FILES = declare(
     "files",
-    (
-        Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
-        Column("path", Kind.NAME, "file as it was given", heading="file"),
-        Column("file_bytes", Kind.BYTES, "size of the file as stored", heading="size"),
-        Column("text_bytes", Kind.BYTES, "size of the JSON text", heading="JSON text"),
-        Column("events", Kind.COUNT, "events in the file"),
-        Column("host", Kind.TEXT, "machine it was recorded on"),
-        Column("rank_source", Kind.TEXT, "where the file says which rank it is", heading="rank taken from"),
-        Column("world_size", Kind.COUNT, "number of ranks of the job"),
-        Column("backend", Kind.TEXT, "backend of torch.distributed"),
-        Column("devices", Kind.TEXT, "devices of the machine"),
-        Column("profiler_options", Kind.TEXT, "options that were on while recording"),
-        Column("versions", Kind.TEXT, "versions the file states"),
-        Column(
-            "resolution_ns",
-            Kind.DURATION,
-            "finest time the file distinguishes",
-            heading="clock resolution",
-            scale="clock",
-        ),
-        Column(
-            "base_ns",
-            Kind.COUNT,
-            "absolute time of the file's zero, nanoseconds since 1970",
-            heading="time base, ns",
-            machine=True,
-        ),
+    "Recording",
+    Column("rank", Kind.COUNT, "rank of the process; ?n where the profile does not tell"),
+    Column("path", Kind.NAME, "file as it was given", heading="file"),
+    Column("file_bytes", Kind.BYTES, "size of the file as stored", heading="size"),
+    Column("text_bytes", Kind.BYTES, "size of the JSON text", heading="JSON text"),
+    Column("events", Kind.COUNT, "events in the file"),
+    Column("host", Kind.TEXT, "machine it was recorded on"),
+    Column("rank_source", Kind.TEXT, "where the file says which rank it is", heading="rank taken from"),
+    Column("world_size", Kind.COUNT, "number of ranks of the job"),
+    Column("backend", Kind.TEXT, "backend of torch.distributed"),
+    Column("devices", Kind.TEXT, "devices of the machine"),
+    Column("profiler_options", Kind.TEXT, "options that were on while recording"),
+    Column("versions", Kind.TEXT, "versions the file states"),
+    Column(
+        "resolution_ns",
+        Kind.DURATION,
+        "finest time the file distinguishes",
+        heading="clock resolution",
+        scale="clock",
     ),
-    title="Recording",
+    Column(
+        "base_ns",
+        Kind.COUNT,
+        "absolute time of the file's zero, nanoseconds since 1970",
+        heading="time base, ns",
+        machine=True,
+    ),
     layout=Layout.RECORD,
     detail=True,
 )

@@ -10,7 +10,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Column, Kind, Message, Table, Value
+from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
 from traceanalyze.model.trace import Origin
 from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
 from traceanalyze.ranks.results import Cluster
@@ -20,32 +20,30 @@ from traceanalyze.rules.finding import Outcome
 EQUAL = 1.001
 """Up to which even the digits shown are the same, or nearly."""
 
-RANKS = Table(
+RANKS = declare(
     "ranks",
-    (
-        Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
-        Column("steps", Kind.COUNT, "number of steps", minor=True),
-        Column("step_ns", Kind.DURATION, "mean step time"),
-        *(
-            # Parts of a step, as the table of steps has them.
-            Column(f"{key}_share", Kind.SHARE, STEPS[f"{key}_ns"].meaning, heading=heading)
-            for key, heading in {
-                "compute": "compute",
-                "communication": "comm",
-                "memory_ops": "memory",
-                "data_loading": "data",
-                "sync": "sync",
-                "dispatch": "dispatch",
-                "idle": "idle",
-                "host_sync": "sync",
-                "peer_wait": "peer wait",
-                "host_api": "API",
-                "host_op": "host ops",
-                "untraced": "untraced",
-            }.items()
-        ),
+    "Ranks (mean step, share of the step)",
+    Column("rank", Kind.TEXT, "rank of the process; ?n where the profile does not tell"),
+    Column("steps", Kind.COUNT, "number of steps", minor=True),
+    Column("step_ns", Kind.DURATION, "mean step time"),
+    *(
+        # Parts of a step, as the table of steps has them.
+        Column(f"{key}_share", Kind.SHARE, STEPS[f"{key}_ns"].meaning, heading=heading)
+        for key, heading in {
+            "compute": "compute",
+            "communication": "comm",
+            "memory_ops": "memory",
+            "data_loading": "data",
+            "sync": "sync",
+            "dispatch": "dispatch",
+            "idle": "idle",
+            "host_sync": "sync",
+            "peer_wait": "peer wait",
+            "host_api": "API",
+            "host_op": "host ops",
+            "untraced": "untraced",
+        }.items()
     ),
-    title="Ranks (mean step, share of the step)",
     worst="step_ns",
 )
 
