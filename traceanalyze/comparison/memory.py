@@ -111,9 +111,7 @@ MEMORY = section(
     replace(PLACE, alias="Top"),
     replace(OP, alias="Operator Name"),
     *both(
-        lifetime_ns="{side} Allocated Duration(ms)",
-        bytes="{side} Allocated Memory(MB)",
-        calls="{side} Operator Number",
+        lifetime_ns="{side} Allocated Duration(ms)", bytes="{side} Allocated Memory(MB)", calls="{side} Operator Number"
     ),
     diff("diff_bytes", "Diff Memory(MB)"),
     ratio(),

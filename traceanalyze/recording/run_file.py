@@ -26,12 +26,7 @@ def run_file(rank: int) -> str:
 
 
 def write_run(
-    folder: Path,
-    options: RecordOptions,
-    device: Device,
-    rank: tuple[int, int | None],
-    steps: int,
-    files: Sequence[str],
+    folder: Path, options: RecordOptions, device: Device, rank: tuple[int, int | None], steps: int, files: Sequence[str]
 ) -> None:
     """Write versions, devices, options, rank, size of the job, steps the script made, and the files recorded."""
     content = {

@@ -27,10 +27,7 @@ _RUNS = declare(
     "Memory given back to the device",
     EVENT,
     Column(
-        "release_kind",
-        Kind.TERM,
-        "retry: the device was full; empty_cache: the program asked for it",
-        heading="why",
+        "release_kind", Kind.TERM, "retry: the device was full; empty_cache: the program asked for it", heading="why"
     ),
     Column("released_bytes", Kind.MEMORY, "bytes given back to the device in one go"),
     Column(

@@ -10,7 +10,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Optio
     confidence=Confidence.MEDIUM,
     needs="N",
     advice_texts={
-        "checkpointing": "Activation checkpointing of blocks that are cheap to compute again (attention, MLP).",
+        "checkpointing": "Activation checkpointing of blocks that are cheap to compute again (attention, MLP)."
     },
     options={
         "share": (0.5, "rules specification, own: of the peak"),

@@ -17,7 +17,7 @@ _SETTINGS = {
     advice_texts={
         "settings_together": (
             "Remove the setting, or set what it needs: set_per_process_memory_fraction for the threshold."
-        ),
+        )
     },
     rare=True,
 )

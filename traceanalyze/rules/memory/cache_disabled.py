@@ -19,10 +19,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
         "enable_cache.cuda": "Unset PYTORCH_NO_CUDA_MEMORY_CACHING.",
         "enable_cache.ascend": "Unset PYTORCH_NO_NPU_MEMORY_CACHING.",
     },
-    options={
-        "share": (0.3, "own: device allocations over kernels"),
-        "least": (50.0, "own: device allocations a step"),
-    },
+    options={"share": (0.3, "own: device allocations over kernels"), "least": (50.0, "own: device allocations a step")},
     order=-2,
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -1,15 +1,6 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Findings,
-    NotApplicable,
-    Options,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
 
 
 @rule(
@@ -23,9 +14,7 @@ from traceanalyze.rules.rule import (
     confidence=Confidence.MEDIUM,
     needs="N",
     advice=("expandable_segments", "allocate_first"),
-    advice_texts={
-        "allocate_first": "Allocate long-lived tensors first.",
-    },
+    advice_texts={"allocate_first": "Allocate long-lived tensors first."},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -1,15 +1,6 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Findings,
-    NotApplicable,
-    Options,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
 
 
 @rule(
@@ -28,9 +19,7 @@ from traceanalyze.rules.rule import (
     confidence=Confidence.MEDIUM,
     needs="N",
     advice=("longest_first", "bucket_lengths", "expandable_segments"),
-    advice_texts={
-        "longest_first": "Run one batch of the largest size first: its blocks serve all later ones.",
-    },
+    advice_texts={"longest_first": "Run one batch of the largest size first: its blocks serve all later ones."},
     options={"steps": (3.0, "own: steps after the first; random lengths set a new record ever more rarely")},
     rare=True,
 )

@@ -1,15 +1,6 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Findings,
-    NotApplicable,
-    Options,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
 
 
 @rule(
@@ -23,7 +14,7 @@ from traceanalyze.rules.rule import (
     confidence=Confidence.LOW,
     needs="N",
     advice_texts={
-        "non_split_rounding": "Raise max_non_split_rounding_mb (default 20), or leave max_split_size_mb out.",
+        "non_split_rounding": "Raise max_non_split_rounding_mb (default 20), or leave max_split_size_mb out."
     },
     options={"growths": (2.0, "own: the first may be a change of phase")},
     rare=True,

@@ -2,16 +2,7 @@ from dataclasses import replace
 
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Findings,
-    NotApplicable,
-    Options,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
 
 
 @rule(
@@ -24,7 +15,7 @@ from traceanalyze.rules.rule import (
     advice_texts={
         "drop_references": (
             "Keep .item() or .detach() instead of tensors with their graph; drop references after the step."
-        ),
+        )
     },
     rare=True,
 )

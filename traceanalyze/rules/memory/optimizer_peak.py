@@ -4,16 +4,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Findings,
-    NotApplicable,
-    Options,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
@@ -29,7 +20,7 @@ _OPTIMIZER = ("phase_optimizer", "phase_zero_grad")
     confidence=Confidence.MEDIUM,
     needs="D",
     advice_texts={
-        "lean_optimizer": "fused=True, or foreach=False: fewer copies at once; or a sharded optimizer (ZeRO-1, FSDP).",
+        "lean_optimizer": "fused=True, or foreach=False: fewer copies at once; or a sharded optimizer (ZeRO-1, FSDP)."
     },
     rare=True,
 )

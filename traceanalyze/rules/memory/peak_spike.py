@@ -1,15 +1,6 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Findings,
-    NotApplicable,
-    Options,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
 
 
 @rule(
@@ -19,9 +10,7 @@ from traceanalyze.rules.rule import (
     sentence="Blocks that are freed again at once are {of_peak} of the peak ({amount}).",
     confidence=Confidence.MEDIUM,
     needs="N",
-    advice_texts={
-        "smaller_temporaries": "Compute in pieces, in place, or with a fused operator.",
-    },
+    advice_texts={"smaller_temporaries": "Compute in pieces, in place, or with a fused operator."},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

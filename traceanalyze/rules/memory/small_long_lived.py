@@ -1,15 +1,6 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Findings,
-    NotApplicable,
-    Options,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
 
 
 @rule(
@@ -25,7 +16,7 @@ from traceanalyze.rules.rule import (
     needs="N",
     advice=("contiguous_buffer", "gradient_views"),
     advice_texts={
-        "gradient_views": "DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets.",
+        "gradient_views": "DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets."
     },
     options={
         "blocks": (1000.0, "rules specification, own"),

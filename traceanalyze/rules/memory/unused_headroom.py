@@ -11,9 +11,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     sentence="At most {of_capacity} of the device's memory is reserved, and the device is busy {busy} of the step.",
     confidence=Confidence.MEDIUM,
     needs="DM",
-    advice_texts={
-        "use_memory": "A larger batch, less checkpointing, larger buckets, more prefetching.",
-    },
+    advice_texts={"use_memory": "A larger batch, less checkpointing, larger buckets, more prefetching."},
     options={
         "share": (0.60, "rules specification, own: peak of reserved memory over the capacity"),
         "busy": (0.50, "as HST110"),
