@@ -13,7 +13,7 @@ from tests.report.test_markdown import tables_of
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.assembly.compare import build_compare
-from traceanalyze.report.compare_markdown import render
+from traceanalyze.report.markdown import render_compare as render
 from traceanalyze.report.view import View
 
 LIMIT = 65_536

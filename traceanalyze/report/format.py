@@ -112,6 +112,16 @@ class Formatter:
         words = self.texts.messages
         return self.said_of([words["not_measured"].lower()], self._reasons(reasons))
 
+    def absent(self, tables: Iterable[Table], *, empty: bool = False) -> list[str]:
+        """Why tables have no rows, each reason once; with `empty` also of those that have nothing to list."""
+        about: dict[str, list[str]] = {}
+        for table in tables:
+            if table.absent is not None:
+                about.setdefault(self.texts.reasons[table.absent.reason], []).append(self.topic(table))
+            elif empty and not len(table):
+                about.setdefault(self.texts.messages["no_rows"], []).append(self.topic(table))
+        return [self.said_of(titles, reason) for reason, titles in about.items()]
+
     def legend(self, reasons: Iterable[str]) -> str:
         """What `n/m` means in a table, and why its cells have it."""
         return self.texts.messages["legend"].format(reasons=self._reasons(reasons))

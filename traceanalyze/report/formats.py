@@ -61,7 +61,7 @@ FORMATS = {
             "markdown",
             {
                 REPORT: ("markdown:render",),
-                COMPARE: ("compare_markdown:render", "view"),
+                COMPARE: ("markdown:render_compare", "view"),
                 GATE: ("regression.markdown:render",),
             },
             ending=".md",

@@ -10,10 +10,13 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured, Row, Table, Value
 from traceanalyze.model.units import Unit
 from traceanalyze.report.format import Formatter, column_units, formatter_of
-from traceanalyze.report.model import Report
+from traceanalyze.report.model import CompareReport, Report
+from traceanalyze.report.view import Half, View, distinct_names, halves, overview, shallow, with_columns
 
 MAX_ROWS = 20
 """Rows of a table: a page is read, not searched; the other formats have all of them."""
+_MARK = "###"
+"""Level of headings of a comparison: they stand within a comment."""
 _NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER})
 _SPECIAL = regex(r"([\\`*_{}\[\]<>#|~$])")
 # GitHub makes links of bare addresses, mentions and numbers of issues; an empty comment is not shown and parts them.
@@ -58,14 +61,10 @@ def _run(report: Report, texts: Texts) -> Iterator[str]:
 
 def _tables(tables: Sequence[Table], formatter: Formatter, mark: str) -> Iterator[str]:
     """Those of a short view; then what was not measured, by the reason."""
-    reasons: dict[str, list[str]] = {}
     for table in tables:
-        if isinstance(table.rows, NotMeasured):
-            reasons.setdefault(formatter.texts.reasons[table.rows.reason], []).append(formatter.topic(table))
-        elif table.rows and not (table.detail or table.plot or table.stack):
+        if len(table) and not (table.detail or table.plot or table.stack):
             yield from table_blocks(table, formatter, mark)
-    missing = [formatter.said_of(titles, reason) for reason, titles in reasons.items()]
-    yield from listed(formatter.texts.messages["not_measured"], missing)
+    yield from listed(formatter.texts.messages["not_measured"], formatter.absent(tables))
 
 
 def table_blocks(table: Table, formatter: Formatter, mark: str) -> Iterator[str]:
@@ -131,3 +130,47 @@ def listed(title: str, items: Sequence[str]) -> Iterator[str]:
     if items:
         lines = "\n".join(f"- {plain(item)}" for item in items)
         yield f"**{plain(title)}**\n\n{lines}\n"
+
+
+def render_compare(report: CompareReport, texts: Texts, view: View | None = None) -> str:
+    """A comparison as one short document, for a pull request or a chat."""
+    return "\n".join(_compared(report, Formatter(texts, report.resolution_ns, parts=1), (view or View()).top))
+
+
+def _compared(report: CompareReport, formatter: Formatter, top: int) -> Iterator[str]:
+    words, tables = formatter.texts.messages, report.tables
+    yield f"**{plain(formatter.sentences(report.verdict))}**\n"
+    yield "\n".join(_sides(report, formatter)) + "\n"
+    for note in report.notes:
+        yield f"{plain(formatter.message(note))}\n"
+    yield from listed(words["caveats"], [formatter.message(item) for item in report.caveats])
+    for table in overview(tables):
+        yield from table_blocks(_major(shallow(table)), formatter, _MARK)
+    for half in halves(tables["causes"]):
+        yield from _causes(half, formatter, top)
+    yield from listed(words["advice"], [formatter.message(item) for item in report.advice])
+    yield from listed(words["not_compared"], formatter.absent(report.listing))
+    yield from listed(words["quality"], [formatter.message(item) for item in report.quality])
+
+
+def _sides(report: CompareReport, formatter: Formatter) -> Iterator[str]:
+    names = distinct_names(*report.paths)
+    for key, name, pieces in zip(("base", "candidate"), names, report.sides, strict=True):
+        rest = [formatter.message(piece) for piece in pieces if piece.key != "side_path"]
+        yield f"- {plain(formatter.said_of([formatter.texts.messages[key]], ' · '.join([name, *rest])))}"
+
+
+def _causes(half: Half, formatter: Formatter, top: int) -> Iterator[str]:
+    words = formatter.texts.messages
+    if not half.weighty:
+        yield f"{plain(words[f'no_{half.key}'])}\n"
+        return
+    shown = half.first(top)
+    yield from table_blocks(_major(half.table.take(range(shown))), formatter, _MARK)
+    if half.count > shown:
+        yield plain(words["more_rows"].format(count=half.count - shown, all=half.count)) + "\n"
+
+
+def _major(table: Table) -> Table:
+    """The columns that tell most."""
+    return with_columns(table, [index for index, column in enumerate(table.columns) if not column.minor])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from itertools import groupby, takewhile
@@ -29,6 +29,17 @@ class View:
     detail: Detail = Detail.NORMAL
     top: int = 5
     """Rows of ranked tables."""
+
+
+OVERVIEW = ("overall_metrics", "memory_peak", "link_rates")
+"""Tables of a comparison that are read from top to bottom."""
+
+
+def overview(tables: Mapping[str, Table]) -> list[Table]:
+    """Those that there are; the parts of the step stand for where its time went, if that was not compared."""
+    found = [tables[key] for key in OVERVIEW if key in tables and len(tables[key])]
+    instead = [] if found and found[0].key == OVERVIEW[0] else [tables["step_difference"]]
+    return instead + found
 
 
 OF_WEIGHT = 0.001

@@ -91,6 +91,47 @@ def render(report: Report, texts: Texts, style: Style, view: View | None = None)
 
 
 @frozen
+class Printer:
+    """Prints the parts of a page, as values are written and as the place and the reader want them."""
+
+    formatter: Formatter
+    style: Style
+    view: View
+
+    def painted(self, text: str, colour: str) -> str:
+        """Text broken at the width, each line in the colour."""
+        lines = self.style.wrap(printable(text)).splitlines()
+        return "\n".join(self.style.paint(line, colour) for line in lines)
+
+    def verdict(self, sentences: Sequence[Message]) -> str:
+        """Sentences in a row, set off."""
+        return self.painted(self.formatter.sentences(sentences), "bold")
+
+    def listed(self, title: str, items: Sequence[str], colour: str = "") -> Iterator[str]:
+        """Sentences as a list under a title; nothing where there are none."""
+        if items:
+            wrapped = [self.style.wrap(item, "  ", first="- ") for item in items]
+            lines = [self.style.paint(line, colour) for item in wrapped for line in item.splitlines()]
+            yield "\n".join([self.style.paint(self.formatter.texts.messages[title], "bold"), *lines])
+
+    def table(self, table: Table, top: int | None = None) -> str:
+        """The rows of a table that the view shows, under its title; at most `top` of ranked ones."""
+        words, wrap = self.formatter.texts.messages, self.style.wrap
+        title, notes = self.formatter.title(table), [wrap(self.formatter.message(note)) for note in table.notes]
+        if table.in_words:
+            return "\n".join([self.painted(title, "bold"), *notes])
+        picked = pick(table, top or self.view.top, everything=self.view.detail == Detail.VERBOSE)
+        every = len(picked.rows) + picked.left_out
+        if picked.worst_first:
+            title = words["slowest_of"].format(title=title, count=len(picked.rows), all=every)
+        lines = [self.painted(title, "bold"), *table_lines(table, picked, self.formatter, self.style)]
+        if picked.left_out and not picked.worst_first:
+            lines.append(self.painted(words["more_rows"].format(count=picked.left_out, all=every), "dim"))
+        lines += [self.painted(line, "dim") for line in absent_lines(table, picked, self.formatter, self.style)]
+        return "\n".join(lines + notes)
+
+
+@frozen
 class _Page:
     report: Report
     texts: Texts
@@ -100,96 +141,66 @@ class _Page:
     def text(self) -> str:
         report = self.report
         first = report.ranks[report.focus[0]]
-        formatter = self._formatter(first)
-        blocks = [self._verdict(formatter, report.verdict)]
+        printer = self._printer(first)
+        blocks = [printer.verdict(report.verdict)]
         if self.view.detail == Detail.QUIET:
             return blocks[0] + "\n"
         several = len(report.focus) > 1
         intro = [] if several else [self._about(first)]
-        intro += [self.style.wrap(formatter.message(note)) for note in report.notes]
+        intro += [self.style.wrap(printer.formatter.message(note)) for note in report.notes]
         blocks += ["\n".join(intro)] if intro else []
-        blocks += self._tables(report.summary, formatter)
+        blocks += self._tables(report.summary, printer)
         for index in report.focus:
             blocks += self._rank(report.ranks[index], with_verdict=several)
         return "\n\n".join(blocks) + "\n"
 
-    def _formatter(self, rank: RankReport) -> Formatter:
-        return formatter_of(rank, self.texts, parts=2 if self.style.width >= WIDE else 1)
-
-    def _verdict(self, formatter: Formatter, sentences: tuple[Message, ...]) -> str:
-        return self._painted(formatter.sentences(sentences), "bold")
-
-    def _painted(self, text: str, colour: str) -> str:
-        """Text broken at the width, each line in the colour."""
-        lines = self.style.wrap(printable(text)).splitlines()
-        return "\n".join(self.style.paint(line, colour) for line in lines)
+    def _printer(self, rank: RankReport) -> Printer:
+        formatter = formatter_of(rank, self.texts, parts=2 if self.style.width >= WIDE else 1)
+        return Printer(formatter, self.style, self.view)
 
     def _about(self, rank: RankReport) -> str:
         """File, rank, device and windows in one line."""
         path = self.style.shorten(printable(PurePath(rank.path).name), self.style.width // 2)
-        return self._painted(self._formatter(rank).about(rank, path), "dim")
+        printer = self._printer(rank)
+        return printer.painted(printer.formatter.about(rank, path), "dim")
 
     def _rank(self, rank: RankReport, *, with_verdict: bool) -> Iterator[str]:
-        formatter = self._formatter(rank)
+        printer = self._printer(rank)
+        formatter = printer.formatter
         if with_verdict:
             yield self._about(rank)
-            yield self._verdict(formatter, rank.verdict)
-        yield from self._tables(rank.tables, formatter)
-        missing = [table for table in rank.tables if isinstance(table.rows, NotMeasured) and not table.detail]
-        if missing:
-            yield self._listed("not_measured", [self._missing(table, formatter) for table in missing])
+            yield printer.verdict(rank.verdict)
+        yield from self._tables(rank.tables, printer)
+        missing = [
+            formatter.said_of([formatter.topic(table)], self.texts.reasons[table.absent.reason])
+            for table in rank.tables
+            if table.absent is not None and not table.detail
+        ]
+        yield from printer.listed("not_measured", missing)
         if rank.checks:
-            yield from self._quality(rank, formatter)
-        hints = formatter.hints(rank)
-        if hints:
-            yield self._listed("measure_more", hints)
+            yield from self._quality(rank, printer)
+        yield from printer.listed("measure_more", formatter.hints(rank))
 
-    def _tables(self, tables: tuple[Table, ...], formatter: Formatter) -> Iterator[str]:
+    def _tables(self, tables: tuple[Table, ...], printer: Printer) -> Iterator[str]:
         for table in tables:
-            empty = isinstance(table.rows, NotMeasured) or not table.rows
             if table.plot:
-                yield from self._curve(table, formatter)
+                lines = curve_lines(table, printer.formatter, self.style)
+                if lines:
+                    yield "\n".join([printer.painted(printer.formatter.title(table), "bold"), *lines])
             elif table.stack:
                 # Bands differ by colours and names, for which there is no room.
                 continue
-            elif not empty and (not table.detail or self.view.detail == Detail.VERBOSE):
-                yield self._table(table, formatter)
+            elif len(table) and (not table.detail or self.view.detail == Detail.VERBOSE):
+                yield printer.table(table)
 
-    def _curve(self, table: Table, formatter: Formatter) -> Iterator[str]:
-        lines = curve_lines(table, formatter, self.style)
-        if lines:
-            yield "\n".join([self._painted(formatter.title(table), "bold"), *lines])
-
-    def _table(self, table: Table, formatter: Formatter) -> str:
-        if table.in_words:
-            sentences = [self.style.wrap(formatter.message(note)) for note in table.notes]
-            return "\n".join([self._painted(formatter.title(table), "bold"), *sentences])
-        picked = pick(table, self.view.top, everything=self.view.detail == Detail.VERBOSE)
-        title = formatter.title(table)
-        if picked.worst_first:
-            counts = {"count": len(picked.rows), "all": len(picked.rows) + picked.left_out}
-            title = self.texts.messages["slowest_of"].format(title=title, **counts)
-        lines = [self._painted(title, "bold"), *table_lines(table, picked, formatter, self.style)]
-        if picked.left_out and not picked.worst_first:
-            more = self.texts.messages["more_rows"]
-            counts = {"count": picked.left_out, "all": len(picked.rows) + picked.left_out}
-            lines.append(self._painted(more.format(**counts), "dim"))
-        lines += [self._painted(line, "dim") for line in absent_lines(table, picked, formatter, self.style)]
-        lines += [self.style.wrap(formatter.message(note)) for note in table.notes]
-        return "\n".join(lines)
-
-    def _missing(self, table: Table, formatter: Formatter) -> str:
-        reason = table.rows.reason if isinstance(table.rows, NotMeasured) else ""
-        return formatter.said_of([formatter.topic(table)], self.texts.reasons[reason])
-
-    def _quality(self, rank: RankReport, formatter: Formatter) -> Iterator[str]:
+    def _quality(self, rank: RankReport, printer: Printer) -> Iterator[str]:
         """Checks; mere notes only count in a short view."""
         everything = self.view.detail == Detail.VERBOSE
         shown = [check for check in rank.checks if everything or check.level > Level.INFO]
-        lines = [self._check(check, formatter) for check in shown]
+        lines = [self._check(check, printer.formatter) for check in shown]
         if len(shown) < len(rank.checks):
             count = len(rank.checks) - len(shown)
-            lines.append(self._painted(self.texts.messages["more_notes"].format(count=count), "dim"))
+            lines.append(printer.painted(self.texts.messages["more_notes"].format(count=count), "dim"))
         yield "\n".join([self.style.paint(self.texts.messages["quality"], "bold"), *lines])
 
     def _check(self, check: Finding, formatter: Formatter) -> str:
@@ -198,10 +209,6 @@ class _Page:
         first = f"{level} {check.id}  "
         wrapped = self.style.wrap(text, " " * display_width(first), first=first)
         return self.style.paint(level, _LEVEL_COLOURS[check.level]) + wrapped[len(level) :]
-
-    def _listed(self, title: str, items: list[str]) -> str:
-        wrapped = [self.style.wrap(item, "  ", first="- ") for item in items]
-        return "\n".join([self.style.paint(self.texts.messages[title], "bold"), *wrapped])
 
 
 __all__ = ["Style", "file_style", "render", "render_all", "style_for"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import cast
+from typing import Any, NamedTuple, cast
 
 from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
@@ -12,36 +12,21 @@ from traceanalyze.model.table import Kind, Message, Table, Value
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import Place, document, element, safe, sentence
-from traceanalyze.report.html.tables import listed, missing, rows_of, short_title, table_section
+from traceanalyze.report.html.tables import listed, short_title, table_section
 from traceanalyze.report.model import CompareReport
-from traceanalyze.report.view import distinct_names, halves, with_columns
+from traceanalyze.report.view import OVERVIEW, distinct_names, halves, with_columns
 
 _WIDE, _HIGH = 1_000_000, 100
-_BAR = (22, 78)
-"""Top and bottom of a bar within its line."""
+_TOP, _BOTTOM = 22, 78
+"""Of a bar within its line."""
 _FROM_ZERO = 0.25
 """Changes this large beside the steps can be seen on an axis that starts at zero."""
 _ROOM = 0.08
 """Share of the changes that is left free at either end of an axis that does not."""
 _LINES = 5
-_WANTED = ("part", "base_sum_ns", "candidate_sum_ns", "base_time_ns", "candidate_time_ns")
 
 
-@frozen
-class Move:
-    """What one part changes."""
-
-    part: str
-    """Key of a term; empty for what one side did not measure."""
-    change: int
-    """Candidate minus base per step, ns times both numbers of steps."""
-    base: int | None = None
-    candidate: int | None = None
-    """Time per step, ns."""
-
-
-@frozen
-class Axis:
+class _Axis(NamedTuple):
     """Times at the ends of the picture."""
 
     start: int
@@ -54,99 +39,93 @@ class Axis:
 
 
 def waterfall(parts: Table, sides: Table, formatter: Formatter) -> str:
-    """The picture; nothing where no part differs.
+    """The way from the base's step to the candidate's; nothing where no part differs.
 
     Args:
         parts: Table `step_difference`: the parts of the step, its total the step itself.
         sides: Table `compare_sides`: how many steps each side has.
         formatter: How values are written.
     """
-    base_steps, candidate_steps = (max(cast("int", count), 1) for count in sides.column("steps_compared"))
-    moves = moves_of(parts, base_steps, candidate_steps)
-    if not moves or parts.total is None:
+    steps = [max(cast("int", count), 1) for count in sides.column("steps_compared")]
+    total: Mapping[str, Any] = parts.totals or {}
+    moves = list(_moves(parts, total, steps)) if total else []
+    if not moves:
         return ""
-    keys = [column.key for column in parts.columns]
-    total = dict(zip(keys, parts.total, strict=True))
-    places = [cast("int", total["base_sum_ns"]) * candidate_steps]
-    for move in moves:
-        places.append(places[-1] + move.change)
-    axis = _axis(places, base_steps * candidate_steps)
+    places = [total["base_sum_ns"] * steps[1]]
+    for _, change in moves:
+        places.append(places[-1] + change)
+    axis = _axis(places, steps[0] * steps[1])
     words = formatter.texts.messages
-    ends = (("base", places[0], total["base_time_ns"]), ("candidate", places[-1], total["candidate_time_ns"]))
     first, last = (
-        _line(words[side], _whole(axis, place, side), formatter.value(Kind.DURATION, time), "whole")
-        for side, place, time in ends
+        _line(words[side], _whole(axis, place, side), formatter.value(Kind.DURATION, total[f"{side}_time_ns"]), "whole")
+        for side, place in (("base", places[0]), ("candidate", places[-1]))
     )
-    body = [_move(move, place, axis, formatter) for move, place in zip(moves, places, strict=False)]
-    told = [Message("waterfall")]
+    body = [_move(part, change, place, axis, formatter) for (part, change), place in zip(moves, places, strict=False)]
+    sentences = [Message("waterfall")]
     if axis.start:
-        told.append(Message("waterfall_cut", (("start", Kind.DURATION, axis.start // axis.per_ns),)))
-    caption = element("figcaption", sentence(formatter.sentences(told)))
+        sentences.append(Message("waterfall_cut", (("start", Kind.DURATION, axis.start // axis.per_ns),)))
+    caption = element("figcaption", sentence(formatter.sentences(sentences)))
     table = element("table", f"<tbody>{first}{''.join(body)}{last}{_scale(axis)}</tbody>")
     return f'<figure class="waterfall">{caption}{table}</figure>'
 
 
-def moves_of(parts: Table, base_steps: int, candidate_steps: int) -> list[Move]:
-    """Parts that differ, largest change first; together they are the difference of the steps."""
-    keys = [column.key for column in parts.columns]
-    wanted = [keys.index(key) for key in _WANTED]
-    found = []
-    for row in (*rows_of(parts), *((parts.total,) if parts.total else ())):
-        part, base, candidate, *times = (row[at] for at in wanted)
-        if isinstance(base, int) and isinstance(candidate, int):
-            change = candidate * base_steps - base * candidate_steps
-            found.append(Move(str(part), change, *cast("list[int]", times)))
-    whole = found.pop().change if parts.total and found else 0
-    rest = whole - sum(move.change for move in found)
-    moves = [*found, Move("", rest)]
-    return sorted((move for move in moves if move.change), key=lambda move: (not move.part, -abs(move.change)))
+def _moves(parts: Table, total: Mapping[str, Any], steps: Sequence[int]) -> Iterator[tuple[Any, int]]:
+    """Parts that differ, largest change (ns per step, times both numbers of steps) first; together they are the whole.
+
+    None stands for what one side did not measure.
+    """
+
+    def change(base: int, candidate: int) -> int:
+        return candidate * steps[0] - base * steps[1]
+
+    sums = ((part, part.base_sum_ns, part.candidate_sum_ns) for part in parts.records())
+    found = [(part, change(*pair)) for part, *pair in sums if all(isinstance(each, int) for each in pair)]
+    rest = change(total["base_sum_ns"], total["candidate_sum_ns"]) - sum(moved for _, moved in found)
+    found.sort(key=lambda move: -abs(move[1]))
+    yield from (move for move in (*found, (None, rest)) if move[1])
 
 
-def _axis(places: Sequence[int], per_ns: int) -> Axis:
+def _axis(places: Sequence[int], per_ns: int) -> _Axis:
     low, high = min(places), max(places)
     if high - low >= _FROM_ZERO * high:
-        return Axis(0, high, per_ns)
+        return _Axis(0, high, per_ns)
     room = max(round((high - low) * _ROOM), 1)
-    return Axis(max(low - 2 * room, 0), high + room, per_ns)
+    return _Axis(max(low - 2 * room, 0), high + room, per_ns)
 
 
-def _move(move: Move, place: int, axis: Axis, formatter: Formatter) -> str:
+def _move(part: Any, change: int, place: int, axis: _Axis, formatter: Formatter) -> str:
     """The bar, between the levels before and after it."""
-    css = "worse" if move.change > 0 else "better"
-    before, after = axis.at(place), axis.at(place + move.change)
-    top, bottom = _BAR
-    left, wide = min(before, after), abs(after - before)
-    bar = (
-        f'<path class="level" d="M{before},0V{top}M{after},{bottom}V{_HIGH}"/>'
-        f'<rect class="{css}" x="{left}" y="{top}" width="{wide}" height="{bottom - top}"/>'
+    css = "worse" if change > 0 else "better"
+    before, after = axis.at(place), axis.at(place + change)
+    bar = f'<path class="level" d="M{before},0V{_TOP}M{after},{_BOTTOM}V{_HIGH}"/>' + _bar(
+        css, min(before, after), abs(after - before)
     )
     words = formatter.texts.messages
-    name = formatter.value(Kind.TERM, move.part) if move.part else words["not_measured"].lower()
-    change = formatter.value(Kind.CHANGE, round(move.change / axis.per_ns))
-    told = ""
-    if move.base is not None and move.candidate is not None:
-        base, candidate = (formatter.value(Kind.DURATION, time) for time in (move.base, move.candidate))
-        told = f"{words['base']} {base}, {words['candidate']} {candidate}"
-    return _line(name, _picture(bar, ": ".join(filter(None, (name, told)))), change, css)
+    name = title = formatter.value(Kind.TERM, part.part) if part else words["not_measured"].lower()
+    if part:
+        base, candidate = (formatter.value(Kind.DURATION, time) for time in (part.base_time_ns, part.candidate_time_ns))
+        title = f"{name}: {words['base']} {base}, {words['candidate']} {candidate}"
+    shown = formatter.value(Kind.CHANGE, round(change / axis.per_ns))
+    return _line(name, _picture(f"<title>{safe(title)}</title>{bar}"), shown, css)
 
 
-def _whole(axis: Axis, place: int, side: str) -> str:
+def _whole(axis: _Axis, place: int, side: str) -> str:
     """A step: a bar from the left, torn where it does not begin at zero."""
     end = axis.at(place)
-    top, bottom = _BAR
-    level = f"{end},{bottom}V{_HIGH}" if side == "base" else f"{end},0V{top}"
-    inside = (
-        f'<path class="level" d="M{level}"/><rect class="step" x="0" y="{top}" width="{end}" height="{bottom - top}"/>'
-    )
+    level = f"{end},{_BOTTOM}V{_HIGH}" if side == "base" else f"{end},0V{_TOP}"
+    inside = f'<path class="level" d="M{level}"/>{_bar("step", 0, end)}'
     if axis.start:
-        tears = "".join(f"M{left},{bottom + 10}L{left + 8_000},{top - 10}" for left in (12_000, 22_000))
+        tears = "".join(f"M{left},{_BOTTOM + 10}L{left + 8_000},{_TOP - 10}" for left in (12_000, 22_000))
         inside += f'<path class="torn" d="{tears}"/>'
-    return _picture(inside, "")
+    return _picture(inside)
 
 
-def _picture(inside: str, title: str) -> str:
-    told = f"<title>{safe(title)}</title>" if title else ""
-    return element("svg", told + inside, viewBox=f"0 0 {_WIDE} {_HIGH}", preserveAspectRatio="none", aria_hidden="true")
+def _bar(css: str, left: int, width: int) -> str:
+    return f'<rect class="{css}" x="{left}" y="{_TOP}" width="{width}" height="{_BOTTOM - _TOP}"/>'
+
+
+def _picture(inside: str) -> str:
+    return element("svg", inside, viewBox=f"0 0 {_WIDE} {_HIGH}", preserveAspectRatio="none", aria_hidden="true")
 
 
 def _line(name: str, picture: str, value: str, css: str) -> str:
@@ -154,7 +133,7 @@ def _line(name: str, picture: str, value: str, css: str) -> str:
     return f'<tr class="{css}">{label}<td class="picture">{picture}</td>{shown}</tr>'
 
 
-def _scale(axis: Axis) -> str:
+def _scale(axis: _Axis) -> str:
     """Round times below."""
     first, last = -(-axis.start // axis.per_ns), axis.end // axis.per_ns
     labels = [
@@ -170,8 +149,6 @@ MAX_TEXT = 300
 """Letters of a name: lists of kernels may be far longer, and nobody reads them."""
 _PARTS = 12
 _ID = "compare"
-_OPEN = ("overall_metrics", "memory_peak", "link_rates")
-"""Tables that are read from top to bottom; the others are opened."""
 _LAST = ("compare_sides", "compare_options")
 
 
@@ -211,12 +188,12 @@ class _Page:
         yield from self._sentences("advice", report.advice)
         yield from self._sections()
         sections = [table for table in report.listing if table.key not in {"causes", *_LAST}]
-        absent = list(missing(sections, self.formatter))
+        absent = self.formatter.absent(sections, empty=True)
         if absent:
             yield self._heading("h3", f"{_ID}-missing", words["not_compared"], 3) + listed(absent)
         yield from self._sentences("quality", report.quality)
         for key in _LAST:
-            if rows_of(report.tables[key]):
+            if len(report.tables[key]):
                 yield self._table(replace(report.tables[key], detail=True))
 
     def _sentences(self, key: str, sentences: Sequence[Message]) -> Iterator[str]:
@@ -248,8 +225,8 @@ class _Page:
         chart = waterfall(parts, tables["compare_sides"], self.formatter)
         if chart or "overall_metrics" not in tables:
             yield self._table(replace(parts, detail=False), chart)
-        for key in _OPEN:
-            if key in tables and rows_of(tables[key]):
+        for key in OVERVIEW:
+            if key in tables and len(tables[key]):
                 yield self._table(replace(tables[key], detail=False))
 
     def _causes(self) -> Iterator[str]:
@@ -263,12 +240,12 @@ class _Page:
                 yield self._table(_largest(half.table, shown), whole=whole)
             else:
                 yield element("p", safe(self.formatter.texts.messages[f"no_{half.key}"]))
-        if rows_of(causes):
+        if len(causes):
             yield self._table(replace(_differences_first(causes), detail=True))
 
     def _sections(self) -> Iterator[str]:
         for table in self.report.listing:
-            if table.key not in {"step_difference", "causes", *_OPEN, *_LAST} and rows_of(table):
+            if table.key not in {"step_difference", "causes", *OVERVIEW, *_LAST} and len(table):
                 yield self._table(replace(_cut(_differences_first(table)), detail=True))
 
     def _table(self, table: Table, chart: str = "", whole: float | None = None) -> str:
@@ -286,16 +263,14 @@ def _largest(causes: Table, count: int) -> Table:
 def _differences_first(table: Table) -> Table:
     """What differs before the many columns of both sides, which would push it out of sight."""
     columns = table.columns
-    sided = [index for index, column in enumerate(columns) if column.side is not None]
-    if not sided:
-        return table
-    judged = [
-        index
-        for index, column in enumerate(columns)
-        if index > sided[0] and (column.par is not None or (column.kind == Kind.SHARE and column.side is None))
-    ]
-    rest = [index for index in range(sided[0], len(columns)) if index not in judged]
-    return with_columns(table, [*range(sided[0]), *judged, *rest])
+    first = next((index for index, column in enumerate(columns) if column.side is not None), len(columns))
+
+    def order(index: int) -> int:
+        column = columns[index]
+        differs = column.par is not None or (column.kind == Kind.SHARE and column.side is None)
+        return 0 if index < first else 1 if differs else 2
+
+    return with_columns(table, sorted(range(len(columns)), key=order))
 
 
 def _cut(table: Table) -> Table:

@@ -14,7 +14,7 @@ from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import Place, document, element, safe, sentence
 from traceanalyze.report.html.ranks import heat_map, rank_chart
 from traceanalyze.report.html.steps import step_chart
-from traceanalyze.report.html.tables import listed, missing, rows_of, short_title, table_section
+from traceanalyze.report.html.tables import listed, rows_of, short_title, table_section
 from traceanalyze.report.html.timeline import Seen, by_table, links, of_rank, pictures
 from traceanalyze.report.model import Finding, RankReport, Report
 
@@ -101,7 +101,7 @@ class _Run:
         if rank.checks:
             checks = "".join(self._check(check, formatter) for check in rank.checks)
             yield self._heading("h3", f"{at}-quality", words["quality"], 3) + f'<ul class="checks">{checks}</ul>'
-        absent = list(missing(rank.tables, formatter))
+        absent = formatter.absent(rank.tables, empty=True)
         if absent:
             yield self._heading("h3", f"{at}-missing", words["not_measured"], 3) + listed(absent)
         hints = formatter.hints(rank)

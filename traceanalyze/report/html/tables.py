@@ -210,18 +210,6 @@ def table_section(table: Table, chart: str, formatter: Formatter, at: str, whole
     return element("section", heading + numbers, id=at)
 
 
-def missing(tables: Sequence[Table], formatter: Formatter) -> Iterator[str]:
-    """Tables without rows, by the reason."""
-    texts = formatter.texts
-    reasons: dict[str, list[str]] = {}
-    for table in tables:
-        if isinstance(table.rows, NotMeasured):
-            reasons.setdefault(texts.reasons[table.rows.reason], []).append(formatter.topic(table))
-        elif not table.rows:
-            reasons.setdefault(texts.messages["no_rows"], []).append(formatter.topic(table))
-    return (formatter.said_of(titles, reason) for reason, titles in reasons.items())
-
-
 def listed(items: Sequence[str]) -> str:
     """Sentences as a list."""
     return element("ul", "".join(element("li", sentence(item)) for item in items))

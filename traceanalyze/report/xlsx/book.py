@@ -13,11 +13,19 @@ from traceanalyze.locales import Texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.model import Report
 from traceanalyze.report.xlsx.formats import INSET, Field, Formats, fields_of
-from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, Page, put
+from traceanalyze.report.xlsx.page import TITLE_POINTS, Book, Page, put
 from traceanalyze.report.xlsx.plan import RankPlan, RunPlan, Sheet, plan
-from traceanalyze.report.xlsx.rows import HEADER, fields_down, finish, write_header, write_record, write_rows
+from traceanalyze.report.xlsx.rows import (
+    HEADER,
+    fields_down,
+    finish,
+    write_fields_down,
+    write_header,
+    write_record,
+    write_rows,
+)
 from traceanalyze.report.xlsx.summary import write_check, write_summary
-from traceanalyze.report.xlsx.text import clean, lines, link
+from traceanalyze.report.xlsx.text import clean, link
 
 _WIDTHS = (30, 44, 44, 44)
 
@@ -40,22 +48,9 @@ def _run(page: Page, run: RunPlan, *, named: bool) -> None:
         page.sentence(run.ranks[0].formatter.message(note))
     for sheet in run.recording:
         page.section(sheet.formatter.title(sheet.table))
-        _record(page, sheet)
+        write_fields_down(page, sheet)
     for rank in run.ranks:
         _rank(page, rank, f" · {rank.report.path}" if len(run.ranks) > 1 else "")
-
-
-def _record(page: Page, sheet: Sheet) -> None:
-    """Names and values, as many lines high as the longest value needs."""
-    formats = page.book.formats
-    for field, cells in fields_down(sheet):
-        if all(cell is None or cell == "" for cell in cells):
-            continue
-        name = f"{field.heading} ({field.unit})" if field.unit else field.heading
-        high = max((lines(cell, _WIDTHS[1] - 2) for cell in cells if isinstance(cell, str)), default=1)
-        page.sheet.set_row(page.row, LINE_POINTS * high)
-        shown = formats.get(num_format=field.number_format or "General", align="left", text_wrap=True)
-        page.line([name, *cells], [formats.get(), *([shown] * len(cells))])
 
 
 def _rank(page: Page, rank: RankPlan, label: str) -> None:
@@ -143,8 +138,6 @@ OPTIONS = {
     "strings_to_urls": False,
     "strings_to_numbers": False,
 }
-# Not the time of writing: the same input gives the same bytes.
-CREATED = datetime(1980, 1, 1)
 _FILES_NAMED = 5
 
 
@@ -167,14 +160,15 @@ def render(reports: Sequence[Report], texts: Texts) -> bytes:
 
 
 def _properties(reports: Sequence[Report]) -> dict[str, object]:
-    """What the file says about itself: tool, version and input."""
-    tool = f"traceanalyze {reports[0].version}"
     paths = [PurePath(rank.path).name for report in reports for rank in report.ranks]
     more = ", …" if len(paths) > _FILES_NAMED else ""
-    return {
-        "title": clean("traceanalyze · " + ", ".join(report.name for report in reports)),
-        "subject": clean(", ".join(paths[:_FILES_NAMED]) + more),
-        "author": tool,
-        "comments": tool,
-        "created": CREATED,
-    }
+    title = "traceanalyze · " + ", ".join(report.name for report in reports)
+    return properties(title, ", ".join(paths[:_FILES_NAMED]) + more, reports[0].version)
+
+
+def properties(title: str, subject: str, version: str) -> dict[str, object]:
+    """What the file says about itself: tool, version and input."""
+    tool = f"traceanalyze {version}"
+    shown = {"title": clean(title), "subject": clean(subject), "author": tool, "comments": tool}
+    # Not the time of writing: the same input gives the same bytes.
+    return {**shown, "created": datetime(1980, 1, 1)}

@@ -23,7 +23,7 @@ from traceanalyze.report.xlsx.formats import (
     field_of,
     fields_of,
 )
-from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, put
+from traceanalyze.report.xlsx.page import LINE_POINTS, TITLE_POINTS, Book, Page, put
 from traceanalyze.report.xlsx.plan import Sheet
 from traceanalyze.report.xlsx.text import clean, lines, link, width
 
@@ -221,6 +221,18 @@ def _notes(sheet: Sheet) -> Iterator[str]:
         yield sheet.formatter.legend(reasons)
     for note in sheet.table.notes:
         yield sheet.formatter.message(note)
+
+
+def write_fields_down(page: Page, sheet: Sheet) -> None:
+    """Names and values in a page of mixed contents, as many lines high as the longest value needs."""
+    formats = page.book.formats
+    for field, cells in fields_down(sheet):
+        if all(cell is None or cell == "" for cell in cells):
+            continue
+        high = max((lines(cell, page.widths[1] - 2) for cell in cells if isinstance(cell, str)), default=1)
+        page.sheet.set_row(page.row, LINE_POINTS * high)
+        shown = formats.get(num_format=field.number_format or "General", align="left", text_wrap=True)
+        page.line([field.header, *cells], [formats.get(), *([shown] * len(cells))])
 
 
 _NAME_WIDTH, _UNIT_WIDTH, _MEANING_WIDTH = 42, 9, 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,11 @@ from traceanalyze.report.xlsx.rows import HEADER, bar, fields_down
 if TYPE_CHECKING:
     from xlsxwriter.chart_column import ChartColumn
 
-HEIGHT = 260
+_HEIGHT = 260
+_ROW_PIXELS, _CHAR_PIXELS, _CELL_PADDING = 20, 7, 5
 
 
-def step_chart(book: Book, split: Sheet, steps: Sheet, wide: int) -> ChartColumn | None:
+def step_chart(book: Book, split: Sheet, steps: Sheet, widths: Sequence[int]) -> ChartColumn | None:
     """A chart of the parts named in the split; None where no step has any."""
     fields = fields_of(steps.table, steps.rows, steps.formatter)
     by_key = {field.column.key: col for col, field in enumerate(fields)}
@@ -44,25 +46,37 @@ def step_chart(book: Book, split: Sheet, steps: Sheet, wide: int) -> ChartColumn
     if not drawn:
         return None
     unit = next((field.unit for field in fields if field.column.key.endswith("_ns")), "")
-    chart.set_title({"name": book.words["step_chart"], "name_font": {"size": 11, "bold": True}})
     chart.set_x_axis({"name": fields[0].heading, "name_font": {"bold": False, "color": DIM}})
+    return drawn_in(chart, book.words["step_chart"], unit, "#,##0", widths)
+
+
+def drawn_in(chart: ChartColumn, title: str, unit: str, number_format: str, widths: Sequence[int]) -> ChartColumn:
+    """The chart with its title, axis and size, as wide as these columns."""
+    chart.set_title({"name": title, "name_font": {"size": 11, "bold": True}})
     chart.set_y_axis(
         {
             "name": unit,
             "min": 0,
             "name_font": {"bold": False, "color": DIM, "rotation": -90},
-            "num_format": "#,##0",
+            "num_format": number_format,
             "major_gridlines": {"visible": True, "line": {"color": "#E0E0E0"}},
             "line": {"none": True},
         }
     )
     chart.set_legend({"position": "bottom"})
-    chart.set_size({"width": wide, "height": HEIGHT})
+    wide = sum(width * _CHAR_PIXELS + _CELL_PADDING for width in widths)
+    chart.set_size({"width": wide, "height": _HEIGHT})
     return chart
 
 
+def insert(page: Page, chart: ChartColumn, description: str) -> None:
+    """A chart below what was written last."""
+    page.row += 1
+    page.sheet.insert_chart(page.row, 0, chart, {"description": description})
+    page.row += _HEIGHT // _ROW_PIXELS + 1
+
+
 _WIDTHS = (40, 16, 16, 70)
-_ROW_PIXELS, _CHAR_PIXELS, _CELL_PADDING = 20, 7, 5
 
 
 def write_summary(book: Book, run: RunPlan) -> None:
@@ -130,16 +144,9 @@ def _split(page: Page, rank: RankPlan) -> None:
     for note in split.table.notes:
         page.sentence(split.formatter.message(note), book.formats.get(text_wrap=True, font_color="#404040"))
     if steps is not None:
-        _chart(page, split, steps)
-
-
-def _chart(page: Page, split: Sheet, steps: Sheet) -> None:
-    wide = sum(width * _CHAR_PIXELS + _CELL_PADDING for width in page.widths)
-    chart = step_chart(page.book, split, steps, wide)
-    if chart is not None:
-        page.row += 1
-        page.sheet.insert_chart(page.row, 0, chart, {"description": page.book.words["step_chart"]})
-        page.row += HEIGHT // _ROW_PIXELS + 1
+        chart = step_chart(book, split, steps, page.widths)
+        if chart is not None:
+            insert(page, chart, book.words["step_chart"])
 
 
 def _figures(page: Page, rank: RankPlan) -> None:
@@ -204,10 +211,11 @@ def _contents(page: Page, run: RunPlan) -> None:
     for sheet in absent:
         page.line([sheet.formatter.topic(sheet.table)], [book.formats.note])
         page.row -= 1
-        page.sentence(_why(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)
+        page.sentence(why_absent(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)
 
 
-def _why(book: Book, sheet: Sheet) -> str:
+def why_absent(book: Book, sheet: Sheet) -> str:
+    """Why a table has no sheet."""
     rows = sheet.table.rows
     if isinstance(rows, NotMeasured):
         return sheet.formatter.missing([rows.reason])
