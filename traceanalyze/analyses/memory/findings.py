@@ -7,10 +7,8 @@ from dataclasses import replace
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.columns import LINE
-from traceanalyze.analyses.memory.patterns import GrowingSizes, OversizedBlocks, SmallBlocks
-from traceanalyze.analyses.memory.steps import Leak
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 
 _FINDINGS = declare(
     "memory_findings",
@@ -34,17 +32,26 @@ _SOON = 1000
 """Steps: a leak that fills the device within these ends the run."""
 
 
+_KINDS = {
+    **dict.fromkeys(("count", "cycles", "segments", "steps"), Kind.COUNT),
+    **dict.fromkeys(("line", "pinner"), Kind.NAME),
+    "share": Kind.SHARE,
+    "cost": Kind.DURATION,
+}
+"""Of the values that advice mentions; all others are bytes."""
+
+
 @frozen
 class MemoryFinding:
     """One thing to know, with the sentence that explains it."""
 
     severity: str
     key: str
-    amount: int | None
-    share: float | None
-    count: int | None
-    line: str
     advice: Message
+    amount: int | None = None
+    share: float | None = None
+    count: int | None = None
+    line: str = ""
 
 
 def memory_findings(analysis: AllocatorAnalysis) -> tuple[MemoryFinding, ...]:
@@ -81,43 +88,27 @@ def findings_table(found: tuple[MemoryFinding, ...]) -> Table:
     return replace(table, notes=tuple(dict.fromkeys(one.advice for one in found)))
 
 
-def _peak(analysis: AllocatorAnalysis) -> int:
-    return max(int(analysis.moments.array("requested_bytes")[0]), 1)
+def _advice(key: str, **values: Value) -> Message:
+    return Message(f"advice_{key}", tuple((name, _KINDS.get(name, Kind.MEMORY), each) for name, each in values.items()))
 
 
 def _ooms(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     for one in analysis.ooms:
-        values = (
-            ("request", Kind.MEMORY, one.request),
-            ("free", Kind.MEMORY, one.free),
-            ("hole", Kind.MEMORY, one.largest_hole),
-            ("device", Kind.MEMORY, one.device_free),
-        )
-        advice = Message(f"advice_oom_{one.kind}", values)
-        yield MemoryFinding("critical", f"oom_{one.kind}", one.request, None, 1, one.line, advice)
+        key = f"oom_{one.kind}"
+        advice = _advice(key, request=one.request, free=one.free, hole=one.largest_hole, device=one.device_free)
+        yield MemoryFinding("critical", key, advice, one.request, count=1, line=one.line)
 
 
 def _leaks(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     if isinstance(analysis.leaks, NotMeasured):
         return
+    left = None if analysis.capacity is None else analysis.capacity - analysis.most_reserved
+    peak = max(int(analysis.moments.array("requested_bytes")[0]), 1)
     for leak in analysis.leaks:
-        values = (
-            ("amount", Kind.MEMORY, leak.per_step),
-            ("line", Kind.NAME, leak.line),
-            ("steps", Kind.COUNT, leak.steps),
-        )
-        severity = "info" if leak.confidence != "likely" else "critical" if _soon_full(analysis, leak) else "warn"
-        share = leak.per_step / _peak(analysis)
-        advice = Message(f"advice_leak_{leak.confidence}", values)
-        yield MemoryFinding(severity, "leak", leak.per_step, share, leak.steps, leak.line, advice)
-
-
-def _soon_full(analysis: AllocatorAnalysis, leak: Leak) -> bool:
-    """Whether the leak fills what is left of the device within `_SOON` steps."""
-    if analysis.capacity is None:
-        return False
-    left = analysis.capacity - analysis.most_reserved
-    return left < _SOON * leak.per_step
+        size, soon = leak.per_step, left is not None and left < _SOON * leak.per_step
+        severity = "info" if leak.confidence != "likely" else "critical" if soon else "warn"
+        advice = _advice(f"leak_{leak.confidence}", amount=size, line=leak.line, steps=leak.steps)
+        yield MemoryFinding(severity, "leak", advice, size, size / peak, leak.steps, leak.line)
 
 
 def _retries(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
@@ -128,12 +119,10 @@ def _retries(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     span = 0 if analysis.time is None or not len(analysis.time) else int(analysis.time[-1] - analysis.time[0])
     often = len(runs) * 100 >= len(analysis.steps) > 0 or sum(costs) >= _CYCLE * span > 0
     severity = "critical" if analysis.ooms else "warn" if often else "info"
-    amount = sum(run.released_bytes for run in runs)
-    known = ("count", Kind.COUNT, len(runs)), ("amount", Kind.MEMORY, amount)
-    advice = Message("advice_retry_timed", (*known, ("cost", Kind.DURATION, sum(costs))))
-    if not costs:
-        advice = Message("advice_retry", known)
-    yield MemoryFinding(severity, "retry", amount, None, len(runs), runs[0].source_line, advice)
+    count, amount = len(runs), sum(run.released_bytes for run in runs)
+    timed = _advice("retry_timed", count=count, amount=amount, cost=sum(costs))
+    advice = timed if costs else _advice("retry", count=count, amount=amount)
+    yield MemoryFinding(severity, "retry", advice, amount, count=count, line=runs[0].source_line)
 
 
 def _churn(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
@@ -142,97 +131,69 @@ def _churn(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
         return
     lines = [run.source_line for run in analysis.runs.records() if run.release_kind == churn.kind]
     line, kind = lines[0] if lines else "", churn.kind.removeprefix("release_")
-    values = (("amount", Kind.MEMORY, churn.recycled), ("cycles", Kind.COUNT, churn.cycles), ("line", Kind.NAME, line))
+    values: dict[str, Value] = {"amount": churn.recycled, "cycles": churn.cycles, "line": line}
     if churn.flagged:
-        advice = Message(f"advice_churn_{kind}", values)
-        yield MemoryFinding("warn", "churn", churn.recycled, churn.ratio, churn.cycles, line, advice)
+        advice = _advice(f"churn_{kind}", **values)
+        yield MemoryFinding("warn", "churn", advice, churn.recycled, churn.ratio, churn.cycles, line)
     elif kind == "empty_cache":
-        advice = Message("advice_empty_cache", values)
-        yield MemoryFinding("info", "empty_cache", churn.released, churn.ratio, len(lines), line, advice)
+        advice = _advice("empty_cache", **values)
+        yield MemoryFinding("info", "empty_cache", advice, churn.released, churn.ratio, len(lines), line)
 
 
 def _fragmentation(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     found = analysis.fragmentation
     if isinstance(found, NotMeasured) or found.level == "none":
         return
-    values = (
-        ("request", Kind.MEMORY, found.request),
-        ("free", Kind.MEMORY, found.free),
-        ("hole", Kind.MEMORY, found.largest_hole),
-        ("avoidable", Kind.MEMORY, found.avoidable),
-        ("pinner", Kind.NAME, found.pinner),
+    advice = _advice(
+        "fragmentation",
+        request=found.request,
+        free=found.free,
+        hole=found.largest_hole,
+        avoidable=found.avoidable,
+        pinner=found.pinner,
     )
-    advice = Message("advice_fragmentation", values)
-    yield MemoryFinding(found.level, "fragmentation", found.avoidable, found.share, found.growths, found.line, advice)
+    yield MemoryFinding(found.level, "fragmentation", advice, found.avoidable, found.share, found.growths, found.line)
 
 
 def _habits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     spike, gradients = analysis.spike, analysis.gradients
     if not isinstance(spike, NotMeasured) and spike.flagged:
-        values = (("share", Kind.SHARE, spike.share), ("line", Kind.NAME, spike.line))
-        advice = Message("advice_spike", values)
-        yield MemoryFinding("warn", "spike", spike.bytes, spike.share, None, spike.line, advice)
+        advice = _advice("spike", share=spike.share, line=spike.line)
+        yield MemoryFinding("warn", "spike", advice, spike.bytes, spike.share, line=spike.line)
     if not isinstance(gradients, NotMeasured) and gradients.flagged:
-        advice = Message("advice_gradients", (("amount", Kind.MEMORY, gradients.bytes),))
-        yield MemoryFinding("info", "held_gradients", gradients.bytes, gradients.share, None, "", advice)
+        advice = _advice("gradients", amount=gradients.bytes)
+        yield MemoryFinding("info", "held_gradients", advice, gradients.bytes, gradients.share)
     amount, share, line = analysis.activations
     if share >= _ACTIVATIONS:
-        advice = Message("advice_activations", (("share", Kind.SHARE, share),))
-        yield MemoryFinding("info", "activation_peak", amount, share, None, line, advice)
+        yield MemoryFinding("info", "activation_peak", _advice("activations", share=share), amount, share, line=line)
 
 
 def _patterns(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
     """How the program asks for memory."""
-    if not isinstance(analysis.growing, NotMeasured) and analysis.growing.flagged:
-        yield _growing(analysis.growing)
-    if not isinstance(analysis.oversized, NotMeasured) and analysis.oversized.growths >= _OVERSIZED:
-        yield _oversized(analysis.oversized)
-    if not isinstance(analysis.small, NotMeasured) and analysis.small.flagged:
-        yield _small(analysis.small)
-
-
-def _growing(found: GrowingSizes) -> MemoryFinding:
-    values = (
-        ("steps", Kind.COUNT, found.steps),
-        ("first", Kind.MEMORY, found.smallest),
-        ("last", Kind.MEMORY, found.largest),
-        ("amount", Kind.MEMORY, found.grown),
-        ("line", Kind.NAME, found.line),
-    )
-    advice = Message("advice_growing_sizes", values)
-    severity = "warn" if found.retries else "info"
-    return MemoryFinding(severity, "growing_sizes", found.grown, None, found.steps, found.line, advice)
-
-
-def _oversized(found: OversizedBlocks) -> MemoryFinding:
-    values = (
-        ("count", Kind.COUNT, found.growths),
-        ("request", Kind.MEMORY, found.request),
-        ("hole", Kind.MEMORY, found.unused),
-        ("amount", Kind.MEMORY, found.grown),
-    )
-    advice = Message("advice_oversized_blocks", values)
-    return MemoryFinding("info", "oversized_blocks", found.grown, None, found.growths, found.line, advice)
-
-
-def _small(found: SmallBlocks) -> MemoryFinding:
-    values = (
-        ("count", Kind.COUNT, found.count),
-        ("segments", Kind.COUNT, found.segments),
-        ("amount", Kind.MEMORY, found.held),
-    )
-    advice = Message("advice_small_blocks", values)
-    return MemoryFinding("info", "small_blocks", found.held, found.share, found.count, found.line, advice)
+    growing, oversized, small = analysis.growing, analysis.oversized, analysis.small
+    if not isinstance(growing, NotMeasured) and growing.flagged:
+        steps, grown, line = growing.steps, growing.grown, growing.line
+        first, last = growing.smallest, growing.largest
+        advice = _advice("growing_sizes", steps=steps, first=first, last=last, amount=grown, line=line)
+        severity = "warn" if growing.retries else "info"
+        yield MemoryFinding(severity, "growing_sizes", advice, grown, count=steps, line=line)
+    if not isinstance(oversized, NotMeasured) and oversized.growths >= _OVERSIZED:
+        count, grown, hole = oversized.growths, oversized.grown, oversized.unused
+        advice = _advice("oversized_blocks", count=count, request=oversized.request, hole=hole, amount=grown)
+        yield MemoryFinding("info", "oversized_blocks", advice, grown, count=count, line=oversized.line)
+    if not isinstance(small, NotMeasured) and small.flagged:
+        advice = _advice("small_blocks", count=small.count, segments=small.segments, amount=small.held)
+        yield MemoryFinding("info", "small_blocks", advice, small.held, small.share, small.count, small.line)
 
 
 def _limits(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:
-    if analysis.near_limit and analysis.capacity is not None:
-        reserved = analysis.most_reserved
-        share, severity = reserved / analysis.capacity, "warn" if len(analysis.retries) else "info"
-        advice = Message("advice_near_limit", (("capacity", Kind.MEMORY, analysis.capacity),))
-        yield MemoryFinding(severity, "near_limit", reserved, share, None, "", advice)
-    if analysis.rounding_waste >= _WASTE:
-        advice = Message("advice_rounding", (("share", Kind.SHARE, analysis.rounding_waste),))
-        yield MemoryFinding("info", "rounding", None, analysis.rounding_waste, None, "", advice)
+    capacity, waste = analysis.capacity, analysis.rounding_waste
+    if analysis.near_limit and capacity is not None:
+        reserved, severity = analysis.most_reserved, "warn" if len(analysis.retries) else "info"
+        yield MemoryFinding(
+            severity, "near_limit", _advice("near_limit", capacity=capacity), reserved, reserved / capacity
+        )
+    if waste >= _WASTE:
+        yield MemoryFinding("info", "rounding", _advice("rounding", share=waste), share=waste)
     for key in analysis.settings:
-        yield MemoryFinding("info", key, None, None, None, "", Message(f"advice_{key}"))
+        yield MemoryFinding("info", key, _advice(key))
