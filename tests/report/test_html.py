@@ -23,7 +23,7 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import json as json_report
 from traceanalyze.report.assembly import Scope, build_report
-from traceanalyze.report.assembly.snapshot import build_timeline_report
+from traceanalyze.report.assembly.snapshot import of_timeline
 from traceanalyze.report.html import MAX_RANKS, MAX_ROWS, render
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "base"}
@@ -141,7 +141,7 @@ def table_of(page, key, at="run-0"):
         [report_of(analysis(rank=0), analysis(rank=1), every_rank=True), report_of(whole_trace())],
         [report_of(host_only(3.0, 4.0))],
         [report_of(empty())],
-        [build_timeline_report(timeline(), version="1")],
+        [of_timeline(timeline()).report],
     ],
 )
 def test_every_page_is_well_formed_with_unique_ids_and_links_that_lead_somewhere(reports):
@@ -323,7 +323,7 @@ def test_areas_are_as_high_as_their_values(leaking):
 
 
 def test_categories_of_a_timeline_are_stacked():
-    (found,) = curves(Page(render([build_timeline_report(timeline(), version="1")], texts())))
+    (found,) = curves(Page(render([of_timeline(timeline()).report], texts())))
     assert len(found["bands"]) == len(CATEGORIES)
     assert found["kind"] == "time"
 

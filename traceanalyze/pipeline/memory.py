@@ -10,7 +10,6 @@ from dataclasses import replace
 from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Kind, Message
 from traceanalyze.pipeline import reports
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
@@ -26,9 +25,8 @@ from traceanalyze.pipeline.memory_files import (
 from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
-from traceanalyze.report.assembly.snapshot import build_difference_report, memory_view
-from traceanalyze.report.model import Report
-from traceanalyze.version import __version__
+from traceanalyze.report.assembly.snapshot import difference_report, memory_view
+from traceanalyze.report.model import Report, remark
 
 Path = str | os.PathLike[str]
 
@@ -92,7 +90,7 @@ def memory_reports(
         if any(rank.path.startswith(named) for rank in one.ranks)
     ]
     first, *others = (*(file.report for file in files), *shown)
-    remarks = tuple(Message("run_note", (("text", Kind.TEXT, note),)) for note in notes)
+    remarks = tuple(map(remark, notes))
     if not shown:
         # What became of traces that could not be used is said with their reports, which are not shown.
         remarks = (*remarks, *(note for one in views for note in one.notes if note.key == "run_note"))
@@ -119,7 +117,7 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
         snapshot = not_empty(read_snapshot(found[0], progress_of(progress, found[0])))
         sides.append((snapshot, analyze_snapshot(snapshot)))
     (first, before), (second, after) = sides
-    return build_difference_report(first, second, difference(before, after), version=__version__)
+    return difference_report(first, second, difference(before, after))
 
 
 def hold_memory_files(paths: Sequence[str]) -> bool:

@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis, analyze_snapshot
-from traceanalyze.analyses.memory.findings import MemoryFinding, memory_findings
 from traceanalyze.analyses.memory.in_trace import InTrace
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.pipeline.choices import Choices
@@ -31,27 +29,8 @@ from traceanalyze.readers.memory_timeline import read_memory_timeline, statistic
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
-from traceanalyze.report.assembly.snapshot import build_memory_report, build_timeline_report, places_of, with_places
-from traceanalyze.report.model import RankReport, Report
-from traceanalyze.version import __version__
-
-
-@frozen
-class MemoryFile:
-    """One snapshot or memory timeline."""
-
-    path: str
-    kind: str
-    """snapshot or memory_timeline"""
-    rank: int | None
-    rank_source: str
-    """What tells the rank: run.json, file name, folder, only one (trace and snapshot); empty: nothing does."""
-    report: Report
-    """What `traceanalyze memory` says of it."""
-    analyses: tuple[AllocatorAnalysis, ...]
-    """One a device; none of a timeline."""
-    findings: tuple[MemoryFinding, ...]
-    """Of all devices."""
+from traceanalyze.report.assembly.snapshot import MemoryFile, of_snapshot, of_timeline, places_of, with_places
+from traceanalyze.report.model import RankReport, Report, remark
 
 
 def memory_files(
@@ -75,23 +54,22 @@ def memory_files(
         tell, kind = progress_of(progress, source), _kind(source)
         try:
             if kind == "memory_timeline":
-                report = build_timeline_report(read_memory_timeline(source, tell), version=__version__)
-                files.append(MemoryFile(source.name, kind, None, "", report, (), ()))
+                files.append(of_timeline(read_memory_timeline(source, tell)))
             elif kind:
-                files.append(_of_snapshot(source, capacity, tell))
+                files.append(_snapshot(source, capacity, tell))
         except InputError as error:
             notes.append(f"left out: {error}")
     return tuple(_ranked(files, ranks)), tuple(notes)
 
 
 def _ranked(files: Sequence[MemoryFile], traces: Sequence[int | None]) -> Iterator[MemoryFile]:
-    """The files with their ranks; snapshots and timelines are told apart, as a rank may have both."""
-    told_of: dict[str, tuple[int | None, str]] = {}
+    """The files with their ranks; snapshots apart from timelines, as a rank may have both."""
+    ranks: dict[str, tuple[int | None, str]] = {}
     for kind in ("snapshot", "memory_timeline"):
         paths = [file.path for file in files if file.kind == kind]
-        told_of |= zip(paths, memory_ranks(paths, traces), strict=True)
+        ranks |= zip(paths, memory_ranks(paths, traces), strict=True)
     for file in files:
-        rank, source = told_of[file.path]
+        rank, source = ranks[file.path]
         yield replace(file, rank=rank, rank_source=source)
 
 
@@ -102,12 +80,16 @@ def trace_paths(paths: Sequence[str]) -> tuple[str, ...]:
 
 def expected_ranks(paths: Sequence[str]) -> tuple[int | None, ...]:
     """Ranks of the traces under the paths as far as their beginnings and names tell, before any of them is read."""
-    return trace_ranks([source for path in trace_paths(paths) for source in _sources(path)])
+    return trace_ranks(_traces(paths))
 
 
 def expected_capacity(paths: Sequence[str]) -> int | None:
     """Bytes of device memory as the beginnings of the traces tell it."""
-    return device_memory([source for path in trace_paths(paths) for source in _sources(path)])
+    return device_memory(_traces(paths))
+
+
+def _traces(paths: Sequence[str]) -> list[Source]:
+    return [source for path in trace_paths(paths) for source in _sources(path)]
 
 
 def allocators_of_traces(
@@ -117,9 +99,9 @@ def allocators_of_traces(
 
     Several runs may have a rank 0: a snapshot belongs to the traces of its rank whose folders are nearest to it.
     """
-    sources = [source for path in trace_paths(paths) for source in _sources(path)]
+    sources = _traces(paths)
     traces = list(zip((source.name for source in sources), trace_ranks(sources), strict=True))
-    mine: dict[str, list[MemoryFile]] = {}
+    own: dict[str, list[MemoryFile]] = {}
     for file in files:
         near = {
             name: nearness(file.path, name) for name, rank in traces if file.rank is None or rank in {file.rank, None}
@@ -127,8 +109,8 @@ def allocators_of_traces(
         most = max(near.values(), default=0)
         for name, shared in near.items():
             if shared == most:
-                mine.setdefault(name, []).append(file)
-    return {name: allocators_of(found) for name, found in mine.items()}
+                own.setdefault(name, []).append(file)
+    return {name: allocators_of(found) for name, found in own.items()}
 
 
 def nearness(path: str, other: str) -> int:
@@ -146,14 +128,9 @@ def allocators_of(files: Sequence[MemoryFile]) -> dict[int | None, AllocatorAnal
         if not file.analyses or not file.rank_source:
             continue
         best = max(file.analyses, key=lambda one: one.most_reserved)
-        before = chosen.get(file.rank)
-        if before is None or _weight(best) > _weight(before):
-            chosen[file.rank] = best
+        # The first of equals.
+        chosen[file.rank] = max(chosen.get(file.rank, best), best, key=lambda one: (len(one.ooms), one.events))
     return chosen
-
-
-def _weight(analysis: AllocatorAnalysis) -> tuple[int, int]:
-    return len(analysis.ooms), analysis.events
 
 
 def not_empty(snapshot: Snapshot) -> Snapshot:
@@ -167,16 +144,13 @@ def not_empty(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
-def _of_snapshot(source: Source, capacity: int | None, tell: Callable[[int], None] | None) -> MemoryFile:
+def _snapshot(source: Source, capacity: int | None, tell: Callable[[int], None] | None) -> MemoryFile:
     snapshot = not_empty(read_snapshot(source, tell))
     beside = (None, None) if source.member else statistics_beside(source.path, named_rank(source.path))
     statistics, remark = beside
     notes = (*snapshot.notes, remark) if remark else snapshot.notes
     snapshot = replace(snapshot, statistics=statistics, notes=notes)
-    analyses = analyze_snapshot(snapshot, capacity)
-    found = tuple(each for one in analyses for each in memory_findings(one))
-    report = build_memory_report(snapshot, analyses, version=__version__)
-    return MemoryFile(source.name, "snapshot", None, "", report, analyses, found)
+    return of_snapshot(snapshot, analyze_snapshot(snapshot, capacity))
 
 
 def _kind(source: Source) -> str:
@@ -226,11 +200,19 @@ def reports_with_snapshots(
         allocators=allocators,
         known={file.path for file in files},
     )
-    by_path = {path: one.in_trace for path, one in results.items() if one.in_trace is not None}
     used = {id(allocator_of(one.analysis.trace, allocators)) for one in results.values()}
-    said = (*map(_note, notes), *_uses(files, used))
-    first, *others = (_with_places(report, by_path) for report in found)
-    return replace(first, notes=(*first.notes, *said)), *others
+    first, *others = (
+        replace(report, ranks=tuple(_with_places(rank, results.get(rank.path)) for rank in report.ranks))
+        for report in found
+    )
+    return replace(first, notes=(*first.notes, *map(remark, notes), *_uses(files, used))), *others
+
+
+def _with_places(rank: RankReport, one: Judged | None) -> RankReport:
+    """The report of a trace with the moments of its snapshot."""
+    if one is None or one.in_trace is None:
+        return rank
+    return replace(rank, tables=(*rank.tables, replace(places_of(one.in_trace), detail=True)))
 
 
 def placed_files(
@@ -278,17 +260,6 @@ def _best(found: Sequence[InTrace | NotMeasured]) -> InTrace | NotMeasured:
     return max(found, key=use)
 
 
-def _with_places(report: Report, found: Mapping[str, InTrace | NotMeasured]) -> Report:
-    ranks = tuple(_with_place(rank, found.get(rank.path)) for rank in report.ranks)
-    return replace(report, ranks=ranks)
-
-
-def _with_place(rank: RankReport, found: InTrace | NotMeasured | None) -> RankReport:
-    if found is None:
-        return rank
-    return replace(rank, tables=(*rank.tables, replace(places_of(found), detail=True)))
-
-
 def _uses(files: Sequence[MemoryFile], used: set[int]) -> Iterator[Message]:
     """Which of the files the rules know, and which they do not."""
     kinds: dict[str, list[str]] = {}
@@ -300,7 +271,3 @@ def _uses(files: Sequence[MemoryFile], used: set[int]) -> Iterator[Message]:
         more = ", …" if len(paths) > _NAMED else ""
         names = ("path", Kind.NAME, ", ".join(paths[:_NAMED]) + more)
         yield Message(kind, (("count", Kind.COUNT, len(paths)), names))
-
-
-def _note(text: str) -> Message:
-    return Message("run_note", (("text", Kind.TEXT, text),))

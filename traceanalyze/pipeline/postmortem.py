@@ -22,7 +22,6 @@ from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings
 from traceanalyze.pipeline.memory import parse_capacity
 from traceanalyze.pipeline.memory_files import (
-    MemoryFile,
     allocators_of_traces,
     expected_capacity,
     expected_ranks,
@@ -36,8 +35,9 @@ from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_repor
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
-from traceanalyze.report.assembly.postmortem import JobParts, MemoryPart, build_postmortem
+from traceanalyze.report.assembly.postmortem import JobParts, build_postmortem
 from traceanalyze.report.assembly.ranks import rank_label
+from traceanalyze.report.assembly.snapshot import MemoryFile
 from traceanalyze.report.model import Report
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Outcome
@@ -117,24 +117,11 @@ def _alone(part: RankPart) -> RankPart:
     return replace(part, own=part.step_time)
 
 
-def memory_part(one: MemoryFile) -> MemoryPart:
-    """A snapshot or timeline as the report needs it."""
-    peak = max((int(device.moments.array("block_bytes")[0]) for device in one.analyses), default=None)
-    return MemoryPart(one.path, one.kind, one.rank, one.rank_source, one.report, one.findings, peak)
-
-
-def troubles(memory: Sequence[MemoryPart]) -> tuple[Trouble, ...]:
+def troubles(memory: Sequence[MemoryFile]) -> tuple[Trouble, ...]:
     """All that the snapshots of a job say."""
+    ranks = ["" if one.rank is None else str(one.rank) for one in memory]
     return tuple(
-        Trouble(
-            each.key,
-            each.severity,
-            each.amount,
-            each.line,
-            "" if one.rank is None else str(one.rank),
-            file,
-            each.advice,
-        )
+        Trouble(each.key, each.severity, each.amount, each.line, ranks[file], file, each.advice)
         for file, one in enumerate(memory)
         for each in one.findings
     )
@@ -240,7 +227,6 @@ def _report(
         side_by_side([found.judged[trace.origin.path].of_trace(trace) for trace in chosen_ranks(run, choices)], rules)
         for run in runs
     ]
-    parts = tuple(memory_part(one) for one in memory)
     platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
     recordings = [recording_part(one, rules) for one in sides]
     built = JobParts(
@@ -248,14 +234,14 @@ def _report(
         platform=platform,
         recordings=tuple(run_report(run, one) for run, one in zip(runs, sides, strict=True)),
         names=tuple(run.name for run in runs),
-        memory=parts,
+        memory=memory,
         files=run_files(runs, recordings, memory, unused),
         notes=(*(("", note) for note in plugins.notes()), *_notes(runs)),
         grouping=job.reasons,
         every_rank=whole,
     )
     known = [rule for rule, _ in rules.rules if platform in rule.platforms]
-    return build_postmortem(synthesize(recordings, troubles(parts), rules=len(known)), built, version=__version__)
+    return build_postmortem(synthesize(recordings, troubles(memory), rules=len(known)), built, version=__version__)
 
 
 def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:

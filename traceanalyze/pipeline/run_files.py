@@ -18,7 +18,6 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.gather import ReadRecordings
-from traceanalyze.pipeline.memory_files import MemoryFile
 from traceanalyze.pipeline.recordings import Judged
 from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
@@ -26,6 +25,7 @@ from traceanalyze.readers.runs import NAME, read_run_list, span
 from traceanalyze.readers.sources import Passed
 from traceanalyze.report.assembly.causes import steps_text
 from traceanalyze.report.assembly.ranks import rank_label
+from traceanalyze.report.assembly.snapshot import MemoryFile
 
 ALIKE = 0.6
 """Of the device time of one of two recordings, in kernels that the other has, too: then it may be the same program.

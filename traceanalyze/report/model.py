@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import Message, Table
+from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.rules import finding as rule_findings
 
@@ -117,3 +117,8 @@ class Report:
         """Tables by name: those over all ranks, and those of the rank shown in detail."""
         detail = self.ranks[self.focus[0]].tables if self.focus else ()
         return {table.key: table for table in (*detail, *self.summary)}
+
+
+def remark(text: str) -> Message:
+    """A reader's note on the input, which is not translated."""
+    return Message("run_note", (("text", Kind.TEXT, text),))

@@ -11,7 +11,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.verdict import verdict
-from traceanalyze.report.model import RankReport, Report
+from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def build_report(
         _rank_report(*each, verdict_only=scope.verdict_only) for each in zip(analyses, found, shown, strict=True)
     )
     lead, sentences, summary = 0, reports[0].verdict, tuple[Table, ...]()
-    remarks = [Message("run_note", (("text", Kind.TEXT, note),)) for note in notes]
+    remarks = [remark(note) for note in notes]
     if len(reports) > 1:
         # Imported here: many runs have one rank.
         from traceanalyze.report.assembly.ranks import across_ranks

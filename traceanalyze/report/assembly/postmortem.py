@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traceanalyze.analyses.memory.findings import MemoryFinding
 from traceanalyze.causes.results import Cause, Onset, Postmortem
 from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
 from traceanalyze.causes.waiting import WAITING
@@ -29,23 +28,9 @@ from traceanalyze.report.assembly.causes import (
     unjudged_table,
 )
 from traceanalyze.report.assembly.ranks import leading_sentence
-from traceanalyze.report.model import RankReport, Report
+from traceanalyze.report.assembly.snapshot import MemoryFile
+from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Finding, Severity
-
-
-@frozen
-class MemoryPart:
-    """A snapshot or a memory timeline."""
-
-    path: str
-    kind: str
-    """snapshot or memory_timeline"""
-    rank: int | None
-    rank_source: str
-    report: Report
-    findings: tuple[MemoryFinding, ...]
-    peak: int | None
-    """Bytes in blocks; None of a timeline."""
 
 
 @frozen
@@ -59,7 +44,7 @@ class JobParts:
     """In the order of time, as `traceanalyze analyze` reports them."""
     names: tuple[str, ...]
     """Of the recordings."""
-    memory: tuple[MemoryPart, ...]
+    memory: tuple[MemoryFile, ...]
     files: Table
     """What became of each file."""
     notes: tuple[tuple[str, str], ...] = ()
@@ -153,8 +138,8 @@ def _place_of_recording(found: Postmortem, job: JobParts) -> tuple[int, ...]:
 
 
 def _remark(name: str, note: str) -> Message:
-    text = ("text", Kind.TEXT, note)
-    return Message("recording_note", (("name", Kind.NAME, name), text)) if name else Message("run_note", (text,))
+    known = ("name", Kind.NAME, name), ("text", Kind.TEXT, note)
+    return Message("recording_note", known) if name else remark(note)
 
 
 def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
@@ -236,7 +221,7 @@ def _memory(one: Cause) -> Iterator[Message]:
 def _of_memory_alone(job: JobParts) -> tuple[Message, ...]:
     """Without a trace: what the file with the worst finding says, of equal ones that with the highest peak."""
 
-    def weight(one: MemoryPart) -> tuple[int, int]:
+    def weight(one: MemoryFile) -> tuple[int, int]:
         return max((SEVERITIES[each.severity] for each in one.findings), default=-1), one.peak or 0
 
     worst = max(job.memory, key=weight, default=None)

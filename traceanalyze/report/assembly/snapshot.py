@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from typing import Any
 
 from traceanalyze.analyses.memory import dump
@@ -14,40 +14,54 @@ from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
 from traceanalyze.analyses.memory.timeline import timeline_tables
 from traceanalyze.analyses.results import Check
 from traceanalyze.errors import InputError
+from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.assembly.quality import findings
-from traceanalyze.report.model import RankReport, Report
+from traceanalyze.report.model import RankReport, Report, remark
+from traceanalyze.version import __version__
 
 _NAMED_FINDINGS = 3
 """Findings that the verdict names."""
 
 
-def build_memory_report(snapshot: Snapshot, analyses: Sequence[AllocatorAnalysis], *, version: str) -> Report:
-    """The report of one snapshot; its devices stand where the ranks of a run do."""
-    devices = tuple(_device_report(snapshot, analysis) for analysis in analyses)
+@frozen
+class MemoryFile:
+    """One snapshot or memory timeline."""
+
+    path: str
+    kind: str
+    """snapshot or memory_timeline"""
+    report: Report
+    """What `traceanalyze memory` says of it."""
+    analyses: tuple[AllocatorAnalysis, ...] = ()
+    """One a device; none of a timeline."""
+    findings: tuple[MemoryFinding, ...] = ()
+    """Of all devices."""
+    rank: int | None = None
+    rank_source: str = ""
+    """What tells the rank: run.json, file name, folder, only one (trace and snapshot); empty: nothing does."""
+
+    @property
+    def peak(self) -> int | None:
+        """Bytes in blocks; None of a timeline."""
+        return max((int(one.moments.array("block_bytes")[0]) for one in self.analyses), default=None)
+
+
+def of_snapshot(snapshot: Snapshot, analyses: tuple[AllocatorAnalysis, ...]) -> MemoryFile:
+    """What one snapshot says; its devices stand where the ranks of a run do."""
+    found = [memory_findings(one) for one in analyses]
+    devices = tuple(_device_report(snapshot, *each) for each in zip(analyses, found, strict=True))
     largest = max(range(len(analyses)), key=lambda at: int(analyses[at].moments.array("reserved_bytes")[0]))
-    return Report(
-        name=snapshot.path,
-        version=version,
-        verdict=devices[largest].verdict,
-        notes=tuple(Message("run_note", (("text", Kind.TEXT, note),)) for note in snapshot.notes),
-        summary=(),
-        ranks=devices,
-        focus=tuple(range(len(devices))),
+    notes = tuple(map(remark, snapshot.notes))
+    report = Report(
+        snapshot.path, __version__, devices[largest].verdict, notes, (), devices, focus=tuple(range(len(devices)))
     )
+    return MemoryFile(snapshot.path, "snapshot", report, analyses, tuple(chain(*found)))
 
 
-def build_difference_report(base: Snapshot, candidate: Snapshot, found: Table | None, *, version: str) -> Report:
-    """The report of two snapshots against each other."""
-    if found is None:
-        raise InputError(f"{base.path} and {candidate.path}: one of the snapshots is empty, nothing to compare")
-    notes = (Message("compared_with", (("path", Kind.NAME, base.path),)),)
-    return _single(candidate.path, "about_difference", 0, _difference_verdict(found), (found,), version, notes)
-
-
-def build_timeline_report(timeline: MemoryTimeline, *, version: str) -> Report:
+def of_timeline(timeline: MemoryTimeline) -> MemoryFile:
     """What the tensors of each category take, at the peak and over time."""
     tables = timeline_tables(timeline)
     top = next(tables[0].records())
@@ -56,22 +70,26 @@ def build_timeline_report(timeline: MemoryTimeline, *, version: str) -> Report:
         Message("timeline_peak", (("peak", Kind.MEMORY, total), ("changes", Kind.COUNT, timeline.rows))),
         Message("timeline_largest", (("share", Kind.SHARE, top.share), ("category", Kind.TERM, top.tensor_category))),
     )
-    return _single(timeline.path, "about_timeline", timeline.rows, verdict, tables, version)
+    report = _single(timeline.path, "about_timeline", timeline.rows, verdict, tables)
+    return MemoryFile(timeline.path, "memory_timeline", report)
 
 
-def _single(
-    path: str,
-    about: str,
-    steps: int,
-    verdict: Iterable[Message],
-    tables: tuple[Table, ...],
-    version: str,
-    notes: tuple[Message, ...] = (),
-) -> Report:
+def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) -> Report:
+    """Two snapshots against each other.
+
+    Raises:
+        InputError: One of them is empty: there is no difference.
+    """
+    if found is None:
+        raise InputError(f"{base.path} and {candidate.path}: one of the snapshots is empty, nothing to compare")
+    report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found)), (found,))
+    return replace(report, notes=(Message("compared_with", (("path", Kind.NAME, base.path),)),))
+
+
+def _single(path: str, about: str, steps: int, verdict: tuple[Message, ...], tables: tuple[Table, ...]) -> Report:
     """A report of one part."""
-    verdict = tuple(verdict)
     side = RankReport(None, path, Mode.MEMORY, 1000, _headline(about, path, steps), verdict, tables, (), ())
-    return Report(path, version, verdict, notes, (), (side,), (0,))
+    return Report(path, __version__, verdict, (), (), (side,), (0,))
 
 
 def _headline(about: str, path: str, steps: int, device: int | None = None) -> Message:
@@ -102,8 +120,8 @@ def _difference_verdict(found: Table) -> Iterator[Message]:
         yield Message("memory_diff_line", values)
 
 
-def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis) -> RankReport:
-    found, checks = memory_findings(analysis), tuple(_checks(snapshot, analysis))
+def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple[MemoryFinding, ...]) -> RankReport:
+    checks = tuple(_checks(snapshot, analysis))
     tables = (
         analysis.moments,
         analysis.curve,
@@ -153,12 +171,10 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
         yield Message("memory_peak_before", values)
     else:
         yield Message("memory_peak_step" if peak.step is not None else "memory_peak", values)
-    for top in itertools.islice(analysis.at_peak.records(), 1):
+    for top in islice(analysis.at_peak.records(), 1):
         share, category = ("share", Kind.SHARE, top.share), ("category", Kind.TERM, top.memory_category)
         yield Message("memory_largest", (share, category, ("line", Kind.NAME, top.source_line)))
-    loud = [one for one in found if one.severity != "info"][:_NAMED_FINDINGS]
-    for one in loud:
-        yield one.advice
+    yield from [one.advice for one in found if one.severity != "info"][:_NAMED_FINDINGS]
     if not analysis.reconciled:
         yield Message("memory_contradicts")
 
@@ -169,7 +185,8 @@ def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:
         yield Check("M01", Level.INFO, "memory_reconciled", (("events", analysis.events),))
     else:
         yield Check("M01", Level.WARN, "memory_not_reconciled", (("what", _disagreement(analysis)),))
-    for name, number in _unknown(snapshot, analysis.device).items():
+    histories = [device.history for device in snapshot.devices if device.id == analysis.device]
+    for name, number in chain(*(history.unknown.items() for history in histories)):
         yield Check("M02", Level.WARN, "memory_unknown_action", (("name", name), ("count", number)))
     counted = snapshot.statistics
     retries = len(analysis.retries)
@@ -198,11 +215,6 @@ def _disagreement(analysis: AllocatorAnalysis) -> str:
     return ", ".join(wrong) or f"{check.disorder + check.mismatched} events"
 
 
-def _unknown(snapshot: Snapshot, device: int) -> dict[str, int]:
-    """Actions of a device's history that this version does not know, and how many."""
-    return next((dict(one.history.unknown) for one in snapshot.devices if one.id == device), {})
-
-
 _UNSPECIFIC = (None, "phase_other", "phase_unknown")
 _PART_OF = {"phase_recompute": "phase_backward", "phase_zero_grad": "phase_optimizer"}
 
@@ -223,22 +235,18 @@ def with_places(rank: RankReport, found: InTrace | NotMeasured) -> RankReport:
 def _peak(sentence: Message, found: InTrace) -> Message:
     """The sentence on the peak, with step, phase and operator of the trace as far as it tells them."""
     peak = next(found.places.records(), None)
-    if (
-        peak is None
-        or peak.moment != "moment_peak"
-        or not found.inside[0]
-        or not sentence.key.startswith("memory_peak")
-    ):
+    if peak is None or peak.moment != "moment_peak" or not found.inside[0]:
         return sentence
-    places = {
-        "step": ("step", Kind.TEXT, peak.step),
-        "phase": ("phase", Kind.TERM, None if peak.phase in _UNSPECIFIC else _PART_OF.get(peak.phase, peak.phase)),
-        "op": ("op", Kind.NAME, peak.op),
-    }
-    parts = [name for name, value in places.items() if value[2] is not None]
-    kept = tuple(value for value in sentence.values if value[0] in {"requested", "reserved"})
-    key = "_".join(("memory_peak_at", *parts))
-    return Message(key, (*kept, *(places[name] for name in parts))) if parts else sentence
+    places = (
+        ("step", Kind.TEXT, peak.step),
+        ("phase", Kind.TERM, None if peak.phase in _UNSPECIFIC else _PART_OF.get(peak.phase, peak.phase)),
+        ("op", Kind.NAME, peak.op),
+    )
+    known = [place for place in places if place[2] is not None]
+    if not known or not sentence.key.startswith("memory_peak"):
+        return sentence
+    sizes = (value for value in sentence.values if value[0] in {"requested", "reserved"})
+    return Message("_".join(("memory_peak_at", *(name for name, _, _ in known))), (*sizes, *known))
 
 
 _TABLES = (
@@ -265,29 +273,30 @@ def _memory_of_rank(rank: RankReport, beside_snapshot: bool) -> RankReport:
 
 def _shown(table: Table) -> Table:
     """The curve of the device that uses most is drawn; the rest is read."""
-    if table.key != "memory_curve" or isinstance(table.rows, NotMeasured):
+    if table.key != "memory_curve" or table.absent is not None:
         return replace(table, detail=False)
-    top = max((row for row in table.rows if isinstance(row[3], int)), key=lambda row: row[3], default=None)  # type: ignore[arg-type, return-value]
-    kept = table.take([at for at, row in enumerate(table.rows) if top is not None and row[:2] == top[:2]])
-    columns = kept.columns[2:]
-    return replace(kept, columns=columns, plot=(columns[1].key, columns[1].key), ranked=False)
+    rows = list(table.records())
+    # Of the first two columns, which tell whose memory it is.
+    top = max(rows, key=lambda row: row.in_use_bytes, default=())[:2]
+    own = [at for at, row in enumerate(rows) if row[:2] == top]
+    return replace(table.take(own).drop("memory_of", "device"), plot=("in_use_bytes", "in_use_bytes"), ranked=False)
 
 
 def _trace_verdict(tables: tuple[Table, ...], beside_snapshot: bool) -> Iterator[Message]:
-    by_key = {table.key: table for table in tables}
-    peaks = by_key.get("memory")
-    if peaks is None or isinstance(peaks.rows, NotMeasured) or not peaks.rows:
+    rows = {table.key: list(table.records()) for table in tables}
+    peaks, calls = rows.get("memory"), rows.get("allocator_calls")
+    if not peaks:
         yield Message("trace_without_records" if beside_snapshot else "trace_without_memory")
         return
-    device = [row for row in peaks.rows if row[0] == "memory_of_device"] or list(peaks.rows)
-    allocated, reserved, relative = device[0][3:6]
-    if isinstance(allocated, NotMeasured):
-        yield Message("trace_memory_relative", (("peak", Kind.MEMORY, relative),))
+    top = next((row for row in peaks if row.memory_of == "memory_of_device"), peaks[0])
+    if isinstance(top.peak_allocated_bytes, NotMeasured):
+        yield Message("trace_memory_relative", (("peak", Kind.MEMORY, top.relative_peak_bytes),))
     else:
-        values = (("peak", Kind.MEMORY, allocated), ("reserved", Kind.MEMORY, reserved))
+        values = (
+            ("peak", Kind.MEMORY, top.peak_allocated_bytes),
+            ("reserved", Kind.MEMORY, top.peak_reserved_bytes),
+        )
         yield Message("trace_memory_beside" if beside_snapshot else "trace_memory", values)
-    calls = by_key.get("allocator_calls")
-    if calls is not None and not isinstance(calls.rows, NotMeasured) and calls.rows:
-        count = sum(row[1] for row in calls.rows if isinstance(row[1], int))
-        time = sum(row[2] for row in calls.rows if isinstance(row[2], int))
+    if calls:
+        count, time = sum(row.count for row in calls), sum(row.host_time_ns for row in calls)
         yield Message("trace_allocator_calls", (("count", Kind.COUNT, count), ("time", Kind.DURATION, time)))
