@@ -75,6 +75,7 @@ class Kind(StrEnum):
 TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
 """What is counted in nanoseconds."""
 SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
+NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER})
 _WORDS = frozenset({Kind.TEXT, Kind.NAME, Kind.TERM})
 _DTYPES = {
     **dict.fromkeys((*TIMES, *SIZES, Kind.COUNT), "Int64"),
@@ -234,17 +235,25 @@ class Table:
         count = len(self)
         return tuple(zip(*(column.cells(count) for column in self.columns), strict=True))
 
+    @property
+    def known_rows(self) -> tuple[Row, ...]:
+        """The cells, row by row; none where nothing was measured."""
+        return () if isinstance(self.rows, NotMeasured) else self.rows
+
     @cached_property
     def total(self) -> Row | None:
         """The total as a row."""
         return None if self.totals is None else tuple(self.totals.get(key) for key in self.keys)
 
+    def depth(self, row: Row) -> int | None:
+        """How deep a row lies under those before it, where the table has levels."""
+        depth = None if self.level is None else row[self.keys.index(self.level)]
+        return depth if isinstance(depth, int) else None
+
     def records(self) -> Iterator[Any]:
         """Rows whose cells are attributes named by the columns' keys (`class_`); none when nothing was measured."""
-        rows = self.rows
-        if not isinstance(rows, NotMeasured):
-            record: Any = namedtuple("Record", [f"{key}_" if iskeyword(key) else key for key in self.keys])  # type: ignore[misc]
-            yield from map(record._make, rows)
+        record: Any = namedtuple("Record", [f"{key}_" if iskeyword(key) else key for key in self.keys])  # type: ignore[misc]
+        yield from map(record._make, self.known_rows)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | Sequence[int]) -> Table:
         """Some of the rows, by mask or position."""

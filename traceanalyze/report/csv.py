@@ -14,11 +14,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 def render(table: Table) -> bytes:
     """The table in UTF-8 with the mark by which Excel knows it; what was not measured is empty."""
-    rows = () if isinstance(table.rows, NotMeasured) else table.rows
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow(column.key for column in table.columns)
-    writer.writerows([_cell(value) for value in row] for row in rows)
+    writer.writerows([_cell(value) for value in row] for row in table.known_rows)
     return out.getvalue().encode("utf-8-sig", errors="replace")
 
 

@@ -74,10 +74,13 @@ class Formatter:
                 text = _PLAIN[kind](value) if kind in _PLAIN else str(value)
         return text
 
-    def cell(self, kind: Kind, value: Value, unit: units.Unit | None) -> str:
-        """A value in a column whose heading names the unit."""
+    def cell(self, column: Column, value: Value, unit: units.Unit | None) -> str:
+        """A value in a column whose heading names the unit; among texts, the label of a total is a word of the tool."""
+        kind = column.kind
         if isinstance(value, NotMeasured):
             return "n/m"
+        if kind == Kind.TEXT and isinstance(value, str):
+            return self.texts.terms.get(value, value)
         if kind in TIMES and unit is not None and value is not None:
             ns = cast("int", value)
             return signed(units.in_unit(abs(ns), unit), ns) if kind == Kind.CHANGE else units.in_unit(ns, unit)
@@ -126,6 +129,11 @@ class Formatter:
         """What `n/m` means in a table, and why its cells have it."""
         return self.texts.messages["legend"].format(reasons=self._reasons(reasons))
 
+    def legends(self, rows: Iterable[Row]) -> list[str]:
+        """The legend of these rows, if any of their cells needs it."""
+        reasons = absent_reasons(rows)
+        return [self.legend(reasons)] if reasons else []
+
     def title(self, table: Table) -> str:
         """A table's title; one step needs no mean."""
         values = {name: self.value(kind, value) for name, kind, value in table.title_values}
@@ -171,11 +179,38 @@ class Formatter:
         return self.texts.messages["list_mark"].join(named)
 
 
+def printable(text: str) -> str:
+    """Text of a trace on one line, without characters that could steer a terminal or a page."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}" for char in text
+    )
+
+
 def signed(text: str, value: float) -> str:
     """Text of an absolute value with the sign of the value, unless the text rounds it to nothing."""
     if not any(digit in text for digit in "123456789"):
         return text
     return f"+{text}" if value > 0 else f"-{text}"
+
+
+def absent_reasons(rows: Iterable[Row]) -> list[str]:
+    """Why cells of these rows were not measured, each reason once."""
+    return list(dict.fromkeys(value.reason for row in rows for value in row if isinstance(value, NotMeasured)))
+
+
+def shown_columns(
+    table: Table, rows: Sequence[Row], resolution_ns: int
+) -> list[tuple[int, Column, units.Unit | None, str]]:
+    """Columns for people that hold anything in these rows: place, column, unit of its times, name of its unit."""
+    units_of = column_units(table.columns, rows, resolution_ns)
+    found = []
+    for index, column in enumerate(table.columns):
+        if not column.machine and any(row[index] is not None for row in rows):
+            unit = units_of[column.scale] if column.kind in TIMES else None
+            found.append((index, column, unit, unit.name if unit else "%" if column.kind == Kind.SHARE else ""))
+    return found
 
 
 def column_units(columns: Sequence[Column], rows: Sequence[Row], resolution_ns: int) -> dict[str, units.Unit]:

@@ -38,12 +38,11 @@ def render_compare(report: CompareReport, texts: Texts) -> str:
     formatter = Formatter(texts, report.resolution_ns)
     messages = texts.messages
     sides = report.tables["compare_sides"]
-    rows = () if isinstance(sides.rows, NotMeasured) else sides.rows
     document = {
         "schema": COMPARE_SCHEMA,
         "tool": {"name": "traceanalyze", "version": report.version},
         "verdict": [_message(item, formatter, messages) for item in report.verdict],
-        **{side: _row(sides.columns, row) for side, row in zip(("base", "candidate"), rows, strict=True)},
+        **{side: _row(sides.columns, row) for side, row in zip(("base", "candidate"), sides.known_rows, strict=True)},
         "notes": [_message(item, formatter, messages) for item in report.notes],
         "advice": [_message(item, formatter, messages) for item in report.advice],
         "caveats": [_message(item, formatter, messages) for item in report.caveats],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured, Row, Table, Value
-from traceanalyze.model.units import Unit
-from traceanalyze.report.format import Formatter, column_units, formatter_of
+from traceanalyze.model.table import NUMBERS, Table
+from traceanalyze.report.format import Formatter, formatter_of, printable, shown_columns
 from traceanalyze.report.model import CompareReport, Report
 from traceanalyze.report.view import Half, View, distinct_names, halves, overview, shallow, with_columns
 
@@ -17,7 +16,6 @@ MAX_ROWS = 20
 """Rows of a table: a page is read, not searched; the other formats have all of them."""
 _MARK = "###"
 """Level of headings of a comparison: they stand within a comment."""
-_NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER})
 _SPECIAL = regex(r"([\\`*_{}\[\]<>#|~$])")
 # GitHub makes links of bare addresses, mentions and numbers of issues; an empty comment is not shown and parts them.
 _LINKED = regex(r"(?P<before>@|\\#(?=\d)|:(?=//)|\bwww(?=\.))", re.IGNORECASE)
@@ -32,13 +30,8 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
 
 def plain(text: str) -> str:
     """Text on one line that is neither markup nor a link, whatever a trace holds."""
-    shown = "".join(char if char.isprintable() else _shown(char) for char in text)
-    escaped = _SPECIAL.sub(r"\\\1", " ".join(shown.split()).replace("&", "&amp;"))
+    escaped = _SPECIAL.sub(r"\\\1", " ".join(printable(text).split()).replace("&", "&amp;"))
     return _LINKED.sub(r"\g<before><!-- -->", _BLOCK.sub(r"\g<number>\\\g<mark>", escaped))
-
-
-def _shown(char: str) -> str:
-    return " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
 
 
 def _run(report: Report, texts: Texts) -> Iterator[str]:
@@ -73,56 +66,21 @@ def table_blocks(table: Table, formatter: Formatter, mark: str) -> Iterator[str]
     if table.in_words:
         yield from (plain(formatter.message(note)) + "\n" for note in table.notes)
         return
-    rows = () if isinstance(table.rows, NotMeasured) else table.rows
-    shown = rows[:MAX_ROWS]
+    shown = table.known_rows[:MAX_ROWS]
     every = (*shown, *((table.total,) if table.total else ()))
-    units = column_units(table.columns, every, formatter.resolution_ns)
-    columns = [
-        (index, column, units.get(column.scale) if column.kind in TIMES else None)
-        for index, column in enumerate(table.columns)
-        if not column.machine and any(row[index] is not None for row in every)
-    ]
-    heads = []
-    for _, column, unit in columns:
-        name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
-        heads.append(f"{formatter.texts.heading(column)} ({name})" if name else formatter.texts.heading(column))
-    lines = [_row(heads), _row_raw("---:" if column.kind in _NUMBERS else "---" for _, column, _ in columns)]
-    inside = _levels(table, shown)
-    for place, row in enumerate(every):
-        cells = [plain(_cell(formatter, column.kind, row[index], unit)) for index, column, unit in columns]
-        cells[0] = "&emsp;" * inside.get(place, 0) + cells[0]
-        lines.append(_row_raw(cells))
-    yield "\n".join(lines) + "\n"
-    if len(rows) > len(shown):
-        yield plain(formatter.texts.messages["rows_left_out"].format(kept=len(shown), count=f"{len(rows):,}")) + "\n"
-    absent = {value.reason: None for row in shown for value in row if isinstance(value, NotMeasured)}
-    if absent:
-        yield plain(formatter.legend(absent)) + "\n"
-    for note in table.notes:
-        yield plain(formatter.message(note)) + "\n"
-
-
-def _levels(table: Table, shown: Sequence[Row]) -> dict[int, int]:
-    """How deep rows lie under those before them, by their place."""
-    if table.level is None:
-        return {}
-    at = [column.key for column in table.columns].index(table.level)
-    depths = (row[at] for row in shown)
-    return {place: depth for place, depth in enumerate(depths) if isinstance(depth, int)}
-
-
-def _cell(formatter: Formatter, kind: Kind, value: Value, unit: Unit | None) -> str:
-    """One value; the label of a total is a word of the tool, among texts of the trace."""
-    text = formatter.cell(kind, value, unit)
-    return formatter.texts.terms.get(text, text) if kind == Kind.TEXT else text
-
-
-def _row(cells: Sequence[str]) -> str:
-    return _row_raw(plain(cell) for cell in cells)
-
-
-def _row_raw(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    columns = shown_columns(table, every, formatter.resolution_ns)
+    headings = ((formatter.texts.heading(column), unit) for _, column, _, unit in columns)
+    lines = [[plain(f"{heading} ({unit})" if unit else heading) for heading, unit in headings]]
+    lines.append(["---:" if column.kind in NUMBERS else "---" for _, column, *_ in columns])
+    for row in every:
+        cells = [plain(formatter.cell(column, row[index], unit)) for index, column, unit, _ in columns]
+        cells[0] = "&emsp;" * (table.depth(row) or 0) + cells[0]
+        lines.append(cells)
+    yield "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+    if len(table) > len(shown):
+        yield plain(formatter.texts.messages["rows_left_out"].format(kept=len(shown), count=f"{len(table):,}")) + "\n"
+    for below in (*formatter.legends(shown), *map(formatter.message, table.notes)):
+        yield plain(below) + "\n"
 
 
 def listed(title: str, items: Sequence[str]) -> Iterator[str]:

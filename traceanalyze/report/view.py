@@ -11,7 +11,7 @@ from typing import cast
 
 from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import Column, NotMeasured, Table
+from traceanalyze.model.table import Column, Table
 
 
 class Detail(IntEnum):
@@ -61,7 +61,7 @@ class Half:
     @property
     def count(self) -> int:
         """How many there are."""
-        return 0 if isinstance(self.table.rows, NotMeasured) else len(self.table.rows)
+        return len(self.table)
 
     def first(self, top: int) -> int:
         """How many to show of at most `top`: those that matter; all of them where more are asked for than usual."""
@@ -75,8 +75,7 @@ def halves(causes: Table, *, least: float = OF_WEIGHT) -> Iterator[Half]:
         causes: Table `causes`.
         least: Share of all changes from which a cause matters.
     """
-    rows = () if isinstance(causes.rows, NotMeasured) else causes.rows
-    if not rows:
+    if not len(causes):
         return
     diffs = cast("tuple[int, ...]", causes.column("diff_ns"))
     limit = least * sum(map(abs, diffs))
@@ -88,10 +87,10 @@ def halves(causes: Table, *, least: float = OF_WEIGHT) -> Iterator[Half]:
 
 def shallow(table: Table) -> Table:
     """Without rows more than one level in, but for what every comparison of several ranks turns on."""
-    if table.level is None or isinstance(table.rows, NotMeasured):
+    if table.level is None or table.absent:
         return table
-    at = [column.key for column in table.columns].index(table.level)
-    return table.take([place for place, row in enumerate(table.rows) if row[at] in {0, 1} or row[0] in _ALWAYS])
+    rows = enumerate(table.known_rows)
+    return table.take([place for place, row in rows if table.depth(row) in {0, 1} or row[0] in _ALWAYS])
 
 
 def with_columns(table: Table, kept: Sequence[int]) -> Table:

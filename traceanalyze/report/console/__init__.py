@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import Message, NotMeasured, Table, Value
+from traceanalyze.model.table import Message, Table
 from traceanalyze.model.vocabulary import Level
-from traceanalyze.report.console.style import Style, display_width, file_style, printable, style_for
+from traceanalyze.report.console.style import Style, display_width, file_style, style_for
 from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
-from traceanalyze.report.format import Formatter, formatter_of
+from traceanalyze.report.format import Formatter, formatter_of, printable
 from traceanalyze.report.view import Detail, View
 
 if TYPE_CHECKING:
@@ -25,22 +25,20 @@ _MOST = 120
 
 def curve_lines(table: Table, formatter: Formatter, style: Style) -> list[str]:
     """The two columns `Table.plot` names over the table's first column, as long as the room allows."""
-    if isinstance(table.rows, NotMeasured) or len(table.rows) < 2:
+    if len(table) < 2:
         return []
-    keys = [column.key for column in table.columns]
-    outer, inner = (keys.index(key) for key in table.plot)
-    top = max(_number(row[outer]) for row in table.rows)
-    kind = table.columns[outer].kind
-    labels = (formatter.value(kind, top), formatter.value(kind, 0))
-    margin = max(map(len, labels))
+    at, outer, inner = (_numbers(table, key) for key in (table.keys[0], *table.plot))
+    top = max(outer)
+    kind = table[table.plot[0]].kind
+    labels = {HEIGHT - 1: formatter.value(kind, top), 0: formatter.value(kind, 0)}
+    margin = max(map(len, labels.values()))
     width = min(style.width - margin - 2, _MOST)
-    places = _buckets([_number(row[0]) for row in table.rows], width)
-    above = _highest([_number(row[outer]) for row in table.rows], places, width)
-    below = _highest([_number(row[inner]) for row in table.rows], places, width)
+    places = _buckets(at, width)
+    above, below = _highest(outer, places, width), _highest(inner, places, width)
     wall = "┤" if style.unicode else "|"
     lines = []
     for level in range(HEIGHT - 1, -1, -1):
-        label = labels[0] if level == HEIGHT - 1 else labels[1] if level == 0 else ""
+        label = labels.get(level, "")
         cells = "".join(_cell(below[x], above[x], level, top, style) for x in range(width))
         lines.append(f"{label:>{margin}} {wall}{cells.rstrip()}")
     return lines
@@ -78,8 +76,8 @@ def _highest(values: Sequence[int], places: Sequence[int], width: int) -> list[i
     return highest
 
 
-def _number(value: Value) -> int:
-    return value if isinstance(value, int) else 0
+def _numbers(table: Table, key: str) -> list[int]:
+    return [value if isinstance(value, int) else 0 for value in table.column(key)]
 
 
 _LEVEL_COLOURS = {Level.INFO: "dim", Level.WARN: "yellow", Level.ERROR: "red"}
@@ -110,14 +108,15 @@ class Printer:
     def listed(self, title: str, items: Sequence[str], colour: str = "") -> Iterator[str]:
         """Sentences as a list under a title; nothing where there are none."""
         if items:
-            wrapped = [self.style.wrap(item, "  ", first="- ") for item in items]
+            wrapped = [self.style.wrap(printable(item), "  ", first="- ") for item in items]
             lines = [self.style.paint(line, colour) for item in wrapped for line in item.splitlines()]
             yield "\n".join([self.style.paint(self.formatter.texts.messages[title], "bold"), *lines])
 
     def table(self, table: Table, top: int | None = None) -> str:
         """The rows of a table that the view shows, under its title; at most `top` of ranked ones."""
         words, wrap = self.formatter.texts.messages, self.style.wrap
-        title, notes = self.formatter.title(table), [wrap(self.formatter.message(note)) for note in table.notes]
+        notes = [wrap(printable(self.formatter.message(note))) for note in table.notes]
+        title = self.formatter.title(table)
         if table.in_words:
             return "\n".join([self.painted(title, "bold"), *notes])
         picked = pick(table, top or self.view.top, everything=self.view.detail == Detail.VERBOSE)
@@ -147,7 +146,7 @@ class _Page:
             return blocks[0] + "\n"
         several = len(report.focus) > 1
         intro = [] if several else [self._about(first)]
-        intro += [self.style.wrap(printer.formatter.message(note)) for note in report.notes]
+        intro += [self.style.wrap(printable(printer.formatter.message(note))) for note in report.notes]
         blocks += ["\n".join(intro)] if intro else []
         blocks += self._tables(report.summary, printer)
         for index in report.focus:
@@ -171,11 +170,8 @@ class _Page:
             yield self._about(rank)
             yield printer.verdict(rank.verdict)
         yield from self._tables(rank.tables, printer)
-        missing = [
-            formatter.said_of([formatter.topic(table)], self.texts.reasons[table.absent.reason])
-            for table in rank.tables
-            if table.absent is not None and not table.detail
-        ]
+        # A line a table, though several may have one reason.
+        missing = [line for table in rank.tables if not table.detail for line in formatter.absent([table])]
         yield from printer.listed("not_measured", missing)
         if rank.checks:
             yield from self._quality(rank, printer)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
 from traceanalyze.report.console import Printer
-from traceanalyze.report.console.style import Style, display_width, padded, printable
+from traceanalyze.report.console.style import Style, display_width, padded
 from traceanalyze.report.console.tables import WIDE
-from traceanalyze.report.format import Formatter
+from traceanalyze.report.format import Formatter, printable
 from traceanalyze.report.model import CompareReport
 from traceanalyze.report.view import (
     OF_WEIGHT,
@@ -60,14 +60,10 @@ def _blocks(report: CompareReport, printer: Printer) -> Iterator[str]:
     notes = [printer.style.wrap(printable(formatter.message(note))) for note in report.notes]
     yield "\n".join([*_sides(report, printer), *notes])
     yield from _tables(report, printer)
-    for title, sentences, colour in (
-        ("advice", report.advice, ""),
-        ("not_compared", formatter.absent(report.listing), ""),
-        ("caveats", report.caveats, "yellow"),
-        ("quality", report.quality, ""),
-    ):
-        items = [each if isinstance(each, str) else printable(formatter.message(each)) for each in sentences]
-        yield from printer.listed(title, items, colour)
+    yield from printer.listed("advice", [formatter.message(each) for each in report.advice])
+    yield from printer.listed("not_compared", formatter.absent(report.listing))
+    yield from printer.listed("caveats", [formatter.message(each) for each in report.caveats], "yellow")
+    yield from printer.listed("quality", [formatter.message(each) for each in report.quality])
 
 
 def _sides(report: CompareReport, printer: Printer) -> Iterator[str]:

@@ -141,13 +141,6 @@ class Style:
         return lines.replace(HARD_SPACE, " ")
 
 
-def printable(text: str) -> str:
-    """Text of a trace without characters that could steer the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
 def style_for(stream: TextIO) -> Style:
     """Style of an output stream: `COLUMNS` or the terminal's width, colour on terminals unless `NO_COLOR` is set."""
     terminal = stream.isatty()

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Layout, NotMeasured, Row, Table, Value
-from traceanalyze.report.console.style import Style, display_width, padded, printable
-from traceanalyze.report.format import Formatter, column_units
+from traceanalyze.model.table import NUMBERS, Column, Kind, Layout, NotMeasured, Row, Table, Value
+from traceanalyze.report.console.style import Style, display_width, padded
+from traceanalyze.report.format import Formatter, printable, shown_columns
 from traceanalyze.report.view import below_side, common_folder, side_runs
 
 MIN_FLEXIBLE = 12
@@ -96,7 +96,6 @@ MANY_ROWS = 12
 _PATH = "path"
 """Key of the columns that name files."""
 _BAR_CELLS = (10, 40)
-_NUMBERS = {*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER}
 
 
 @frozen
@@ -110,16 +109,15 @@ class Picked:
 
 def pick(table: Table, top: int, *, everything: bool) -> Picked:
     """Rows worth their place: the first of ranked ones, the worst of many, those that say something."""
-    rows = () if isinstance(table.rows, NotMeasured) else table.rows
+    rows = table.known_rows
     if table.ranked:
         return Picked(rows[:top], max(len(rows) - top, 0))
     if everything:
         return Picked(rows, 0)
-    keys = [column.key for column in table.columns]
     if table.skip_zero is not None:
-        rows = tuple(row for row in rows if row[keys.index(table.skip_zero)] != 0)
+        rows = tuple(row for row in rows if row[table.keys.index(table.skip_zero)] != 0)
     if table.worst is not None and len(rows) > max(MANY_ROWS, top):
-        by = keys.index(table.worst)
+        by = table.keys.index(table.worst)
         ordered = sorted(rows, key=lambda row: -cast("int", row[by]))
         return Picked(tuple(ordered[:top]), len(rows) - top, worst_first=True)
     return Picked(rows, 0)
@@ -140,17 +138,18 @@ def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style
     ]
     if bars:
         lines = [[*line, bar] for line, bar in zip(lines, bars, strict=True)]
-    folder = _folder_of(table, rows)
-    told = formatter.texts.messages["files_below"].format(folder=printable(folder)) if folder else ""
-    below = [style.paint(line, "dim") for line in style.wrap(told).splitlines()]
-    return [*_printed(fitted, lines, style, total=table.total is not None), *below]
+    folder = printable(_folder_of(table, rows))
+    below = style.wrap(formatter.texts.messages["files_below"].format(folder=folder)).splitlines() if folder else ()
+    printed = _printed(fitted, lines, style, total=table.total is not None)
+    return [*printed, *(style.paint(line, "dim") for line in below)]
 
 
 def _folder_of(table: Table, rows: Sequence[Row]) -> str:
     """The folder that all files of a list lie in, which its rows need not repeat."""
-    at = next((index for index, column in enumerate(table.columns) if column.key == _PATH), None)
-    paths = [] if at is None else [row[at] for row in rows if isinstance(row[at], str)]
-    return common_folder([str(path) for path in paths]) if len(paths) == len(rows) else ""
+    if _PATH not in table.keys:
+        return ""
+    paths = [row[table.keys.index(_PATH)] for row in rows]
+    return common_folder(list(map(str, paths))) if all(isinstance(path, str) for path in paths) else ""
 
 
 def absent_lines(table: Table, picked: Picked, formatter: Formatter, style: Style) -> list[str]:
@@ -162,9 +161,9 @@ def absent_lines(table: Table, picked: Picked, formatter: Formatter, style: Styl
         if isinstance(value, NotMeasured) and _has_room(column, style)
     ]
     counts = Counter(column.key for column, _ in cells)
-    unseen = {column.key for column, _ in cells if column.kind == Kind.FLAG and counts[column.key] == len(picked.rows)}
-    reasons = dict.fromkeys(reason for column, reason in cells if column.key not in unseen)
-    flags = dict.fromkeys((formatter.texts.heading(column), why) for column, why in cells if column.key in unseen)
+    unshown = {column.key for column, _ in cells if column.kind == Kind.FLAG and counts[column.key] == len(picked.rows)}
+    reasons = dict.fromkeys(reason for column, reason in cells if column.key not in unshown)
+    flags = dict.fromkeys((formatter.texts.heading(column), why) for column, why in cells if column.key in unshown)
     return [
         *([formatter.legend(reasons)] if reasons else ()),
         *(formatter.said_of([name], formatter.missing([why])) for name, why in flags),
@@ -196,27 +195,24 @@ def _printed(fitted: Fit, lines: list[list[str]], style: Style, *, total: bool) 
 
 
 def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style) -> list[Field]:
-    units = column_units(table.columns, rows, formatter.resolution_ns)
     fields: list[Field] = []
     worth = [
-        (index, column)
-        for index, column in enumerate(table.columns)
-        if _worth_showing(column, [row[index] for row in rows], style)
+        shown
+        for shown in shown_columns(table, rows, formatter.resolution_ns)
+        if _worth_showing(shown[1], [row[shown[0]] for row in rows], style)
     ]
-    apart = any(side is not None and count > 1 for side, count in side_runs([column for _, column in worth]))
-    for index, column in worth:
+    apart = any(side is not None and count > 1 for side, count in side_runs([column for _, column, *_ in worth]))
+    for index, column, unit, unit_name in worth:
         values = [row[index] for row in rows]
-        unit = units.get(column.scale) if column.kind in TIMES else None
         if column.key == _PATH:
             folder = _folder_of(table, rows)
             values = [value.removeprefix(folder) if isinstance(value, str) else value for value in values]
-        cells = tuple(printable(_cell(formatter, column, value, unit=unit)) for value in values)
-        if not fields and table.level is not None:
-            cells = _indented(table, rows, cells)
-        heading = formatter.texts.heading(column)
-        name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
+        cells = tuple(printable(formatter.cell(column, value, unit)) for value in values)
+        if not fields:
+            cells = tuple("  " * (table.depth(row) or 0) + cell for row, cell in zip(rows, cells, strict=True))
+        heading, name = formatter.texts.heading(column), unit_name
         if apart and column.side is not None:
-            name = " ".join(filter(None, (below_side(column, formatter.texts), name)))
+            name = " ".join(filter(None, (below_side(column, formatter.texts), unit_name)))
             heading = formatter.texts.messages[column.side]
         fields.append(
             Field(
@@ -224,7 +220,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 name,
                 cells,
                 natural=max(display_width(text) for text in (heading, name, *cells)),
-                right=column.kind in _NUMBERS,
+                right=column.kind in NUMBERS,
                 flexible=column.kind == Kind.NAME,
                 idle=all(value == 0 or value is None for value in values),
                 minor=column.minor,
@@ -240,13 +236,6 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
     return fields
 
 
-def _indented(table: Table, rows: Sequence[Row], cells: tuple[str, ...]) -> tuple[str, ...]:
-    """Cells of the first column, as deep as their rows lie."""
-    at = [column.key for column in table.columns].index(table.level or "")
-    levels = [row[at] if isinstance(row[at], int) else 0 for row in rows]
-    return tuple("  " * cast("int", level) + cell for level, cell in zip(levels, cells, strict=True))
-
-
 def _colour(column: Column, value: Value) -> str:
     """Worse is red and better green."""
     if column.par is None or not isinstance(value, int | float) or value == column.par:
@@ -256,23 +245,12 @@ def _colour(column: Column, value: Value) -> str:
 
 def _worth_showing(column: Column, values: Sequence[Value], style: Style) -> bool:
     """Secondary columns need room; flags and optional texts need something to tell."""
-    if not _has_room(column, style):
-        return False
-    given = [value for value in values if value is not None]
-    if column.kind == Kind.FLAG:
-        return len(set(given)) > 1
-    return bool(given)
+    says = column.kind != Kind.FLAG or len({value for value in values if value is not None}) > 1
+    return says and _has_room(column, style)
 
 
 def _has_room(column: Column, style: Style) -> bool:
     return not column.machine and (not column.minor or style.width >= WIDE)
-
-
-def _cell(formatter: Formatter, column: Column, value: Value, *, unit: object) -> str:
-    if column.kind == Kind.TEXT and isinstance(value, str):
-        # The label of a total is a word of the tool, among texts of the trace.
-        return formatter.texts.terms.get(value, value)
-    return formatter.cell(column.kind, value, unit)  # type: ignore[arg-type]
 
 
 def _bars(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style, used: int) -> list[str]:
@@ -280,7 +258,7 @@ def _bars(table: Table, rows: Sequence[Row], formatter: Formatter, style: Style,
     cells = min(style.width - used, _BAR_CELLS[1])
     if table.bar is None or cells < _BAR_CELLS[0]:
         return []
-    at = [column.key for column in table.columns].index(table.bar)
+    at = table.keys.index(table.bar)
     shown = rows[:-1] if table.total else rows
     shares = [0.0 if isinstance(row[at], NotMeasured) else cast("float", row[at]) for row in shown]
     bars = [style.paint(style.bar(share, cells), "cyan") for share in shares]
@@ -292,17 +270,17 @@ def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[
 
     A reason that has no room is left to the legend below.
     """
-    told = [
+    named = [
         (column, value)
         for column, value in zip(table.columns, row, strict=True)
         if not column.machine and value not in (None, "") and (value != 0 or not column.minor)
     ]
-    names = [formatter.texts.heading(column) for column, _ in told]
+    names = [formatter.texts.heading(column) for column, _ in named]
     width = max(map(display_width, names), default=0)
     lines = []
-    for name, (column, value) in zip(names, told, strict=True):
+    for name, (column, value) in zip(names, named, strict=True):
         text = printable(formatter.value(column.kind, value))
         if isinstance(value, NotMeasured) and display_width(text) > style.width - width - 2:
-            text = formatter.cell(column.kind, value, None)
+            text = formatter.cell(column, value, None)
         lines.append(f"{padded(name, width)}  {style.shorten(text, style.width - width - 2)}")
     return lines

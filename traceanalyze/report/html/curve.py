@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import cast
 
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS
 from traceanalyze.frozen import frozen
 from traceanalyze.model import units
-from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Table
+from traceanalyze.model.table import SIZES, TIMES, Kind, Table
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.frame import data, element, safe
-from traceanalyze.report.html.tables import rows_of
 
 WIDE, HIGH = 100_000, 1_000
 _TICKS = 5
@@ -44,17 +42,17 @@ def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
         groups: Describes the bands, a row each, where there is such a table.
         formatter: How values are written.
     """
-    if len(rows_of(table)) < 2:
+    if len(table) < 2:
         return ""
     bands = _bands(table, groups, formatter)
     at = _numbers(table, table.columns[0].key)
     outer, inner = (_numbers(table, key) for key in table.plot[:2]) if table.plot else ([], [])
-    top = max([1, *outer, *inner, *_sums(bands)])
+    levels = list(accumulate((band.amounts for band in bands), _added))
+    top = max([1, *outer, *inner, *(levels[-1] if levels else ())])
     paths = []
     if table.plot:
         paths += [_area(at, outer, top, css="outer")] if table.plot[0] != table.plot[1] else []
         paths += [_area(at, inner, top, css="inner")] if not bands else []
-    levels = list(accumulate((band.amounts for band in bands), _added))
     # The highest first, so that each covers what lies below it.
     paths += [_area(at, levels[index], top, css="band", number=index) for index in reversed(range(len(bands)))]
     words = formatter.texts.messages
@@ -86,10 +84,6 @@ def _added(low: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
     return tuple(a + b for a, b in zip(low, more, strict=True))
 
 
-def _sums(bands: Sequence[Band]) -> list[int]:
-    return [sum(amounts) for amounts in zip(*(band.amounts for band in bands), strict=True)]
-
-
 def _bands(table: Table, groups: Table | None, formatter: Formatter) -> list[Band]:
     """Bands that are not empty throughout, named by their groups, else by their columns."""
     names = {column.key: formatter.texts.heading(column) for column in table.columns}
@@ -108,14 +102,10 @@ def _bands(table: Table, groups: Table | None, formatter: Formatter) -> list[Ban
 
 def _described(groups: Table, index: int, formatter: Formatter) -> tuple[str, tuple[str, ...]]:
     """Category and line of a group, and its call stack."""
-    values = {column.key: (column, value) for column, value in zip(groups.columns, rows_of(groups)[index], strict=True)}
-    shown = [formatter.value(*_kind(*values[key])) for key in ("memory_category", "source_line")]
-    stack = values["call_stack"][1]
+    values = dict(zip(groups.keys, groups.known_rows[index], strict=True))
+    shown = [formatter.value(groups[key].kind, values[key]) for key in ("memory_category", "source_line")]
+    stack = values["call_stack"]
     return " · ".join(filter(None, shown)), tuple(stack.split("\n")) if isinstance(stack, str) and stack else ()
-
-
-def _kind(column: Column, value: object) -> tuple[Kind, str]:
-    return column.kind, cast("str", value)
 
 
 def _area(at: Sequence[int], values: Sequence[int], top: int, *, css: str, number: int | None = None) -> str:
@@ -173,17 +163,12 @@ def _key(table: Table, bands: Sequence[Band], formatter: Formatter) -> str:
 def _behind(table: Table, bands: Sequence[Band], at: Sequence[int], formatter: Formatter) -> dict[str, object]:
     """Numbers and words for the script."""
     texts = formatter.texts
-    stacked = set(table.stack)
-    columns = [column for column in table.columns if not column.machine and column.key not in stacked]
-    known = [column for column in columns if any(value is not None for value in table.column(column.key))]
-    shown = [
-        {
-            "name": texts.heading(column),
-            "kind": _of(column.kind),
-            "values": [_plain(value) for value in table.column(column.key)],
-        }
-        for column in known
-    ]
+    shown = []
+    for column in table.columns:
+        values = table.column(column.key)
+        if not column.machine and column.key not in table.stack and any(value is not None for value in values):
+            numbers = [value if isinstance(value, int | float) else None for value in values]
+            shown.append({"name": texts.heading(column), "kind": _of(column.kind), "values": numbers})
     return {
         "resolution": formatter.resolution_ns,
         "at": list(at),
@@ -197,17 +182,14 @@ def _behind(table: Table, bands: Sequence[Band], at: Sequence[int], formatter: F
     }
 
 
-def _plain(value: object) -> int | float | None:
-    return value if isinstance(value, int | float) else None
-
-
 def _of(kind: Kind) -> str:
     return "time" if kind in TIMES else "memory" if kind in {Kind.MEMORY, Kind.MEMORY_CHANGE} else "count"
 
 
 def ticks(length: int, most: int, start: int = 0) -> list[tuple[int, str]]:
     """Multiples of a round time from `start` over `length` ns, at most `most` beside the first, each with its label."""
-    step = next(step for step in _round_times() if length / step <= most)
+    round_times = (digit * 10**power for power in range(18) for digit in (1, 2, 5))
+    step = next(step for step in round_times if length / step <= most)
     # Seconds from two of them on: labels stay short.
     unit = replace(units.column_unit(5 * (start + length)), digits=3)
     return [(at, _label(at, unit)) for at in range(-(-start // step) * step, start + length + 1, step)]
@@ -218,7 +200,3 @@ def _label(ns: int, unit: units.Unit) -> str:
         return "0"
     number = units.in_unit(ns, unit)
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit.name}"
-
-
-def _round_times() -> list[int]:
-    return [digit * 10**power for power in range(18) for digit in (1, 2, 5)]

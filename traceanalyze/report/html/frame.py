@@ -11,24 +11,19 @@ from importlib.resources import files
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
+from traceanalyze.report.format import printable
 
 _NUMBER_AND_UNIT = regex(r"(?<=\d) (?=(?:%|s|ms|µs|ns|B|[kMG]B|[KMG]iB)(?!\w))")
 
 
 def safe(text: str) -> str:
     """Text for element contents and quoted attributes; characters that could steer the page are shown as such."""
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else _shown(char) for char in text)
-    return html.escape(text, quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 def sentence(text: str) -> str:
     """The same of running text, which must not break between a number and its unit."""
     return _NUMBER_AND_UNIT.sub("&nbsp;", safe(text))
-
-
-def _shown(char: str) -> str:
-    return " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
 
 
 def element(tag: str, content: str, **attributes: str | None) -> str:
@@ -39,6 +34,11 @@ def element(tag: str, content: str, **attributes: str | None) -> str:
         if value is not None
     )
     return f"<{tag}{given}>{content}</{tag}>"
+
+
+def aside(text: str) -> str:
+    """A remark beside a table or a picture."""
+    return element("p", safe(text), class_="aside")
 
 
 def data(value: object) -> str:

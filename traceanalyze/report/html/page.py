@@ -14,7 +14,7 @@ from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import Place, document, element, safe, sentence
 from traceanalyze.report.html.ranks import heat_map, rank_chart
 from traceanalyze.report.html.steps import step_chart
-from traceanalyze.report.html.tables import listed, rows_of, short_title, table_section
+from traceanalyze.report.html.tables import listed, short_title, table_section
 from traceanalyze.report.html.timeline import Seen, by_table, links, of_rank, pictures
 from traceanalyze.report.model import Finding, RankReport, Report
 
@@ -115,7 +115,7 @@ class _Run:
         by_key = {table.key: table for table in tables}
         here, elsewhere = by_table(tables, drawn), by_table(tables, linked)
         for table in tables:
-            if rows_of(table):
+            if len(table):
                 chart = ""
                 if table.plot or table.stack:
                     chart = curve_html(table, by_key.get(_GROUPS_OF.get(table.key, "")), formatter)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from traceanalyze.model.table import Kind, Row, Table
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
-from traceanalyze.report.html.frame import element, safe
-from traceanalyze.report.html.tables import rows_of
+from traceanalyze.report.html.frame import aside, element, safe
+from traceanalyze.report.html.steps import colour_of, figure, legend_of, over, term_of
 from traceanalyze.report.html.timeline import fitted
 
 MAX_RANKS = 64
@@ -43,22 +43,18 @@ def rank_chart(table: Table, formatter: Formatter) -> str:
         body += _bar(bar, (index * high, high - 3), longest, formatter)
     body.append(f'<text x="0" y="{bottom + 15}">{safe(formatter.texts.heading(table["rank"]))}</text>')
     picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {bottom + _BOTTOM}", role="img", class_="steps")
-    legend = "".join(
-        f'<li><i style="background:{_colour(part)}"></i>{safe(_term(part, formatter))}</li>' for part in parts
-    )
-    cut = words["rank_chart_cut"].format(kept=f"{len(drawn):,}", count=f"{len(bars):,}")
-    note = element("p", safe(cut), class_="aside") if len(bars) > len(drawn) else ""
-    caption = element("figcaption", safe(words["rank_chart"]))
-    scroll = element("div", picture, class_="scroll")
-    return f'<figure class="ranks">{caption}{scroll}<ul class="legend">{legend}</ul>{note}</figure>'
+    note = ""
+    if len(bars) > len(drawn):
+        note = aside(words["rank_chart_cut"].format(kept=f"{len(drawn):,}", count=f"{len(bars):,}"))
+    return figure(words["rank_chart"], picture, legend_of(parts, formatter) + note, "ranks")
 
 
 def _bars(table: Table) -> list[_Bar]:
-    keys = [column.key for column in table.columns]
+    keys = table.keys
     parts = [(key.removesuffix(_SHARE), at) for at, key in enumerate(keys) if key.endswith(_SHARE)]
     rank, time = keys.index("rank"), keys.index("step_ns")
     found = []
-    for row in rows_of(table):
+    for row in table.known_rows:
         length, shares = row[time], [(part, row[at]) for part, at in parts]
         if isinstance(length, int):
             known = tuple((part, share) for part, share in shares if isinstance(share, float))
@@ -94,21 +90,11 @@ def _bar(bar: _Bar, place: tuple[int, int], longest: int, formatter: Formatter) 
         before += share * bar.time
         if share > 0:
             box = f'x="{left:.2f}" y="{top}" width="{right - left:.2f}" height="{high}"'
-            yield f'<rect {box} style="fill:{_colour(part)}"/>'
-            lines.append(f"{_term(part, formatter)}: {formatter.value(Kind.SHARE, share)}")
+            yield f'<rect {box} style="fill:{colour_of(part)}"/>'
+            lines.append(f"{term_of(part, formatter)}: {formatter.value(Kind.SHARE, share)}")
     end = _x(bar.time, longest)
     yield f'<text x="{end + 5:.1f}" y="{middle}">{safe(formatter.value(Kind.DURATION, bar.time))}</text>'
-    title = "\n".join(safe(line) for line in lines)
-    over = f'x="{_LEFT}" y="{top}" width="{end - _LEFT:.1f}" height="{high}"'
-    yield f'<rect class="over" {over}><title>{title}</title></rect>'
-
-
-def _colour(part: str) -> str:
-    return f"var(--part-{part},var(--part-idle))"
-
-
-def _term(part: str, formatter: Formatter) -> str:
-    return formatter.texts.terms.get(part, part)
+    yield over(f'x="{_LEFT}" y="{top}" width="{end - _LEFT:.1f}" height="{high}"', lines)
 
 
 MAX_STEPS, MAX_CELLS = 200, 4_000
@@ -129,7 +115,7 @@ class _Map(NamedTuple):
 
 def heat_map(table: Table, formatter: Formatter) -> str:
     """The table `rank_steps` as a picture; nothing where there is one rank or one step."""
-    keys = {column.key: at for at, column in enumerate(table.columns)}
+    keys = {key: at for at, key in enumerate(table.keys)}
     every = _whole(table, keys)
     if len(every.ranks) < 2 or len(every.steps) < 2:
         return ""
@@ -145,18 +131,16 @@ def heat_map(table: Table, formatter: Formatter) -> str:
     height = len(shown.ranks) * high + _MAP_BOTTOM
     words = formatter.texts.messages
     picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {height}", role="img", aria_label=words["heat_map"])
-    caption = element("figcaption", safe(words["heat_map"]))
     note = ""
     if len(shown.ranks) * len(shown.steps) < len(every.ranks) * len(every.steps):
         counts = {"steps": shown.steps, "all_steps": every.steps, "ranks": shown.ranks, "all_ranks": every.ranks}
         text = words["heat_cut"].format(**{name: f"{len(names):,}" for name, names in counts.items()})
-        note = element("p", safe(text), class_="aside")
-    scroll = element("div", picture, class_="scroll")
-    return f'<figure class="heat">{caption}{scroll}{_legend(formatter)}{note}</figure>'
+        note = aside(text)
+    return figure(words["heat_map"], picture, _legend(formatter) + note, "heat")
 
 
 def _whole(table: Table, keys: dict[str, int]) -> _Map:
-    rows = rows_of(table)
+    rows = table.known_rows
     cells = {(str(row[keys["rank"]]), str(row[keys["step"]])): row for row in rows}
     return _Map(list(dict.fromkeys(rank for rank, _ in cells)), list(dict.fromkeys(step for _, step in cells)), cells)
 
@@ -199,18 +183,17 @@ def _cell(
     ratio = None if row is None else row[keys["of_mean"]]
     if row is None or not isinstance(ratio, float):
         title = words["heat_cell_unknown"].format(rank=rank, step=step)
-        return f'<rect class="unknown" {bounds}><title>{safe(title)}</title></rect>'
+        return over(bounds, [title], "unknown")
     number = formatter.value(Kind.RATIO, ratio)
     lines = [words["heat_cell"].format(rank=rank, step=step, ratio=number)]
     part, time = row[keys["longest_part"]], row[keys["longest_ns"]]
     if isinstance(part, str) and isinstance(time, int):
         shown = formatter.value(Kind.DURATION, time)
         lines.append(words["heat_longest"].format(part=formatter.value(Kind.TERM, part), time=shown))
-    title = "\n".join(safe(line) for line in lines)
     text = ""
     if wide >= _NUMBERED and high > 14:
         text = f'<text class="in" x="{x + wide / 2:.1f}" y="{y + high - 7:.1f}" text-anchor="middle">{number}</text>'
-    return f'<rect class="{shade(ratio)}" {bounds}><title>{title}</title></rect>{text}'
+    return over(bounds, lines, shade(ratio)) + text
 
 
 def shade(ratio: float) -> str:

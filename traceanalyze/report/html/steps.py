@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from traceanalyze.model.table import Kind, Row, Table
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
-from traceanalyze.report.html.frame import element, safe
-from traceanalyze.report.html.tables import rows_of
+from traceanalyze.report.html.frame import aside, element, safe
 
 MAX_STEPS = 500
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 960, 250, 70, 10, 10, 34
@@ -18,14 +17,10 @@ _LINES = 4
 
 def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
     """A column for each step of the parts named in the split; nothing where no step has any, or there is one step."""
-    rows = rows_of(steps)[:MAX_STEPS]
-    keys = [column.key for column in steps.columns]
-    named = [str(part) for part in split.column("part")] if rows_of(split) else []
-    parts = [
-        (part, keys.index(f"{part}_ns"))
-        for part in named
-        if f"{part}_ns" in keys and any(_ns(row, keys.index(f"{part}_ns")) for row in rows)
-    ]
+    rows = steps.known_rows[:MAX_STEPS]
+    places = {key.removesuffix("_ns"): at for at, key in enumerate(steps.keys) if key.endswith("_ns")}
+    named = [(str(part), places[str(part)]) for part in split.column("part") if part in places]
+    parts = [(part, at) for part, at in named if any(_ns(row, at) for row in rows)]
     highest = max((sum(_ns(row, at) for _, at in parts) for row in rows), default=0)
     if len(rows) < 2 or not highest:
         return ""
@@ -33,16 +28,38 @@ def step_chart(split: Table, steps: Table, formatter: Formatter) -> str:
     body += [_over(row, index, len(rows), parts, steps, formatter) for index, row in enumerate(rows)]
     words = formatter.texts.messages
     picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", class_="steps")
-    legend = "".join(
-        f'<li><i style="background:var(--part-{part},var(--part-idle))"></i>{safe(_term(part, formatter))}</li>'
-        for part, _ in parts
-    )
-    total = len(rows_of(steps))
-    left_out = words["steps_left_out"].format(kept=f"{len(rows):,}", count=f"{total:,}") if total > len(rows) else ""
-    caption = element("figcaption", safe(words["step_chart"]))
-    note = element("p", safe(left_out), class_="aside") if left_out else ""
-    scroll = element("div", picture, class_="scroll")
-    return f'<figure>{caption}{scroll}<ul class="legend">{legend}</ul>{note}</figure>'
+    note = ""
+    if len(steps) > len(rows):
+        note = aside(words["steps_left_out"].format(kept=f"{len(rows):,}", count=f"{len(steps):,}"))
+    return figure(words["step_chart"], picture, legend_of((part for part, _ in parts), formatter) + note)
+
+
+def figure(caption: str, picture: str, below: str, css: str | None = None) -> str:
+    """A picture under its caption; it scrolls where there is no room for it."""
+    above, scroll = element("figcaption", safe(caption)), element("div", picture, class_="scroll")
+    return element("figure", above + scroll + below, class_=css)
+
+
+def legend_of(parts: Iterable[str], formatter: Formatter) -> str:
+    """Colours of parts of a step."""
+    items = (f'<li><i style="background:{colour_of(part)}"></i>{safe(term_of(part, formatter))}</li>' for part in parts)
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def colour_of(part: str) -> str:
+    """Of a part of a step, as CSS has it."""
+    return f"var(--part-{part},var(--part-idle))"
+
+
+def term_of(part: str, formatter: Formatter) -> str:
+    """Its name."""
+    return formatter.texts.terms.get(part, part)
+
+
+def over(bounds: str, lines: Iterable[str], css: str = "over") -> str:
+    """A box, by its attributes, that shows these lines under the pointer."""
+    title = "\n".join(map(safe, lines))
+    return f'<rect class="{css}" {bounds}><title>{title}</title></rect>'
 
 
 def _ns(row: Row, at: int) -> int:
@@ -82,7 +99,7 @@ def _columns(rows: Sequence[Row], parts: Sequence[tuple[str, int]], highest: int
                 x, low, high = _x(index, count), _y(base[index], highest), _y(base[index] + time, highest)
                 boxes.append(f"M{x:.2f},{low:.2f}h{wide:.2f}V{high:.2f}h{-wide:.2f}z")
                 base[index] += time
-        found.append(f'<path style="fill:var(--part-{part},var(--part-idle))" d="{"".join(boxes)}"/>')
+        found.append(f'<path style="fill:{colour_of(part)}" d="{"".join(boxes)}"/>')
     return found
 
 
@@ -111,16 +128,8 @@ def _over(
 ) -> str:
     """What the pointer is told over a step."""
     lines = [str(row[0])]
-    lines += [f"{_term(part, formatter)}: {formatter.value(Kind.DURATION, row[at])}" for part, at in parts]
+    lines += [f"{term_of(part, formatter)}: {formatter.value(Kind.DURATION, row[at])}" for part, at in parts]
     if "complete" in steps.keys and row[steps.keys.index("complete")] is False:
         lines[0] += f" ({formatter.texts.heading(steps['complete'])}: {formatter.value(Kind.FLAG, value=False)})"
-    title = "\n".join(safe(line) for line in lines)
     x, wide = _x(index, count), (_WIDE - _LEFT - _RIGHT) / count
-    return (
-        f'<rect class="over" x="{x:.2f}" y="{_TOP}" width="{wide:.2f}" height="{_HIGH - _TOP - _BOTTOM}">'
-        f"<title>{title}</title></rect>"
-    )
-
-
-def _term(part: str, formatter: Formatter) -> str:
-    return formatter.texts.terms.get(part, part)
+    return over(f'x="{x:.2f}" y="{_TOP}" width="{wide:.2f}" height="{_HIGH - _TOP - _BOTTOM}"', lines)

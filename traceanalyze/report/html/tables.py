@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import SIZES, TIMES, Column, Kind, Layout, NotMeasured, Row, Table, Value
+from traceanalyze.model.table import NUMBERS, TIMES, Column, Kind, Layout, NotMeasured, Row, Table, Value
 from traceanalyze.model.units import Unit
-from traceanalyze.report.format import Formatter, column_units
-from traceanalyze.report.html.frame import element, safe, sentence
+from traceanalyze.report.format import Formatter, shown_columns
+from traceanalyze.report.html.frame import aside, element, safe, sentence
 from traceanalyze.report.view import below_side, side_runs
 
 
@@ -40,12 +40,6 @@ _RECORDS_ABREAST = 3
 """Records shown as names and values beside each other; more are rows."""
 _LONG = 36
 """Letters of a text that is broken into lines."""
-_NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER})
-
-
-def rows_of(table: Table) -> tuple[Row, ...]:
-    """Rows of a table; none where it was not measured."""
-    return () if isinstance(table.rows, NotMeasured) else table.rows
 
 
 def table_html(table: Table, formatter: Formatter, whole: float | None = None) -> str:
@@ -56,21 +50,17 @@ def table_html(table: Table, formatter: Formatter, whole: float | None = None) -
         formatter: How values are written.
         whole: What a whole bar stands for in the column of bars. Default: all of a share, the largest of amounts.
     """
-    shown = rows_of(table)[:MAX_ROWS]
+    shown = table.known_rows[:MAX_ROWS]
     is_record = table.layout == Layout.RECORD and len(shown) <= _RECORDS_ABREAST
     drawn = _record(table, shown, formatter) if is_record else _rows(table, shown, formatter, whole)
     return f'<div class="wide">{drawn}</div>' + "".join(_below(table, shown, formatter))
 
 
 def _below(table: Table, shown: Sequence[Row], formatter: Formatter) -> Iterator[str]:
-    words = formatter.texts
-    count = len(rows_of(table))
-    if count > len(shown):
-        kept = words.messages["rows_left_out"].format(kept=f"{len(shown):,}", count=f"{count:,}")
-        yield element("p", safe(kept), class_="aside")
-    missing = {value.reason: None for row in shown for value in row if isinstance(value, NotMeasured)}
-    if missing:
-        yield element("p", safe(formatter.legend(missing)), class_="aside")
+    if len(table) > len(shown):
+        left_out = formatter.texts.messages["rows_left_out"]
+        yield aside(left_out.format(kept=f"{len(shown):,}", count=f"{len(table):,}"))
+    yield from map(aside, formatter.legends(shown))
     for note in table.notes:
         yield element("p", sentence(formatter.message(note)))
 
@@ -78,31 +68,27 @@ def _below(table: Table, shown: Sequence[Row], formatter: Formatter) -> Iterator
 def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float | None) -> str:
     """A line a row; hierarchies must keep their order."""
     every = (*shown, *((table.total,) if table.total else ()))
-    units = column_units(table.columns, every, formatter.resolution_ns)
-    columns = [
-        (index, column, units.get(column.scale) if column.kind in TIMES else None)
-        for index, column in enumerate(table.columns)
-        if not column.machine and any(row[index] is not None for row in every)
-    ]
+    columns = shown_columns(table, every, formatter.resolution_ns)
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in shown]
-    above = sides_above([column for _, column, _ in columns], formatter.texts, more=int(any(meanings)))
-    head = [_heading(table, column, unit, formatter, sided=bool(above)) for _, column, unit in columns]
+    above = sides_above([column for _, column, *_ in columns], formatter.texts, more=int(any(meanings)))
+    head = [_heading(table, column, unit, formatter, below=bool(above)) for _, column, _, unit in columns]
     if any(meanings):
         head.append(element("th", safe(formatter.texts.messages["meaning"]), scope="col"))
-    wholes = {index: whole or _longest(column, shown, index) for index, column, _ in columns if column.key == table.bar}
-    levels = [column.key for column in table.columns].index(table.level) if table.level is not None else None
+    wholes = {
+        index: whole or _longest(column, shown, index) for index, column, *_ in columns if column.key == table.bar
+    }
     body = []
     for row, meaning in zip(shown, meanings, strict=True):
-        cells = [_cell(column, row[index], unit, formatter, whole=wholes.get(index)) for index, column, unit in columns]
-        if levels is not None and isinstance(row[levels], int):
-            cells[0] = cells[0].replace("<td", f'<td style="--level:{row[levels]}"', 1)
+        cells = [_cell(col, row[index], unit, formatter, whole=wholes.get(index)) for index, col, unit, _ in columns]
+        depth = table.depth(row)
+        if depth is not None:
+            cells[0] = cells[0].replace("<td", f'<td style="--level:{depth}"', 1)
         if any(meanings):
             cells.append(element("td", safe(meaning), class_="aside"))
         body.append(f"<tr>{''.join(cells)}</tr>")
     foot = ""
     if table.total is not None:
-        total = table.total
-        cells = [_cell(column, total[index], unit, formatter) for index, column, unit in columns]
+        cells = [_cell(column, table.total[index], unit, formatter) for index, column, unit, _ in columns]
         foot = f"<tfoot><tr>{''.join(cells)}{'<td></td>' if any(meanings) else ''}</tr></tfoot>"
     sortable = table.level is None and len(shown) > 1
     opening = '<table class="sortable">' if sortable else "<table>"
@@ -110,13 +96,12 @@ def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float
     return f"{opening}<thead>{above}<tr>{''.join(head)}</tr></thead>\n<tbody>\n{lines}\n</tbody>{foot}</table>"
 
 
-def _heading(table: Table, column: Column, unit: Unit | None, formatter: Formatter, *, sided: bool) -> str:
-    """Heading with the unit its cells have, and what the column holds."""
-    name = unit.name if unit else "%" if column.kind == Kind.SHARE else ""
-    heading = below_side(column, formatter.texts) if sided else formatter.texts.heading(column)
-    text = " ".join(filter(None, (safe(heading), f"<small>{safe(name)}</small>" if name else "")))
+def _heading(table: Table, column: Column, unit: str, formatter: Formatter, *, below: bool) -> str:
+    """Heading with the unit its cells have, and what the column holds; `below` that of its side if it has one."""
+    heading = below_side(column, formatter.texts) if below else formatter.texts.heading(column)
+    text = " ".join(filter(None, (safe(heading), f"<small>{safe(unit)}</small>" if unit else "")))
     meaning = formatter.texts.meaning(table, column) or None
-    return element("th", text, scope="col", class_="n" if column.kind in _NUMBERS else None, title=meaning)
+    return element("th", text, scope="col", class_="n" if column.kind in NUMBERS else None, title=meaning)
 
 
 def _longest(column: Column, rows: Sequence[Row], index: int) -> float:
@@ -131,24 +116,17 @@ def _cell(column: Column, value: Value, unit: Unit | None, formatter: Formatter,
         return "<td></td>"
     if isinstance(value, NotMeasured):
         return element("td", "n/m", class_="nm", title=formatter.texts.reasons[value.reason])
-    if column.kind not in _NUMBERS or not isinstance(value, int | float):
-        text = _text(column, value, formatter)
+    if column.kind not in NUMBERS or not isinstance(value, int | float):
+        text = safe(formatter.cell(column, value, unit))
         return element("td", text, class_="long" if len(text) > _LONG else None)
-    shown = safe(formatter.cell(column.kind, value, unit))
+    shown = safe(formatter.cell(column, value, unit))
     share = None if whole is None else abs(value) / whole if column.kind in TIMES else value
     style = "" if share is None else f' style="--share:{min(max(share, 0), 1):.4f}"'
     kind = "n" if share is None else "n bar"
     # What is shown as equal is neither.
-    if column.par is not None and value != column.par and shown != safe(formatter.cell(column.kind, column.par, unit)):
+    if column.par is not None and value != column.par and shown != safe(formatter.cell(column, column.par, unit)):
         kind += " worse" if value > column.par else " better"
     return f'<td class="{kind}" data-value="{value!r}"{style}>{shown}</td>'
-
-
-def _text(column: Column, value: Value, formatter: Formatter) -> str:
-    if column.kind == Kind.TEXT and isinstance(value, str):
-        # The label of a total is a word of the tool, among texts of the trace.
-        return safe(formatter.texts.terms.get(value, value))
-    return safe(formatter.value(column.kind, value))
 
 
 def _record(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
@@ -167,7 +145,7 @@ def _record(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
 
 def _recorded(column: Column, value: Value, formatter: Formatter) -> str:
     """A value with its unit."""
-    if column.kind in _NUMBERS and isinstance(value, int | float):
+    if column.kind in NUMBERS and isinstance(value, int | float):
         return f'<td class="n" data-value="{value!r}">{safe(formatter.value(column.kind, value))}</td>'
     return _cell(column, value, None, formatter)
 
@@ -193,19 +171,16 @@ def table_section(table: Table, chart: str, formatter: Formatter, at: str, whole
     words = formatter.texts.messages
     heading = element("h3", safe(formatter.title(table)))
     if table.stack and chart:
-        elsewhere = element("p", safe(words["page_numbers_elsewhere"]), class_="aside")
-        return element("section", heading + chart + elsewhere, id=at)
+        return element("section", heading + chart + aside(words["page_numbers_elsewhere"]), id=at)
     if table.in_words:
-        sentences = "".join(element("p", sentence(formatter.message(note))) for note in table.notes)
-        inside = element("summary", safe(words["page_numbers"]))
-        rows = table_html(replace(table, notes=()), formatter, whole)
-        return element("section", f"{heading}{sentences}<details>{inside}{rows}</details>", id=at)
+        chart = "".join(element("p", sentence(formatter.message(note))) for note in table.notes)
+        table = replace(table, notes=())
     numbers = table_html(table, formatter, whole)
-    if chart:
+    if chart or table.in_words:
         inside = element("summary", safe(words["page_numbers"]))
         return element("section", f"{heading}{chart}<details>{inside}{numbers}</details>", id=at)
     if table.detail:
-        count = f"<small>{len(rows_of(table)):,}</small>"
+        count = f"<small>{len(table):,}</small>"
         return element("details", f"<summary>{heading} {count}</summary>{numbers}", id=at, class_="table")
     return element("section", heading + numbers, id=at)
 

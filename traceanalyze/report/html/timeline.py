@@ -15,7 +15,6 @@ from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe, sentence
-from traceanalyze.report.html.tables import rows_of
 from traceanalyze.report.model import FindingExcerpt, RankReport
 
 WIDE, LEFT, RIGHT = 1056, 150, 6
@@ -316,7 +315,7 @@ def of_rank(rank: RankReport, at: str) -> tuple[list[Seen], list[Seen]]:
 
 def rules_of(table: Table) -> frozenset[object]:
     """Ids of the rules that a table names."""
-    named = bool(rows_of(table)) and any(column.key == "rule_id" for column in table.columns)
+    named = len(table) and "rule_id" in table.keys
     return frozenset(table.column("rule_id")) if named else frozenset()
 
 

@@ -15,7 +15,8 @@ from traceanalyze.regression.metrics import Kind, metric_of
 from traceanalyze.regression.results import GateResult, Overall, Verdict
 from traceanalyze.regression.samples import RunSample
 from traceanalyze.regression.verdict import shown
-from traceanalyze.report.console.style import Style, display_width, padded, printable
+from traceanalyze.report.console.style import Style, display_width, padded
+from traceanalyze.report.format import printable
 from traceanalyze.report.regression import words
 
 TOP = 5
