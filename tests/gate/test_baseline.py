@@ -119,9 +119,12 @@ def test_damaged_files_are_refused_or_read_and_never_anything_else(data):
         load(cut, "file")
 
 
-def test_baselines_are_told_by_their_content():
-    assert is_baseline(dump(Baseline()))
-    assert not is_baseline(b'{"schemaVersion":1,"traceEvents":[]}')
+def test_baselines_are_told_by_their_content(tmp_path):
+    path = tmp_path / "some.json"
+    path.write_bytes(dump(Baseline()))
+    assert is_baseline(str(path))
+    path.write_bytes(b'{"schemaVersion":1,"traceEvents":[]}')
+    assert not is_baseline(str(path))
 
 
 def test_a_file_that_cannot_be_read_or_written(tmp_path):

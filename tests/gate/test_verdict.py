@@ -15,15 +15,13 @@ from traceanalyze.locales import texts
 from traceanalyze.regression.budget import Budget, read_budget
 from traceanalyze.regression.results import Overall, SideSummary, Verdict
 from traceanalyze.regression.samples import Sample
-from traceanalyze.regression.verdict import Strictness, gate
+from traceanalyze.regression.verdict import gate
 from traceanalyze.report.regression.json import render
 
 
 def judge(old, new, budget="", *, stored=False, **how):
     rules = read_budget(budget.encode(), "traceanalyze.toml").for_environment(new[0].environment)
-    return gate(
-        SideSummary("baseline", tuple(old), stored), SideSummary("candidate", tuple(new)), rules, Strictness(**how)
-    )
+    return gate(SideSummary("baseline", tuple(old), stored), SideSummary("candidate", tuple(new)), rules, **how)
 
 
 def verdict(result, name="step.time"):

@@ -44,11 +44,11 @@ def update(
 
     choices = UpdateChoices(path, tuple(runs), keep, label, budget, accept, warmup, Choices(steps=steps, ranks=ranks))
     with Progress(wanted=True) as progress:
-        found = add_runs(choices, progress=progress)
-    for name in found.known:
+        baseline, count, known = add_runs(choices, progress=progress)
+    for name in known:
         typer.echo(f"{name}: is in the baseline already, left out", err=True)
-    added = "1 run" if found.added == 1 else f"{found.added} runs"
-    typer.echo(f"Wrote {path}: {added} added, {len(found.baseline.runs)} in it", err=True)
+    added = "1 run" if count == 1 else f"{count} runs"
+    typer.echo(f"Wrote {path}: {added} added, {len(baseline.runs)} in it", err=True)
 
 
 def show(path: Annotated[str, _PATH]) -> None:

@@ -12,14 +12,14 @@ from traceanalyze import plugins
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.choices import Choices, PathLike, path_texts
-from traceanalyze.pipeline.gate_runs import Reading, baseline_file, commit, read_runs
+from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
-from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, read_baseline, write_baseline
+from traceanalyze.regression.baseline import KEEP, Baseline, added, changed, is_baseline, read_baseline, write_baseline
 from traceanalyze.regression.budget import Budget, BudgetFile, check_keys, read_budget
 from traceanalyze.regression.metrics import METRICS
 from traceanalyze.regression.results import GateResult, SideSummary, Verdict
 from traceanalyze.regression.samples import RunSample
-from traceanalyze.regression.verdict import PROFILER_OPTIONS, Strictness
+from traceanalyze.regression.verdict import PROFILER_OPTIONS
 from traceanalyze.regression.verdict import gate as judge
 from traceanalyze.version import __version__
 
@@ -95,17 +95,20 @@ def gate_result(choices: GateChoices, *, progress: ReadProgress | None = None) -
     new = read_runs(choices.candidate, reading, progress=progress)
     budget = _for_runs(written, new, choices.warmup)
     old = read_runs(choices.baseline, reading, progress=progress) if choices.baseline else ()
-    if choices.common.ranks is not None and any(baseline_file(path) for path in choices.baseline):
+    stored = any(map(is_baseline, choices.baseline))
+    if stored and choices.common.ranks is not None:
         raise UsageError("--ranks: a baseline file keeps the ranks of a run together; give the traces instead")
-    if any(baseline_file(path) for path in choices.baseline):
+    if stored:
         old = _matching(old, new, budget, waived)
     if choices.baseline and not old:
         raise InputError(f"{choices.baseline[0]}: the baseline holds no run; traceanalyze baseline update adds some")
     found = judge(
-        SideSummary(labels[0], old, stored=any(map(baseline_file, choices.baseline))),
+        SideSummary(labels[0], old, stored=stored),
         SideSummary(labels[1], new),
         budget,
-        Strictness(choices.strict, choices.exit_zero, waived),
+        strict=choices.strict,
+        exit_zero=choices.exit_zero,
+        waived=waived,
     )
     failed = (("plugin", {"text": note}) for note in plugins.notes())
     return replace(found, tool_version=__version__, notes=(*failed, *found.notes))
@@ -186,18 +189,11 @@ class UpdateChoices:
     common: Choices = field(default_factory=Choices)
 
 
-@frozen
-class Updated:
-    """A baseline after an update."""
-
-    baseline: Baseline
-    added: int
-    known: tuple[str, ...]
-    """Names of runs that were in it already."""
-
-
-def update(choices: UpdateChoices, *, progress: ReadProgress | None = None) -> Updated:
+def update(choices: UpdateChoices, *, progress: ReadProgress | None = None) -> tuple[Baseline, int, tuple[str, ...]]:
     """Add runs to a baseline file, which is made if there is none.
+
+    Returns:
+        The file's runs, how many were added, and the names of those that were in it already.
 
     Raises:
         InputError: A run cannot be used, or the file is damaged.
@@ -222,7 +218,7 @@ def update(choices: UpdateChoices, *, progress: ReadProgress | None = None) -> U
         return replace(new, tool_version=__version__)
 
     after = changed(choices.path, change)
-    return Updated(after, len(runs) - len(known), tuple(known))
+    return after, len(runs) - len(known), tuple(known)
 
 
 def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *, accept: bool) -> str:
@@ -232,7 +228,7 @@ def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *
     if not old or any(old[0].environment.get(key) != fresh[0].environment.get(key) for key in keys):
         return ""
     found = judge(SideSummary("baseline", old, stored=True), SideSummary("candidate", tuple(fresh)), budget)
-    worse = [each.name for each in found.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
+    worse = _worse(found)
     if worse and not accept:
         raise UsageError(
             f"the runs are a regression against the baseline ({', '.join(worse)}); "
@@ -241,12 +237,16 @@ def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *
     return fresh[0].id if worse else ""
 
 
+def _worse(result: GateResult) -> list[str]:
+    """Metrics whose regression is an error."""
+    return [each.name for each in result.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
+
+
 def write_refreshed(path: str, choices: GateChoices, result: GateResult) -> Baseline:
     """The baseline of a gate with the candidate's runs added, as a file."""
-    before = next((read_baseline(old) for old in choices.baseline if baseline_file(old)), None)
+    before = next((read_baseline(old) for old in choices.baseline if is_baseline(old)), None)
     present = before or Baseline(result.baseline.runs, created=_now())
-    worse = any(each.verdict == Verdict.REGRESSION and each.rule.level == "error" for each in result.metrics)
-    mark = result.candidate.runs[0].id if worse else ""
+    mark = result.candidate.runs[0].id if _worse(result) else ""
     after, _ = added(present, [replace(run, accepted=mark) for run in result.candidate.runs])
     after = replace(after, tool_version=__version__)
     write_baseline(path, after)

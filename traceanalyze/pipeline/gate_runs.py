@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -36,11 +37,9 @@ from traceanalyze.regression.samples import (
     combined,
     count_findings,
     side_by_side,
-    with_run_findings,
 )
 from traceanalyze.version import __version__
 
-_HEAD_BYTES = 64
 _APART = " holds several recordings, analysed apart"
 """Remark that is none here: several runs in a folder are what the gate is for."""
 _YEAR_2000_NS = 946_684_800 * 10**9
@@ -59,15 +58,6 @@ class Reading:
     """Run the rules, too."""
 
 
-def baseline_file(path: str) -> bool:
-    """Whether a path is a baseline file, by its content."""
-    try:
-        with Path(path).open("rb") as file:
-            return is_baseline(file.read(_HEAD_BYTES))
-    except OSError:
-        return False
-
-
 def read_runs(paths: Sequence[str], reading: Reading, *, progress: ReadProgress | None = None) -> tuple[RunSample, ...]:
     """The runs behind paths: files, folders of one run or of several, globs, baseline files, allocator snapshots.
 
@@ -78,12 +68,14 @@ def read_runs(paths: Sequence[str], reading: Reading, *, progress: ReadProgress 
     found: list[RunSample] = []
     traces: list[str] = []
     for path in paths:
-        if baseline_file(path):
+        file = Source(path, size=Path(path).stat().st_size) if Path(path).is_file() else None
+        if is_baseline(path):
             found.extend(read_baseline(path).level())
-        elif Path(path).is_file() and is_snapshot(Source(path, size=Path(path).stat().st_size)):
-            found.append(_snapshot_run(path, (Source(path, size=Path(path).stat().st_size),)))
+        elif file is not None and is_snapshot(file):
+            found.append(_snapshot_run(path, (file,)))
         elif Path(path).is_dir() and not _has_traces(path):
-            found.extend(_snapshot_runs(path))
+            # Every folder with snapshots below it is a run.
+            found.extend(_snapshot_run(*each) for each in sorted(_snapshots_by_folder([path]).items()))
         else:
             traces.append(path)
     if traces:
@@ -122,48 +114,41 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
         small.append(sampled(trace))
         del trace
     runs = group_runs(small)
-    _clear(runs, samples, {source.path for source in selection.sources if source.path in paths})
-    snapshots = _snapshots_by_folder(paths)
+    folders = _by_folder(runs)
+    _refuse_overlaps(folders, samples, {source.path for source in selection.sources if source.path in paths})
+    # Snapshots are those of a run where their folder holds no other.
+    snapshots, single = _snapshots_by_folder(paths), {id(each[0]) for each in folders.values() if len(each) == 1}
     doubtful = tuple(f"{one.inside} ({one.reason})" for one in selection.passed if one.reason)
-    found = [_run_sample(run, samples, reading.choices.ranks, snapshots if _alone(run, runs) else {}) for run in runs]
+    found = [_run_sample(run, samples, reading.choices.ranks, snapshots if id(run) in single else {}) for run in runs]
     if doubtful:
         found[0] = replace(found[0], notes=(*found[0].notes, f"files passed over: {', '.join(doubtful[:3])}"))
     return found
 
 
-def _alone(run: Run, runs: Sequence[Run]) -> bool:
-    """Whether the folder of a run holds no other run, so that its snapshots are those of the run."""
-    mine = run_folder(run.traces[0].origin.path)
-    return sum(run_folder(other.traces[0].origin.path) == mine for other in runs) == 1
+def _by_folder(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    folders: dict[str, list[Run]] = {}
+    for run in runs:
+        folders.setdefault(run_folder(run.traces[0].origin.path), []).append(run)
+    return folders
 
 
-def _clear(runs: Sequence[Run], samples: dict[str, RankSample], named: set[str]) -> None:
+def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], samples: dict[str, RankSample], named: set[str]) -> None:
     """Runs that a folder's files were taken apart into must not have been recorded at the same time.
 
     Raises:
         UsageError: They overlap, and the user did not name each of the files.
     """
-    folders: dict[str, list[Run]] = {}
-    for run in runs:
-        folders.setdefault(run_folder(run.traces[0].origin.path), []).append(run)
     for folder, members in folders.items():
-        spans = sorted((*_span(run, samples), run.name) for run in members if not _all_named(run, named))
+        paths = [[trace.origin.path for trace in run.traces] for run in members]
+        ranks = [[samples[path] for path in each] for each in paths if not named.issuperset(each)]
+        spans = sorted((min(one.began for one in each), max(one.ended for one in each)) for each in ranks)
         if any(later[0] < earlier[1] for earlier, later in pairwise(spans)):
-            names = ", ".join(trace.origin.path for run in members for trace in run.traces)
+            names = ", ".join(path for each in paths for path in each)
             raise UsageError(
                 f"{folder}: it is not clear which files are ranks of one run and which are other runs, as they tell "
                 f"no different ranks but overlap in time: {names}; "
                 "put each run into a folder of its own, or name the files"
             )
-
-
-def _all_named(run: Run, named: set[str]) -> bool:
-    return all(trace.origin.path in named for trace in run.traces)
-
-
-def _span(run: Run, samples: dict[str, RankSample]) -> tuple[int, int]:
-    ranks = [samples[trace.origin.path] for trace in run.traces]
-    return min(rank.began for rank in ranks), max(rank.ended for rank in ranks)
 
 
 def _run_sample(
@@ -177,49 +162,49 @@ def _run_sample(
         mask = parse_numbers(wanted, "--ranks", "rank").chosen(numbers)
         traces = [trace for trace, chosen in zip(traces, mask, strict=True) if chosen]
     ranks = [(trace.origin.rank, samples[trace.origin.path]) for trace in traces]
-    kept, of_run = side_by_side(ranks)
+    kept, about_ranks = side_by_side(ranks)
     metrics, missing, steps = combined([(rank, sample) for (rank, _), sample in zip(ranks, kept, strict=True)])
+    # To findings on its ranks come those about them.
+    metrics |= {
+        name: replace(metrics[name], value=metrics[name].value + more)
+        for name, more in about_ranks.metrics.items()
+        if name in metrics
+    }
     if steps == 0:
         raise InputError(f"{run.name}: the ranks have no usable step in common")
-    slowest = max(range(len(kept)), key=lambda index: (kept[index].mean_step, -index))
+    slowest = max(kept, key=lambda sample: sample.mean_step)
     began = min(sample.began for sample in kept)
+    counted = [sample.findings for sample in kept if sample.findings is not None]
     remembered = _remembered(snapshots.get(str(PurePath(traces[0].origin.path).parent), ()))
     return RunSample(
         id=_digest(sample.digest for sample in kept),
         name=run.name,
-        time=_time(began),
+        # ISO 8601, where the recording tells absolute time.
+        time="" if began < _YEAR_2000_NS else datetime.fromtimestamp(began // 10**9, UTC).isoformat(),
         ranks=tuple(rank for rank, _ in ranks),
         environment=run_environment([sample.environment for sample in kept], steps),
-        workload=kept[slowest].workload,
-        metrics=remembered | with_run_findings(metrics, of_run),
+        workload=slowest.workload,
+        metrics=remembered | metrics,
         missing={name: reason for name, reason in missing.items() if name not in remembered},
-        explain=kept[slowest].explain,
+        explain=slowest.explain,
         usable_steps=steps,
         commit=commit(),
-        findings=_findings(kept, of_run),
+        findings=_findings(counted, about_ranks) if len(counted) == len(kept) else None,
         notes=tuple(note for note in run.notes if _APART not in note),
-        places=tuple(dict.fromkeys(place for sample in kept for place in sample.places)),
+        places=tuple(dict.fromkeys(place for each in counted for place in each.places)),
     )
 
 
-def _findings(ranks: Sequence[RankSample], of_run: Counted) -> dict[str, int] | None:
+def _findings(ranks: Sequence[Counted], about_ranks: Counted) -> dict[str, int]:
     """Of each rule those of the rank with most; of rules about ranks those of the run."""
-    counts = [sample.findings for sample in ranks if sample.findings is not None]
-    if len(counts) < len(ranks):
-        return None
-    most = {rule: max(each.get(rule, 0) for each in counts) for each in counts for rule in each}
-    return dict(sorted((most | dict(of_run.by_rule)).items()))
+    most = Counter[str]()
+    for each in ranks:
+        most |= Counter(each.by_rule)
+    return dict(sorted({**most, **about_ranks.by_rule}.items()))
 
 
 def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
-
-
-def _time(ns: int) -> str:
-    """ISO 8601, where the recording tells absolute time."""
-    if ns < _YEAR_2000_NS:
-        return ""
-    return datetime.fromtimestamp(ns // 10**9, UTC).isoformat()
 
 
 def commit() -> str:
@@ -229,22 +214,14 @@ def commit() -> str:
 
 def _snapshots_by_folder(paths: Sequence[str]) -> dict[str, tuple[Source, ...]]:
     found: dict[str, tuple[Source, ...]] = {}
-    for path in paths:
-        if Path(path).is_dir():
-            for source in snapshots_of(path):
-                folder = str(PurePath(source.path).parent)
-                found[folder] = (*found.get(folder, ()), source)
+    for source in (source for path in paths if Path(path).is_dir() for source in snapshots_of(path)):
+        folder = str(PurePath(source.path).parent)
+        found[folder] = (*found.get(folder, ()), source)
     return found
 
 
 def _remembered(sources: Sequence[Source]) -> dict[str, Sample]:
     return snapshot_samples([device for source in sources for device in analyze_snapshot(read_snapshot(source))])
-
-
-def _snapshot_runs(path: str) -> Iterator[RunSample]:
-    """Every folder with snapshots below a path is a run."""
-    for folder, sources in sorted(_snapshots_by_folder([path]).items()):
-        yield _snapshot_run(folder, sources)
 
 
 def _snapshot_run(name: str, sources: Sequence[Source]) -> RunSample:

@@ -24,8 +24,8 @@ BYTES_PER_RUN = 5_000
 """Room of each run, on average; 20 runs are kept by default."""
 _LEAST_RUNS = 4
 """A file of fewer runs has the room of so many: names are stored once, and the newest run keeps every row."""
-_MARK = "traceanalyze"
-_HEAD = b'{"baseline":'
+_TEXTS = ("id", "name", "time", "label", "commit", "accepted")
+"""Fields of a run that are stored as they are."""
 
 
 @frozen
@@ -46,9 +46,13 @@ class Baseline:
         return self.runs[first:]
 
 
-def is_baseline(head: bytes) -> bool:
-    """Whether a file begins as a baseline does."""
-    return head.lstrip().startswith(_HEAD)
+def is_baseline(path: str) -> bool:
+    """Whether a path is a baseline file, by how it begins."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(64).lstrip().startswith(b'{"baseline":')
+    except OSError:
+        return False
 
 
 def added(baseline: Baseline, runs: Iterable[RunSample], *, keep: int = KEEP) -> tuple[Baseline, tuple[RunSample, ...]]:
@@ -71,40 +75,27 @@ def dump(baseline: Baseline) -> bytes:
     runs = list(baseline.runs)
     content = _written(baseline, runs)
     limit = BYTES_PER_RUN * max(len(runs), _LEAST_RUNS)
-    for leaner in _LEANER:
+    for what in _LEANER:
         for part in (slice(0, -1), slice(-1, None)):
             if len(content) <= limit:
                 return content
-            runs[part] = [leaner(run) for run in runs[part]]
+            runs[part] = [_leaner(run, what) for run in runs[part]]
             content = _written(baseline, runs)
     return content
 
 
-def _with_rows(rows: int) -> Callable[[RunSample], RunSample]:
-    return lambda run: replace(run, explain=shortened(run.explain, rows))
+_LEANER: tuple[int | str, ...] = (25, 12, "ranks", 6, "workload", 3, 0)
+"""What is given up, in this order, first by the older runs; numbers are rows of explanations that stay."""
 
 
-def _without_ranks(run: RunSample) -> RunSample:
-    """Single ranks only of the step time."""
-    return replace(
-        run, metrics={n: each if n == "step.time" else replace(each, per_rank={}) for n, each in run.metrics.items()}
-    )
-
-
-def _without_workload(run: RunSample) -> RunSample:
-    return replace(run, workload={})
-
-
-_LEANER = (
-    _with_rows(25),
-    _with_rows(12),
-    _without_ranks,
-    _with_rows(6),
-    _without_workload,
-    _with_rows(3),
-    _with_rows(0),
-)
-"""What is given up, in this order, first by the older runs."""
+def _leaner(run: RunSample, what: int | str) -> RunSample:
+    if isinstance(what, int):
+        return replace(run, explain=shortened(run.explain, what))
+    if what == "workload":
+        return replace(run, workload={})
+    # Single ranks only of the step time.
+    metrics = run.metrics.items()
+    return replace(run, metrics={n: each if n == "step.time" else replace(each, per_rank={}) for n, each in metrics})
 
 
 def _written(baseline: Baseline, runs: Sequence[RunSample]) -> bytes:
@@ -112,7 +103,7 @@ def _written(baseline: Baseline, runs: Sequence[RunSample]) -> bytes:
     workloads: dict[str, int] = {}
     written = [_text(_run(run, names, workloads)) for run in runs]
     lines = [
-        f'{{"baseline":{_text(_MARK)}',
+        '{"baseline":"traceanalyze"',
         f'"created":{_text(baseline.created)}',
         f'"label":{_text(baseline.label)}',
         f'"names":{_text(list(names))}',
@@ -139,26 +130,21 @@ def _run(run: RunSample, names: dict[str, int], workloads: dict[str, int]) -> di
     work = _text([[of(name), _number(count)] for name, count in run.workload.items()])
     explain = run.explain
     return {
-        "accepted": run.accepted,
-        "commit": run.commit,
+        **{key: getattr(run, key) for key in _TEXTS},
         "environment": run.environment | {"workload": workloads.setdefault(work, len(workloads))},
         "explain": {
             "kept": explain.kept,
             "kernels": [[of(name), _number(a.time), _number(a.count)] for name, a in explain.kernels.items()],
-            "parts": dict(explain.parts),
+            "parts": explain.parts,
             "reasons": [[*map(of, key), _number(a.time), _number(a.count)] for key, a in explain.reasons.items()],
             "steps": explain.steps,
-            "unseen": list(explain.unseen),
+            "unseen": explain.unseen,
         },
-        "findings": None if run.findings is None else dict(run.findings),
-        "id": run.id,
-        "label": run.label,
+        "findings": run.findings,
         "metrics": {name: _sample(name, sample) for name, sample in run.metrics.items()},
-        "missing": dict(run.missing),
-        "name": run.name,
-        "notes": list(run.notes),
-        "ranks": list(run.ranks),
-        "time": run.time,
+        "missing": run.missing,
+        "notes": run.notes,
+        "ranks": run.ranks,
         "usable_steps": run.usable_steps,
     }
 
@@ -203,13 +189,16 @@ def _check_version(version: object, source: str) -> None:
 
 
 def _read_run(run: Mapping[str, Any], names: Sequence[str], workloads: Sequence[Any]) -> RunSample:
-    environment = {key: _environment(value) for key, value in run["environment"].items() if key != "workload"}
+    environment = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in run["environment"].items()
+        if key != "workload"
+    }
     steps, explain = int(run["usable_steps"]), run["explain"]
     work = workloads[run["environment"]["workload"]]
+    texts: dict[str, Any] = {key: str(run[key]) for key in _TEXTS}
     return RunSample(
-        id=str(run["id"]),
-        name=str(run["name"]),
-        time=str(run["time"]),
+        **texts,
         ranks=tuple(run["ranks"]),
         environment=environment,
         workload={names[name]: count for name, count in work},
@@ -224,16 +213,9 @@ def _read_run(run: Mapping[str, Any], names: Sequence[str], workloads: Sequence[
             kept=int(explain["kept"]),
         ),
         usable_steps=steps,
-        label=str(run["label"]),
-        commit=str(run["commit"]),
-        accepted=str(run["accepted"]),
         findings=None if run["findings"] is None else {str(k): int(v) for k, v in run["findings"].items()},
         notes=tuple(map(str, run["notes"])),
     )
-
-
-def _environment(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _read_sample(sample: Mapping[str, Any], steps: int) -> Sample:

@@ -29,7 +29,7 @@ class Rule:
     highest: float | None = None
     """Absolute limit, in the metric's unit."""
     lowest: float | None = None
-    asked: bool = False
+    named: bool = False
     """The user's budget names it."""
 
 
@@ -115,21 +115,15 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
         raise UsageError(f"{source}: not TOML: {error}") from error
     if source.endswith("pyproject.toml"):
         document = _table(_table(document.get("tool", {}), source).get("traceanalyze", {}), source)
-    return budget_of(_table(document.get("gate", {}), f"{source}: [gate]"), source)
-
-
-def budget_of(table: Mapping[str, Any], source: str) -> BudgetFile:
-    """The same from the table `[gate]`."""
-    place = f"{source}: [gate]"
-    settings = _settings(table, place)
-    budget = Budget(settings, source=source)
+    place, where = f"{source}: [gate]", f"{source}: [[gate.override]]"
+    table = _table(document.get("gate", {}), place)
+    budget = Budget(_settings(table, place), source=source)
     budget = _with_metrics(budget, _table(table.get("metrics", {}), f"{place} metrics"), source)
     written = table.get("override", [])
     if not isinstance(written, list):
         raise UsageError(f"{source}: write [[gate.override]] with two brackets")
     overrides = []
     for each in written:
-        where = f"{source}: [[gate.override]]"
         entry = _table(each, where)
         _known(entry, ("when", "metrics"), where)
         when = _table(entry.get("when", {}), f"{where} when")
@@ -158,7 +152,9 @@ def _setting(key: str, written: object, where: str) -> Any:
             raise UsageError(f"{where}: {written!r} is not one of {', '.join(_CHOICES[key])}")
         return written
     if key == "match":
-        return _match(written, where)
+        if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
+            raise UsageError(f"{where}: write a list of names")
+        return check_keys(written, where)
     if key in {"noise_floor", "min_workload_similarity"}:
         return share(written, where)
     if key == "warmup_steps":
@@ -166,13 +162,6 @@ def _setting(key: str, written: object, where: str) -> Any:
             raise UsageError(f"{where}: {written!r} is not a number of steps")
         return written
     return amount(written, "points", where, relative=False).value
-
-
-def _match(written: object, where: str) -> tuple[str, ...]:
-    if not isinstance(written, list) or not all(isinstance(key, str) for key in written):
-        raise UsageError(f"{where}: write a list of names")
-    _known(dict.fromkeys(written), KEYS, where)
-    return tuple(written)
 
 
 def _with_metrics(budget: Budget, table: Mapping[str, Any], source: str) -> Budget:
@@ -198,29 +187,18 @@ def _rule(before: Rule, table: Mapping[str, Any], place: str) -> Rule:
         better = "lower" if metric.lower_is_better else "higher"
         right = "max_increase" if metric.lower_is_better else "max_decrease"
         raise UsageError(f"{place}: {wrong} of a metric of which {better} is better; write {right}")
-    found = before
+    found: dict[str, Any] = {"named": True}
     for key in changes:
-        found = replace(
-            found, budget=amount(table[key], metric.unit, f"{place} {key}", relative=metric.kind != Kind.RATIO)
-        )
-    if "min_effect" in table:
-        found = replace(
-            found, min_effect=amount(table["min_effect"], metric.unit, f"{place} min_effect", relative=False).value
-        )
-    if "max" in table:
-        found = replace(found, highest=_limit(table["max"], metric, f"{place} max"))
-    if "min" in table:
-        found = replace(found, lowest=_limit(table["min"], metric, f"{place} min"))
-    level = table.get("level", before.level if before.asked else Level.ERROR)
+        found["budget"] = amount(table[key], metric.unit, f"{place} {key}", relative=metric.kind != Kind.RATIO)
+    for key, field_ in (("min_effect", "min_effect"), ("max", "highest"), ("min", "lowest")):
+        if key in table:
+            found[field_] = amount(table[key], metric.unit, f"{place} {key}", relative=False).value
+    level = table.get("level", before.level if before.named else Level.ERROR)
     if level not in list(Level):
         raise UsageError(f"{place} level: {level!r} is not one of {', '.join(Level)}")
-    found = replace(found, level=Level(level), asked=True)
-    _check_timing(found, place)
-    return found
-
-
-def _limit(written: object, metric: Metric, place: str) -> float:
-    return amount(written, metric.unit, place, relative=False).value
+    rule = replace(before, **found, level=Level(level))
+    _check_timing(rule, place)
+    return rule
 
 
 def _check_timing(rule: Rule, place: str) -> None:
@@ -245,11 +223,9 @@ def check_keys(keys: Iterable[str], option: str) -> tuple[str, ...]:
 
 
 def _fits(value: object, wanted: object) -> bool:
-    if isinstance(wanted, str):
-        return value is not None and any(
-            fnmatchcase(str(v), wanted) for v in (value if isinstance(value, tuple) else (value,))
-        )
-    return value == wanted
+    if not isinstance(wanted, str) or value is None:
+        return value == wanted
+    return any(fnmatchcase(str(each), wanted) for each in (value if isinstance(value, tuple) else (value,)))
 
 
 def _table(value: object, place: str) -> Mapping[str, Any]:

@@ -30,7 +30,7 @@ KEYS = (
     "tool_version",
 )
 DEFAULT_MATCH = ("device", "world_size", "torch", "profiler_options")
-_NEVER_TOLD = frozenset({"usable_steps", "host"})
+_BY_REPEAT = frozenset({"usable_steps", "host"})
 """Differ between repeats of the same job: no news."""
 _MOST_OPS = 200
 
@@ -46,11 +46,12 @@ class Difference:
 
 def rank_environment(rank: RankSteps, tool_version: str) -> Environment:
     """The keys that one rank's recording tells; `device_count` and `world_size` are those of the rank alone."""
-    trace, info = rank.side.context.trace, rank.side.info
+    context = rank.side.context
+    trace, marker = context.trace, context.options.classify.step_marker
     versions = trace.versions
     return {
-        "device": info.device_name,
-        "device_count": len(rank.side.context.devices) if len(rank.side.context.device) else 0,
+        "device": rank.side.info.device_name,
+        "device_count": len(context.devices) if len(context.device) else 0,
         "world_size": trace.origin.world_size,
         "parallel": tuple(sorted(f"{name}:{len(ranks)}" for name, ranks in trace.groups.items())) or None,
         "torch": versions.get("torch"),
@@ -59,7 +60,7 @@ def rank_environment(rank: RankSteps, tool_version: str) -> Environment:
         "cann": versions.get("cann"),
         "driver": versions.get("cuda_driver"),
         "profiler_options": _profiler_options(rank),
-        "step_marker": _marker(rank),
+        "step_marker": None if context.markers is None else "ProfilerStep" if marker is None else marker.pattern,
         "usable_steps": rank.count,
         "host": hashlib.sha256(trace.origin.host.encode()).hexdigest()[:12] if trace.origin.host else None,
         "format": trace.origin.format,
@@ -86,15 +87,6 @@ def _profiler_options(rank: RankSteps) -> tuple[str, ...]:
     return (*(name for name, there in shown.items() if there), *([level] if level else []))
 
 
-def _marker(rank: RankSteps) -> str | None:
-    context = rank.side.context
-    if context.markers is None:
-        return None
-    return (
-        "ProfilerStep" if context.options.classify.step_marker is None else context.options.classify.step_marker.pattern
-    )
-
-
 def workload(rank: RankSteps) -> dict[str, float]:
     """Runs of each operator per usable step, the most frequent ones."""
     context = rank.side.context
@@ -117,25 +109,19 @@ def run_environment(ranks: Sequence[Environment], usable_steps: int) -> Environm
 
 
 def _shared(values: Sequence[EnvironmentValue]) -> EnvironmentValue:
-    distinct = list(dict.fromkeys(values))
-    if len(distinct) == 1:
-        return distinct[0]
-    known = sorted({str(value) for value in distinct if value is not None})
-    return tuple(known)
+    if len(set(values)) == 1:
+        return values[0]
+    return tuple(sorted({str(value) for value in values if value is not None}))
 
 
 def differences(baseline: Sequence[RunSample], candidate: Sequence[RunSample]) -> tuple[Difference, ...]:
     """Keys of the environment in which the sides, or the runs of one side, differ."""
     found = []
     for key in KEYS:
-        old, new = _values(baseline, key), _values(candidate, key)
-        if len({*old, *new}) > 1 and key not in _NEVER_TOLD:
+        old, new = (tuple(dict.fromkeys(run.environment.get(key) for run in side)) for side in (baseline, candidate))
+        if len({*old, *new}) > 1 and key not in _BY_REPEAT:
             found.append(Difference(key, old, new))
     return tuple(found)
-
-
-def _values(runs: Sequence[RunSample], key: str) -> tuple[EnvironmentValue, ...]:
-    return tuple(dict.fromkeys(run.environment.get(key) for run in runs))
 
 
 def similarity(baseline: Iterable[Mapping[str, float]], candidate: Iterable[Mapping[str, float]]) -> float | None:

@@ -65,18 +65,11 @@ def evaluate(
             done[name] = _exact(rule, old, new, settings)
         else:
             done[name] = _interval(rule, old, new, settings, stored=stored)
-    tested = [
-        name for name, each in done.items() if isinstance(each, _Tested) and rules[name].metric.kind != Kind.EXACT
-    ]
-    corrected = dict(zip(tested, holm([_p(done[name]) for name in tested]), strict=True))
-    return [
-        _with_verdict(each, corrected.get(name, each.estimate.p)) if isinstance(each, _Tested) else each
-        for name, each in done.items()
-    ]
-
-
-def _p(each: MetricResult | _Tested) -> float:
-    return each.estimate.p if isinstance(each, _Tested) else 1.0
+    tests = {name: each for name, each in done.items() if isinstance(each, _Tested)}
+    p_values = {name: each.estimate.p for name, each in tests.items()}
+    counted = [name for name in tests if rules[name].metric.kind != Kind.EXACT]
+    p_values |= zip(counted, holm([p_values[name] for name in counted]), strict=True)
+    return [_with_verdict(each, p_values[name]) if isinstance(each, _Tested) else each for name, each in done.items()]
 
 
 def _samples(runs: Sequence[RunSample], name: str) -> list[Sample]:
@@ -91,9 +84,9 @@ def _missing(
     if not any(sides):
         return None
     everywhere = len(sides[0]) == len(baseline) and len(sides[1]) == len(candidate)
-    without = next(run for side in reversed(sides) for run in side)
-    reason = without.missing.get(name, "not_recorded")
-    verdict = Verdict.NOT_MEASURED if everywhere and not rule.asked else Verdict.MISSING
+    lacking = next(run for side in reversed(sides) for run in side)
+    reason = lacking.missing.get(name, "not_recorded")
+    verdict = Verdict.NOT_MEASURED if everywhere and not rule.named else Verdict.MISSING
     old, new = (_middle(_samples(side, name)) for side in (baseline, candidate))
     where = "both" if everywhere else "candidate" if sides[1] else "baseline"
     return MetricResult(rule, verdict, f"missing_{where}", old, new, notes=(("not_measured", reason),))
@@ -122,13 +115,9 @@ def _centre(rule: Rule, samples: Sequence[Sample]) -> float | None:
     values = [sample.value for sample in samples]
     if not values or rule.metric.kind == Kind.EXACT:
         return _middle(samples)
-    return _geometric(values) if rule.metric.kind == Kind.TIME else float(np.mean(values))
-
-
-def _geometric(values: Sequence[float]) -> float:
-    return (
-        math.exp(sum(math.log(value) for value in values) / len(values)) if min(values) > 0 else float(np.mean(values))
-    )
+    if rule.metric.kind == Kind.TIME and min(values) > 0:
+        return math.exp(sum(math.log(value) for value in values) / len(values))
+    return float(np.mean(values))
 
 
 def _range(side: Sequence[Sample]) -> tuple[float, float] | None:
@@ -142,23 +131,23 @@ def _range(side: Sequence[Sample]) -> tuple[float, float] | None:
 def _exact(rule: Rule, old: Sequence[Sample], new: Sequence[Sample], settings: Settings) -> MetricResult | _Tested:
     found = _plain(rule, old, new)
     base, value = found.baseline or 0.0, found.candidate or 0.0
-    if _limit_broken(rule, found):
-        return replace(
-            found,
-            verdict=Verdict.REGRESSION,
-            reason="above_limit"
-            if rule.highest is not None and max(sample.high for sample in new) > rule.highest
-            else "below_limit",
-        )
-    sign = 1 if rule.metric.lower_is_better else -1
-    worse = sign * (value - base)
+    old_range, new_range = found.baseline_range or (base, base), found.candidate_range or (value, value)
+    # Absolute limits hold for every step.
+    limit = _beyond(rule, *new_range)
+    if limit is not None:
+        return replace(found, verdict=Verdict.REGRESSION, reason=limit)
+    worse = rule.metric.sign * (value - base)
     allowed = rule.budget.value * base if rule.budget.relative else rule.budget.value
     varies = found.baseline_range is not None or found.candidate_range is not None
     if varies and base == value and found.baseline_range == found.candidate_range:
         # Steps that differ in the same way on both sides are no reason for doubt.
         return found
-    if varies and _overlap(found, base, value):
-        return _spread(found, rule, old, new, allowed, settings)
+    if varies and old_range[0] <= new_range[1] and new_range[0] <= old_range[1]:
+        # The count varies: an interval on the plain scale, whose noise is half the range.
+        noise = max(high - low for low, high in (old_range, new_range)) / 2
+        prior = Prior(noise, settings.prior_weight, settings.confidence)
+        before, after = ([rule.metric.sign * sample.value for sample in side] for side in (old, new))
+        return _Tested(found, estimate(before, after, prior), allowed, prior)
     if worse > allowed and worse >= rule.min_effect:
         return replace(found, verdict=Verdict.REGRESSION, reason="varies_apart" if varies else "over_budget")
     if worse < 0 and -worse > allowed and -worse >= rule.min_effect:
@@ -166,44 +155,20 @@ def _exact(rule: Rule, old: Sequence[Sample], new: Sequence[Sample], settings: S
     return found
 
 
-def _overlap(found: MetricResult, base: float, value: float) -> bool:
-    """Whether the ranges of the sides have a value in common; a constant side is a range of one value."""
-    old, new = found.baseline_range or (base, base), found.candidate_range or (value, value)
-    return old[0] <= new[1] and new[0] <= old[1]
-
-
-def _spread(
-    found: MetricResult, rule: Rule, old: Sequence[Sample], new: Sequence[Sample], allowed: float, settings: Settings
-) -> _Tested:
-    """A count that varies: as an interval on the plain scale, whose noise is half the range."""
-    widths = [high - low for low, high in (r for r in (found.baseline_range, found.candidate_range) if r is not None)]
-    sign = 1 if rule.metric.lower_is_better else -1
-    prior = Prior(max(widths) / 2, settings.prior_weight, settings.confidence)
-    got = estimate([sign * sample.value for sample in old], [sign * sample.value for sample in new], prior)
-    return _Tested(found, got, allowed, prior)
-
-
-def _limit_broken(rule: Rule, found: MetricResult) -> bool:
-    """Absolute limits of an exact metric: its largest (smallest) step counts."""
-    low, high = found.candidate_range or (found.candidate or 0.0, found.candidate or 0.0)
-    return (rule.highest is not None and high > rule.highest) or (rule.lowest is not None and low < rule.lowest)
+def _beyond(rule: Rule, low: float, high: float) -> str | None:
+    """Which absolute limit a range of values goes beyond."""
+    if rule.highest is not None and high > rule.highest:
+        return "above_limit"
+    return "below_limit" if rule.lowest is not None and low < rule.lowest else None
 
 
 def _transformed(rule: Rule, samples: Sequence[Sample]) -> list[float]:
     """On the scale of the test, more is worse."""
     metric = rule.metric
-    sign = 1 if metric.lower_is_better else -1
     if metric.kind == Kind.RATIO:
-        return [sign * sample.value for sample in samples]
+        return [metric.sign * sample.value for sample in samples]
     least = _SMALLEST if metric.name == "step.time" else max(rule.min_effect, _SMALLEST)
-    return [sign * math.log(max(sample.value, least)) for sample in samples]
-
-
-def threshold_of(rule: Rule) -> float:
-    """The budget on the scale of the test."""
-    if rule.metric.kind == Kind.RATIO:
-        return rule.budget.value
-    return math.log1p(rule.budget.value) if rule.metric.lower_is_better else -math.log1p(-rule.budget.value)
+    return [metric.sign * math.log(max(sample.value, least)) for sample in samples]
 
 
 def noise_prior(rule: Rule, history: Sequence[Sample], settings: Settings) -> Prior:
@@ -223,8 +188,10 @@ def _interval(
     component = rule.metric.kind == Kind.TIME and rule.metric.name != "step.time" and not limited
     if component and max(sample.value for sample in (*old, *new)) < rule.min_effect:
         return replace(found, reason="below_floor")
-    prior = noise_prior(rule, old if stored else [], settings)
-    return _Tested(found, estimate(_transformed(rule, old), _transformed(rule, new), prior), threshold_of(rule), prior)
+    prior, sign = noise_prior(rule, old if stored else [], settings), rule.metric.sign
+    ratio = rule.metric.kind == Kind.RATIO
+    threshold = rule.budget.value if ratio else sign * math.log1p(sign * rule.budget.value)
+    return _Tested(found, estimate(_transformed(rule, old), _transformed(rule, new), prior), threshold, prior)
 
 
 def _with_verdict(tested: _Tested, p_holm: float) -> MetricResult:
@@ -239,8 +206,12 @@ def _with_verdict(tested: _Tested, p_holm: float) -> MetricResult:
         verdict, reason = Verdict.IMPROVEMENT, "improved"
     elif e + h < threshold or (threshold == 0 and e <= 0):
         verdict, reason = Verdict.PASS, "within_budget"
-    elif _largest_effect(tested) < rule.min_effect:
-        verdict, reason = Verdict.PASS, "below_min_effect"
+    else:
+        # The largest absolute change that the interval allows, in the metric's unit.
+        edges, base = (e - h, e + h), found.baseline or 0.0
+        time = rule.metric.kind == Kind.TIME
+        if max(abs(base * math.expm1(edge)) if time else abs(edge) for edge in edges) < rule.min_effect:
+            verdict, reason = Verdict.PASS, "below_min_effect"
     limit = _limit_verdict(tested)
     order = (Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.IMPROVEMENT, Verdict.PASS)
     if limit is not None and order.index(limit[0]) < order.index(verdict):
@@ -248,15 +219,6 @@ def _with_verdict(tested: _Tested, p_holm: float) -> MetricResult:
     needed = runs_needed(got, threshold, prior) if verdict == Verdict.INCONCLUSIVE and threshold > 0 else None
     statistics = Statistics(e, h, got.p, p_holm, threshold, prior.floor, got.df, significant, needed)
     return replace(found, verdict=verdict, reason=reason, statistics=statistics)
-
-
-def _largest_effect(tested: _Tested) -> float:
-    """Largest absolute change that the interval allows, in the metric's unit."""
-    rule, got, base = tested.result.rule, tested.estimate, tested.result.baseline or 0.0
-    edges = (got.effect - got.half_width, got.effect + got.half_width)
-    if rule.metric.kind == Kind.TIME:
-        return max(abs(base * math.expm1(edge)) for edge in edges)
-    return max(map(abs, edges))
 
 
 def _limit_verdict(tested: _Tested) -> tuple[Verdict, str] | None:
@@ -268,22 +230,19 @@ def _limit_verdict(tested: _Tested) -> tuple[Verdict, str] | None:
     scale = math.exp(half) if rule.metric.kind == Kind.TIME else None
     low = found.candidate / scale if scale else found.candidate - half
     high = found.candidate * scale if scale else found.candidate + half
-    if (rule.highest is not None and low > rule.highest) or (rule.lowest is not None and high < rule.lowest):
-        return Verdict.REGRESSION, "above_limit" if rule.highest is not None and low > rule.highest else "below_limit"
-    if (rule.highest is not None and high > rule.highest) or (rule.lowest is not None and low < rule.lowest):
-        return Verdict.INCONCLUSIVE, "near_limit"
-    return None
+    # Beyond a limit for certain is where the near end of the interval is.
+    limit = _beyond(rule, low=high, high=low)
+    if limit is not None:
+        return Verdict.REGRESSION, limit
+    return None if _beyond(rule, low, high) is None else (Verdict.INCONCLUSIVE, "near_limit")
 
 
 def _limits_alone(rule: Rule, new: Sequence[Sample], settings: Settings) -> MetricResult:
     """Absolute limits without a baseline."""
     found = replace(_plain(rule, [], new), reason="within_limit")
     if rule.metric.kind == Kind.EXACT:
-        if not _limit_broken(rule, found):
-            return found
-        _, high = found.candidate_range or (0.0, found.candidate or 0.0)
-        broken = rule.highest is not None and high > rule.highest
-        return replace(found, verdict=Verdict.REGRESSION, reason="above_limit" if broken else "below_limit")
+        beyond = _beyond(rule, *(found.candidate_range or (found.candidate or 0.0,) * 2))
+        return found if beyond is None else replace(found, verdict=Verdict.REGRESSION, reason=beyond)
     values = _transformed(rule, new)
     prior = noise_prior(rule, [], settings)
     # The same moderated variance with one side: the prior's weight and the spread of the candidate.

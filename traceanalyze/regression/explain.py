@@ -5,9 +5,9 @@ A run keeps the sums of its deciding rank, so a baseline file explains as well a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.split import HostSplit
@@ -34,9 +34,6 @@ class Amounts:
 
     time: float
     count: float
-
-
-_NOTHING = Amounts(0, 0)
 
 
 @frozen
@@ -82,17 +79,13 @@ def _kernels(rank: RankSteps) -> dict[str, Amounts]:
     context = rank.side.context
     name = context.device.name[context.once(device_work).event]
     rows = group(name)
-    times, counts = rows.sum(context.once(device_work).time).tolist(), rows.count().tolist()
-    return {
-        context.trace.strings.text(int(name[first])): Amounts(time, count)
-        for first, time, count in zip(rows.first.tolist(), times, counts, strict=True)
-    }
+    amounts = map(Amounts, rows.sum(context.once(device_work).time).tolist(), rows.count().tolist())
+    return dict(zip(context.trace.strings.texts(name[rows.first]), amounts, strict=True))
 
 
 def most(rows: Mapping[_K, Amounts], count: int) -> dict[_K, Amounts]:
     """The rows with most time, largest first."""
-    ordered = sorted(rows.items(), key=lambda item: (-item[1].time, str(item[0])))
-    return dict(ordered[:count])
+    return dict(sorted(rows.items(), key=lambda item: (-item[1].time, str(item[0])))[:count])
 
 
 def shortened(found: Explain, rows: int) -> Explain:
@@ -151,15 +144,14 @@ def why(baseline: Sequence[Explain], candidate: Sequence[Explain]) -> Why | None
     if before.keys() != after.keys():
         return None
     parts = tuple(WhyRow(key, "", key, before[key], after[key]) for key in before)
-    reasons = _joined(*(_rows(_fullest(side), lambda each: each.reasons) for side in (old, new))) if same else []
-    kernels = _joined(*(_rows(_fullest(side), _kernel_keys) for side in (old, new)))
-    return Why(
-        sum(before.values()),
-        sum(after.values()),
-        parts,
-        tuple(sorted(reasons, key=_order)),
-        tuple(sorted(kernels, key=_order)),
-    )
+    sides = [_fullest(side) for side in (old, new)]
+    reasons = _joined(*([(each.steps, each.reasons) for each in side] for side in sides)) if same else ()
+    kernels = _joined(*([(each.steps, _with_parts(each.kernels)) for each in side] for side in sides))
+    return Why(sum(before.values()), sum(after.values()), parts, reasons, kernels)
+
+
+def _with_parts(kernels: Mapping[str, Amounts]) -> dict[Key, Amounts]:
+    return {("", "kernel", name): amounts for name, amounts in kernels.items()}
 
 
 def _parts(side: Sequence[Explain], *, merged: bool) -> dict[str, float]:
@@ -178,32 +170,25 @@ def _fullest(side: Sequence[Explain]) -> list[Explain]:
     return [each for each in side if each.kept == kept]
 
 
-def _kernel_keys(each: Explain) -> Mapping[Key, Amounts]:
-    return {("", "kernel", name): amounts for name, amounts in each.kernels.items()}
+_Rows: TypeAlias = Sequence[tuple[int, Mapping[Key, Amounts]]]
+"""Of each run of a side the number of steps, and what it kept over all of them."""
 
 
-def _rows(side: Sequence[Explain], of: Callable[[Explain], Mapping[Key, Amounts]]) -> dict[Key, Amounts]:
-    """Time and number per step, mean over runs."""
-    found: dict[Key, Amounts] = {}
-    for each in side:
-        scale = 1 / each.steps / len(side)
-        for key, amounts in of(each).items():
-            known = found.get(key, _NOTHING)
-            found[key] = Amounts(known.time + amounts.time * scale, known.count + amounts.count * scale)
-    return found
+def _joined(*sides: _Rows) -> tuple[WhyRow, ...]:
+    """Rows of both sides per step, most changed first; means over runs.
 
-
-def _joined(old: Mapping[Key, Amounts], new: Mapping[Key, Amounts]) -> list[WhyRow]:
-    """Rows of both sides. What only one side kept is nothing on the other, or less than any row kept there."""
-    found = []
-    for key in dict.fromkeys((*old, *new)):
-        before, after = old.get(key, _NOTHING), new.get(key, _NOTHING)
-        found.append(WhyRow(*key, before.time, after.time, before.count, after.count))
-    return found
-
-
-def _order(row: WhyRow) -> tuple[float, str, str, str]:
-    return -abs(row.change), row.part, row.what, row.name
+    What only one side kept is nothing on the other, or less than any row kept there.
+    """
+    found: dict[Key, list[float]] = {}
+    for place, side in enumerate(sides):
+        for steps, rows in side:
+            scale = 1 / steps / len(side)
+            for key, amounts in rows.items():
+                sums = found.setdefault(key, [0] * 4)
+                sums[place] += amounts.time * scale
+                sums[place + 2] += amounts.count * scale
+    joined = (WhyRow(*key, *sums) for key, sums in found.items())
+    return tuple(sorted(joined, key=lambda row: (-abs(row.change), row.part, row.what, row.name)))
 
 
 def top(rows: Iterable[WhyRow], count: int) -> tuple[WhyRow, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +29,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind
+from traceanalyze.regression.metrics import METRICS, Kind
 
 
 @frozen
@@ -112,6 +113,12 @@ _CAUSES = {
     "idle.data_time": (Cause.DATA_LOADING,),
 }
 _PHASES = {f"{name}.time": f"phase_{name}" for name in ("forward", "backward", "optimizer")}
+_OF_DEVICE = tuple(
+    name
+    for name, metric in METRICS.items()
+    if metric.kind != Kind.EXACT and not name.startswith("step.") and name != "rank.skew"
+)
+"""Timing and ratio metrics that a recording without device events lacks."""
 BUSY = "busy"
 """Busy time of the rank, from which the skew of the ranks is computed; not a metric itself."""
 
@@ -121,26 +128,19 @@ def timings(rank: RankSteps) -> Values:
     steps, part = rank.side.context.steps, rank.side.partition
     found: Values = {"step.time": steps.time.astype(np.float64)}
     if part is None:
-        missing = NotMeasured("no_device_events")
-        names = ("compute.time", "comm.exposed_time", "memops.exposed_time", "idle.time", "gpu.busy_ratio", BUSY)
-        more = ("comm.overlap_ratio", "sync.idle_caused_time", *_CAUSES, *_PHASES)
-        return found | dict.fromkeys((*names, *more), missing)
+        return found | dict.fromkeys((*_OF_DEVICE, BUSY), NotMeasured("no_device_events"))
     found |= {
         "compute.time": part.compute.astype(np.float64),
         "comm.exposed_time": part.comm_exposed.astype(np.float64),
         "memops.exposed_time": part.mem_exposed.astype(np.float64),
         "idle.time": part.idle.astype(np.float64),
         "gpu.busy_ratio": 100 * part.busy / np.maximum(steps.time, 1),
-        "comm.overlap_ratio": _overlap(part.comm_overlapped, part.comm_total),
+        "comm.overlap_ratio": 100 * part.comm_overlapped / part.comm_total
+        if (part.comm_total > 0).all()
+        else NotMeasured("no_communication"),
         BUSY: part.busy.astype(np.float64),
     }
     return found | _causes(rank) | {"sync.idle_caused_time": _sync_cost(rank)} | _phases(rank)
-
-
-def _overlap(hidden: NDArray[np.int64], total: NDArray[np.int64]) -> NDArray[np.float64] | NotMeasured:
-    if not (total > 0).all():
-        return NotMeasured("no_communication")
-    return 100 * hidden / total
 
 
 def _causes(rank: RankSteps) -> Values:
@@ -176,9 +176,8 @@ def _phases(rank: RankSteps) -> Values:
     phase, device = np.array(table.column("phase")), table.array("device_ns")
     if context.markers is None and not np.isin(phase, list(_PHASES.values())).any():
         return dict.fromkeys(_PHASES, NotMeasured("no_host_ops"))
-    nothing = np.zeros(rank.count)
     found = {name: device[phase == term].astype(np.float64) for name, term in _PHASES.items()}
-    return {name: times if len(times) else nothing for name, times in found.items()}
+    return {name: times if len(times) else np.zeros(rank.count) for name, times in found.items()}
 
 
 _MALLOC = regex(
@@ -200,15 +199,14 @@ def _calls(rank: RankSteps) -> Values:
     if len(calls) == 0:
         return dict.fromkeys(names, NotMeasured("no_api"))
     step = rank.of_host(calls.start)
-    text = context.trace.strings.lookup
-    malloc = text(calls.name, lambda name: bool(_MALLOC.search(name))).astype(np.bool_) & calls.outermost
-    free = text(calls.name, lambda name: bool(_FREE.search(name))).astype(np.bool_) & calls.outermost
-    launched = (calls.klass == ApiClass.LAUNCH) & calls.outermost
+    lookup = context.trace.strings.lookup
+    malloc = lookup(calls.name, lambda name: bool(_MALLOC.search(name))).astype(np.bool_)
+    free = lookup(calls.name, lambda name: bool(_FREE.search(name))).astype(np.bool_)
     return {
-        "launch.count": rank.counted(step[launched]),
+        "launch.count": rank.counted(step[(calls.klass == ApiClass.LAUNCH) & calls.outermost]),
         "sync.count": _sync_points(rank, step),
-        "alloc.device_malloc.count": rank.counted(step[malloc]),
-        "alloc.device_free.count": rank.counted(step[free]),
+        "alloc.device_malloc.count": rank.counted(step[malloc & calls.outermost]),
+        "alloc.device_free.count": rank.counted(step[free & calls.outermost]),
     }
 
 
@@ -235,11 +233,13 @@ def _device(rank: RankSteps) -> Values:
         return dict.fromkeys(names, NotMeasured("no_device_events"))
     step = rank.of_device()
     comm = np.flatnonzero(device.klass == DeviceClass.COMM)
+    size = collective_sizes(rank, comm) if len(comm) else comm
+    unknown = (size[step[comm] >= 0] < 0).any()
     return {
         "kernel.count": rank.counted(step[device.kind == EventKind.KERNEL]),
         **_copied(rank, step),
         "collective.count": rank.counted(step[comm]),
-        "collective.bytes": _collective_bytes(rank, step, comm),
+        "collective.bytes": NotMeasured("no_collective_metadata") if unknown else rank.per_step(step[comm], size),
     }
 
 
@@ -252,20 +252,9 @@ def _copied(rank: RankSteps, step: NDArray[np.int64]) -> Values:
     way = directions(context, event) if len(event) else event
     found: Values = {}
     for name in ("h2d", "d2h"):
-        mine = (way == DIRECTIONS.index(name)) & (size != MISSING)
-        found[f"memcpy.{name}_bytes"] = rank.per_step(step[event[mine]], size[mine])
+        copied = (way == DIRECTIONS.index(name)) & (size != MISSING)
+        found[f"memcpy.{name}_bytes"] = rank.per_step(step[event[copied]], size[copied])
     return found
-
-
-def _collective_bytes(
-    rank: RankSteps, step: NDArray[np.int64], comm: NDArray[np.int64]
-) -> NDArray[np.float64] | NotMeasured:
-    if len(comm) == 0:
-        return np.zeros(rank.count)
-    size = collective_sizes(rank, comm)
-    if (size[step[comm] >= 0] < 0).any():
-        return NotMeasured("no_collective_metadata")
-    return rank.per_step(step[comm], size)
 
 
 def collective_sizes(rank: RankSteps, comm: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -280,9 +269,7 @@ def _compiled(rank: RankSteps) -> Values:
     context = rank.side.context
     names = context.trace.events.name[context.host_rows]
     codes = np.unique(names)
-    regions = [
-        found.groups() for found in (_COMPILED.search(context.trace.strings.text(int(c))) for c in codes) if found
-    ]
+    regions = [found.groups() for found in map(_COMPILED.search, context.trace.strings.texts(codes)) if found]
     if not regions:
         missing = NotMeasured("no_compiled_regions")
         return {"compile.graph_break.count": missing, "compile.recompile.count": missing}
@@ -297,13 +284,9 @@ def _memory(rank: RankSteps) -> Values:
     found = memory(rank.side.context)
     if found.absent is not None:
         return dict.fromkeys(("memory.allocated_peak", "memory.reserved_peak"), found.absent)
-    devices = [device for device in found.records() if device.memory_of == "memory_of_device"]
-    return {
-        "memory.allocated_peak": _highest(device.peak_allocated_bytes for device in devices),
-        "memory.reserved_peak": _highest(device.peak_reserved_bytes for device in devices),
-    }
-
-
-def _highest(peaks: Iterable[int | NotMeasured]) -> NDArray[np.float64] | NotMeasured:
-    known = [peak for peak in peaks if not isinstance(peak, NotMeasured)]
-    return np.array([float(max(known))]) if known else NotMeasured("no_memory_totals")
+    devices = found.take(np.array(found.column("memory_of")) == "memory_of_device")
+    values: Values = {}
+    for which in ("allocated", "reserved"):
+        known = [peak for peak in devices.column(f"peak_{which}_bytes") if isinstance(peak, int)]
+        values[f"memory.{which}_peak"] = np.array([float(max(known))]) if known else NotMeasured("no_memory_totals")
+    return values

@@ -48,11 +48,9 @@ def amount(written: object, unit: str, place: str, *, relative: bool = True) -> 
     Raises:
         UsageError: It is no number, of another unit, or negative.
     """
-    if isinstance(written, bool) or not isinstance(written, int | float | str):
-        raise UsageError(f"{place}: {written!r} is not a number; write {UNITS[unit]}")
-    if isinstance(written, int | float):
+    if isinstance(written, int | float) and not isinstance(written, bool):
         return Amount(_checked(float(written) * (1e6 if unit == "ns" else 1), place))
-    found = _NUMBER.fullmatch(written)
+    found = _NUMBER.fullmatch(written) if isinstance(written, str) else None
     if found is None:
         raise UsageError(f"{place}: {written!r} is not a number; write {UNITS[unit]}")
     number, suffix = _checked(float(found[1]), place), found[2]
@@ -131,6 +129,11 @@ class Metric:
     per_run: bool = False
     """One number for the run, no steps."""
 
+    @property
+    def sign(self) -> int:
+        """Factor by which more is worse."""
+        return 1 if self.lower_is_better else -1
+
 
 COMPONENT_FLOOR_NS = 100_000
 """Components of the step shorter than this are not compared: ratios of nearly nothing mean nothing."""
@@ -153,22 +156,13 @@ _ALL = (
     Metric("step.time", Kind.TIME, "ns", "max", level=Level.ERROR, budget=TIME_BUDGET, min_effect=500_000),
     Metric("step.tokens_per_s", Kind.TIME, "1/s", "sum", lower_is_better=False, budget=TIME_BUDGET),
     Metric("step.samples_per_s", Kind.TIME, "1/s", "sum", lower_is_better=False, budget=TIME_BUDGET),
-    *(
-        _component(name)
-        for name in (
-            "compute.time",
-            "comm.exposed_time",
-            "memops.exposed_time",
-            "idle.time",
-            "idle.dispatch_time",
-            "idle.host_op_time",
-            "idle.sync_time",
-            "idle.data_time",
-            "sync.idle_caused_time",
-            "optimizer.time",
-            "forward.time",
-            "backward.time",
-        )
+    *map(
+        _component,
+        (
+            *("compute.time", "comm.exposed_time", "memops.exposed_time", "idle.time", "idle.dispatch_time"),
+            *("idle.host_op_time", "idle.sync_time", "idle.data_time", "sync.idle_caused_time"),
+            *("optimizer.time", "forward.time", "backward.time"),
+        ),
     ),
     Metric("gpu.busy_ratio", Kind.RATIO, "points", "median", lower_is_better=False, budget=RATIO_BUDGET),
     Metric("comm.overlap_ratio", Kind.RATIO, "points", "median", lower_is_better=False, budget=RATIO_BUDGET),
@@ -216,7 +210,7 @@ def selector_of(name: str) -> Selector | None:
     found = _SELECTOR.fullmatch(name)
     if found is None or found[3] not in _SUFFIXES[found[1]]:
         return None
-    return Selector(found[1], found[2], found[3])
+    return Selector(*found.groups())
 
 
 def metric_of(name: str) -> Metric | None:

@@ -27,11 +27,9 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.regression.budget import Settings
 from traceanalyze.regression.environment import rank_environment, workload
 from traceanalyze.regression.explain import explain
-from traceanalyze.regression.measures import RankSteps, Values, collective_sizes, counts, rank_steps, timings
+from traceanalyze.regression.measures import RankSteps, collective_sizes, counts, rank_steps, timings
 from traceanalyze.regression.metrics import Selector, selector_of
-from traceanalyze.regression.samples import Counted, RankSample, Sample, finding_values
-
-Findings = Callable[[Trace, Options], Counted]
+from traceanalyze.regression.samples import Counted, RankSample, Sample, with_findings
 
 NO_MATCH = NotMeasured("selector_matches_nothing")
 
@@ -75,12 +73,11 @@ def _operators(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | Not
     launch_track, launch_time = launch_places(context)
     count, host = np.zeros(rank.count), np.zeros(rank.count)
     for thread in np.unique(track).tolist():
-        mine = track == thread
-        merged = intervals.merge(start[mine], end[mine])
+        own = np.flatnonzero(track == thread)
+        own = own[np.lexsort((-end[own], start[own]))]
+        first, last = start[own], end[own]
         here = np.flatnonzero(launch_track == thread)
-        inside[here] = intervals.contains(merged, launch_time[here])
-        order = np.lexsort((-end[mine], start[mine]))
-        first, last = start[mine][order], end[mine][order]
+        inside[here] = intervals.contains(intervals.merge(first, last), launch_time[here])
         reach = np.maximum.accumulate(last)
         outer = np.concatenate(([True], last[1:] > reach[:-1]))
         step = rank.of_host(first[outer])
@@ -98,7 +95,7 @@ def _modules(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMe
         return NotMeasured("no_modules")
     fits = np.zeros(len(found.places), np.bool_)
     for index, place in enumerate(found.places):
-        names = {place.path, place.path.replace("/", "."), place.name}
+        names = (place.path, place.path.replace("/", "."), place.name)
         own = any(fnmatchcase(name, selector.pattern) for name in names)
         fits[index] = own or (place.parent >= 0 and fits[place.parent])
     if not fits.any():
@@ -131,8 +128,8 @@ def _collectives(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | N
 
 def _bandwidth(rank: RankSteps, selector: Selector) -> NDArray[np.float64] | NotMeasured:
     """Mean over the run, weighted by time."""
-    table = collectives(rank.side.context).records()
-    rows = [row for row in table if fnmatchcase(row.collective, selector.pattern)]
+    table = collectives(rank.side.context)
+    rows = [row for row in table.records() if fnmatchcase(row.collective, selector.pattern)]
     if not rows:
         return NO_MATCH
     known = [(getattr(row, selector.suffix), row.device_time_ns) for row in rows]
@@ -158,7 +155,7 @@ def rank_sample(
     tool_version: str,
     selectors: Sequence[str] = (),
     chosen: Callable[[Steps], NDArray[np.bool_]] | None = None,
-    findings: Findings | None = None,
+    findings: Callable[[Trace, Options], Counted] | None = None,
 ) -> RankSample:
     """Measure one rank.
 
@@ -176,14 +173,21 @@ def rank_sample(
     """
     rank = rank_steps(trace, options, warmup=settings.warmup_steps, chosen=chosen)
     if rank.count == 0:
-        raise InputError(f"{trace.origin.path}: no usable step: {_why_none(rank, settings, asked=chosen is not None)}")
-    counted = findings(trace, options) if findings is not None else None
-    values = counts(rank) | timings(rank) | finding_values(counted)
-    values |= _rates(rank, settings)
+        every = len(rank.side.context.all_steps)
+        why = (
+            f"{every} recorded, {settings.warmup_steps} left out as warm-up (--warmup 0 keeps them), "
+            "incomplete ones left out, too"
+            if chosen is None
+            else f"none of the {every} steps is chosen by --steps and complete"
+        )
+        raise InputError(f"{trace.origin.path}: no usable step: {why}")
+    steps, events = rank.side.context.steps, trace.events
+    values = counts(rank) | timings(rank)
+    # Tokens and samples per second, where the budget says how many a rank handles in a step.
+    rates = {"step.tokens_per_s": settings.tokens_per_step, "step.samples_per_s": settings.samples_per_step}
+    values |= {name: number / (np.maximum(steps.time, 1) / 1e9) for name, number in rates.items() if number is not None}
     values |= {name: selected(rank, selector) for name in selectors if (selector := selector_of(name)) is not None}
-    steps = rank.side.context.steps
-    events = trace.events
-    return RankSample(
+    sample = RankSample(
         path=trace.origin.path,
         steps=steps.name,
         values=values,
@@ -194,28 +198,8 @@ def rank_sample(
         digest=_digest(trace),
         began=trace.base_ns + int(events.ts.min()) if len(events) else 0,
         ended=trace.base_ns + int((events.ts + events.dur).max()) if len(events) else 0,
-        findings=None if counted is None else counted.by_rule,
-        places=() if counted is None else counted.places,
-        summary=None if counted is None else counted.summary,
-        outcome=None if counted is None else counted.outcome,
     )
-
-
-def _why_none(rank: RankSteps, settings: Settings, *, asked: bool) -> str:
-    every = len(rank.side.context.all_steps)
-    if asked:
-        return f"none of the {every} steps is chosen by --steps and complete"
-    return (
-        f"{every} recorded, {settings.warmup_steps} left out as warm-up (--warmup 0 keeps them), "
-        "incomplete ones left out, too"
-    )
-
-
-def _rates(rank: RankSteps, settings: Settings) -> Values:
-    """Tokens and samples per second, where the budget says how many a rank handles in a step."""
-    time = np.maximum(rank.side.context.steps.time, 1) / 1e9
-    given = {"step.tokens_per_s": settings.tokens_per_step, "step.samples_per_s": settings.samples_per_step}
-    return {name: number / time for name, number in given.items() if number is not None}
+    return sample if findings is None else with_findings(sample, findings(trace, options))
 
 
 def _digest(trace: Trace) -> str:
@@ -233,13 +217,8 @@ def snapshot_samples(devices: Sequence[AllocatorAnalysis]) -> dict[str, Sample]:
     """Peaks of the highest device, and retries of that with most; of all devices of a run's snapshots."""
     if not devices:
         return {}
-    retries = max(len(device.retries) for device in devices)
+    peaks = {"memory.allocated_peak": "block_bytes", "memory.reserved_peak": "reserved_bytes"}
     return {
-        "memory.allocated_peak": Sample(float(max(_peak(device, "block_bytes") for device in devices))),
-        "memory.reserved_peak": Sample(float(max(_peak(device, "reserved_bytes") for device in devices))),
-        "alloc.retry.count": Sample(float(retries)),
+        **{name: Sample(float(max(one.moments.array(key).max() for one in devices))) for name, key in peaks.items()},
+        "alloc.retry.count": Sample(float(max(len(device.retries) for device in devices))),
     }
-
-
-def _peak(device: AllocatorAnalysis, which: str) -> int:
-    return int(device.moments.array(which).max())

@@ -27,8 +27,6 @@ from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Outcome, Severity
 from traceanalyze.rules.of_run import evaluate_run, without_waiting
 
-HIGH = "findings.high"
-TOTAL = "findings.total"
 _LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
 
 
@@ -55,6 +53,11 @@ class Counted:
     outcome: Outcome | None = None
     """What the rules say about this one alone, without the times behind it; None of a run."""
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics that count findings."""
+        return {"findings.high": float(self.severe), "findings.total": float(sum(self.by_rule.values()))}
+
 
 def count_findings(trace: Trace, options: Options) -> Counted:
     """Run the rules on one rank."""
@@ -72,22 +75,23 @@ def side_by_side(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[R
     """
     samples = [sample for _, sample in ranks]
     known = [
-        (sample.summary.of_rank(rank), sample.outcome)
-        for rank, sample in ranks
-        if sample.summary is not None and sample.outcome is not None
+        (found.summary.of_rank(rank), found.outcome)
+        for rank, found in ((rank, sample.findings) for rank, sample in ranks)
+        if found is not None and found.summary is not None and found.outcome is not None
     ]
     if len(known) < max(len(samples), 2):
         return samples, Counted()
     wanted = plan()
     cluster = compare_ranks([summary for summary, _ in known])
     outcomes = without_waiting([outcome for _, outcome in known], cluster, wanted)
-    found = [_with(sample, _counted(one.findings)) for sample, one in zip(samples, outcomes, strict=True)]
-    return found, _counted(evaluate_run(cluster, wanted).findings)
+    beside = [with_findings(sample, _counted(one.findings)) for sample, one in zip(samples, outcomes, strict=True)]
+    return beside, _counted(evaluate_run(cluster, wanted).findings)
 
 
-def _with(sample: RankSample, counted: Counted) -> RankSample:
-    values = {**sample.values, **finding_values(counted)}
-    return replace(sample, values=values, findings=counted.by_rule, places=counted.places)
+def with_findings(sample: RankSample, found: Counted) -> RankSample:
+    """The rank with its findings, and the metrics that count them."""
+    values = sample.values | {name: np.array([value]) for name, value in found.metrics.items()}
+    return replace(sample, values=values, findings=found)
 
 
 def _counted(found: Sequence[Finding]) -> Counted:
@@ -99,25 +103,11 @@ def _counted(found: Sequence[Finding]) -> Counted:
 
 
 def _places(finding: Finding) -> Iterator[Place]:
-    texts = [evidence.line for evidence in finding.evidence] + list(finding.scope.ops)
-    for text in texts:
+    for text in (*(evidence.line for evidence in finding.evidence), *finding.scope.ops):
         found = _LINE.search(text) if text else None
         if found is not None:
             severe = finding.severity == Severity.HIGH
             yield Place(finding.rule, finding.slug, severe, found["file"].strip(), int(found["line"]))
-
-
-def finding_values(counted: Counted | None) -> Values:
-    """The metrics of a rank's findings; nothing where rules were not run."""
-    if counted is None:
-        return {}
-    return {HIGH: np.array([float(counted.severe)]), TOTAL: np.array([float(sum(counted.by_rule.values()))])}
-
-
-def with_run_findings(metrics: Mapping[str, Sample], counted: Counted) -> dict[str, Sample]:
-    """Metrics of a run: those of its ranks' findings, and as many more as its own findings are."""
-    more = {HIGH: counted.severe, TOTAL: sum(counted.by_rule.values())}
-    return {name: replace(one, value=one.value + more[name]) if name in more else one for name, one in metrics.items()}
 
 
 FEW_STEPS = 3
@@ -172,14 +162,8 @@ class RankSample:
     """ns since 1970, where the profile tells absolute time."""
     ended: int
     """The same of its last event."""
-    findings: Mapping[str, int] | None = None
-    """Rule → findings; None where rules were not run."""
-    places: tuple[Place, ...] = ()
-    """Findings with a source line."""
-    summary: RankSummary | None = None
-    """What the rules about the ranks of a run need; None where rules were not run."""
-    outcome: Outcome | None = None
-    """What the rules say about this rank alone, without the times behind it; None where they were not run."""
+    findings: Counted | None = None
+    """None where rules were not run."""
 
 
 @frozen
@@ -212,7 +196,6 @@ class RunSample:
 def combined(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[dict[str, Sample], dict[str, str], int]:
     """Metrics of a run from those of its ranks: samples, reasons of what is missing, and the number of usable steps."""
     rows = _common_steps([sample for _, sample in ranks])
-    steps = len(rows[0])
     samples: dict[str, Sample] = {}
     missing: dict[str, str] = {}
     for name in dict.fromkeys(name for _, sample in ranks for name in sample.values):
@@ -220,9 +203,9 @@ def combined(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[dict[str, 
         if metric is None:
             continue
         columns = [sample.values.get(name, NotMeasured("not_recorded")) for _, sample in ranks]
-        reasons = [column.reason for column in columns if isinstance(column, NotMeasured)]
-        if reasons:
-            missing[name] = reasons[0]
+        unknown = next((column for column in columns if isinstance(column, NotMeasured)), None)
+        if unknown is not None:
+            missing[name] = unknown.reason
             continue
         known = [column for column in columns if not isinstance(column, NotMeasured)]
         samples[name] = _sample(metric, known, rows, [rank for rank, _ in ranks])
@@ -231,7 +214,7 @@ def combined(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[dict[str, 
         samples["rank.skew"] = skew
     else:
         missing["rank.skew"] = skew.reason
-    return samples, missing, steps
+    return samples, missing, len(rows[0])
 
 
 def _common_steps(ranks: Sequence[RankSample]) -> list[list[int]]:
@@ -251,14 +234,11 @@ def _sample(
     table = np.stack(chosen)
     over_ranks = {"max": table.max(axis=0), "sum": table.sum(axis=0), "median": np.median(table, axis=0)}[metric.ranks]
     own = [float(np.median(column)) for column in chosen]
-    differ = len(own) > 1 and len(set(own)) > 1
-    per_rank = {
-        rank if rank is not None else at: value for at, (rank, value) in enumerate(zip(ranks, own, strict=True))
-    }
+    labels = [at if rank is None else rank for at, rank in enumerate(ranks)]
     return Sample(
         value=float(np.median(over_ranks)),
         per_step=() if metric.per_run else tuple(over_ranks.tolist()),
-        per_rank=per_rank if differ else {},
+        per_rank=dict(zip(labels, own, strict=True)) if len(set(own)) > 1 else {},
     )
 
 

@@ -28,6 +28,7 @@ def survival(t: float, df: float) -> float:
     return tail if t >= 0 else 1.0 - tail
 
 
+@lru_cache(maxsize=256)
 def quantile(p: float, df: float) -> float:
     """Value below which a share `p` (0 < p < 1) of the distribution lies."""
     if not 0 < p < 1:
@@ -84,8 +85,6 @@ _LEAST_FLOOR = 0.003
 _LEARN_FROM = 5
 _MAD_TO_SD = 1.4826
 
-_quantile = lru_cache(maxsize=256)(quantile)
-
 
 @frozen
 class Prior:
@@ -129,21 +128,21 @@ def estimate(baseline: Sequence[float], candidate: Sequence[float], prior: Prior
     spread = math.sqrt((prior.weight * prior.floor**2 + squares) / df)
     error = spread * math.sqrt(1 / len(base) + 1 / len(new))
     effect = float(new.mean() - base.mean())
-    half = _quantile(1 - prior.alpha, df) * error
+    half = quantile(1 - prior.alpha, df) * error
     without_spread = 0.0 if effect > 0 else 1.0 if effect < 0 else 0.5
     return Estimate(effect, half, spread, df, survival(effect / error, df) if error else without_spread)
 
 
 def half_width_alone(found: Estimate, runs: int, prior: Prior) -> float:
     """Half-width of the interval around the mean of one side that has so many runs."""
-    return _quantile(1 - prior.alpha, found.df) * found.spread / math.sqrt(runs)
+    return quantile(1 - prior.alpha, found.df) * found.spread / math.sqrt(runs)
 
 
 def runs_needed(found: Estimate, threshold: float, prior: Prior) -> int | None:
     """Fewest runs a side that resolve half of the budget; None when there are more than `MOST_RUNS`."""
     for runs in range(1, MOST_RUNS + 1):
         df = prior.weight + 2 * runs - 2
-        if _quantile(1 - prior.alpha, df) * found.spread * math.sqrt(2 / runs) <= threshold / 2:
+        if quantile(1 - prior.alpha, df) * found.spread * math.sqrt(2 / runs) <= threshold / 2:
             return runs
     return None
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
-from traceanalyze.regression.budget import Budget, Rule, Settings
+from traceanalyze.regression.budget import Budget, Settings
 from traceanalyze.regression.environment import Difference, differences, similarity
 from traceanalyze.regression.evaluate import evaluate
 from traceanalyze.regression.explain import why
@@ -26,8 +26,8 @@ LIKE_WORKLOAD = 0.8
 
 def comparable(
     baseline: Sequence[RunSample], candidate: Sequence[RunSample], settings: Settings, waived: Collection[str]
-) -> tuple[Difference, ...]:
-    """Differences of the environment that do not forbid a comparison.
+) -> tuple[tuple[Difference, ...], float | None]:
+    """Differences of the environment that do not forbid a comparison, and the likeness of the workloads.
 
     Raises:
         UsageError: The sides differ in a key that must match, in their ranks, or in what they run.
@@ -36,33 +36,24 @@ def comparable(
     must = {*settings.match, PROFILER_OPTIONS} - set(waived)
     broken = [each for each in found if each.key in must]
     if broken:
-        listed = "; ".join(f"{each.key}: {_listed(each.baseline)} / {_listed(each.candidate)}" for each in broken)
+        listed = "; ".join(
+            f"{each.key}: {' or '.join(map(shown, each.baseline))} / {' or '.join(map(shown, each.candidate))}"
+            for each in broken
+        )
         raise UsageError(
             f"the environments cannot be compared (baseline / candidate): {listed}; --no-match KEY waives a key"
         )
-    _same_ranks(baseline, candidate)
+    ranks = [{tuple(run.ranks) for run in side if run.ranks} for side in (baseline, candidate)]
+    if len(ranks[0] | ranks[1]) > 1:
+        listed = " / ".join("; ".join(sorted(", ".join(map(shown, each)) for each in side)) for side in ranks)
+        raise UsageError(f"the runs have different ranks (baseline / candidate): {listed}; --ranks chooses common ones")
     likeness = similarity([run.workload for run in baseline], [run.workload for run in candidate])
     if likeness is not None and likeness < settings.min_workload_similarity:
         raise UsageError(
             f"the workloads are {likeness:.2f} alike, less than min_workload_similarity "
             f"{settings.min_workload_similarity:g}"
         )
-    return tuple(each for each in found if each.key not in must)
-
-
-def _same_ranks(baseline: Sequence[RunSample], candidate: Sequence[RunSample]) -> None:
-    sets = [{tuple(run.ranks) for run in side if run.ranks} for side in (baseline, candidate)]
-    if len(sets[0] | sets[1]) > 1:
-        listed = " / ".join("; ".join(sorted(_ranks(each) for each in side)) for side in sets)
-        raise UsageError(f"the runs have different ranks (baseline / candidate): {listed}; --ranks chooses common ones")
-
-
-def _ranks(ranks: Iterable[int | None]) -> str:
-    return ", ".join("unknown" if rank is None else str(rank) for rank in ranks)
-
-
-def _listed(values: Sequence[EnvironmentValue]) -> str:
-    return " or ".join(shown(value) for value in values)
+    return tuple(each for each in found if each.key not in must), likeness
 
 
 def shown(value: EnvironmentValue) -> str:
@@ -70,18 +61,6 @@ def shown(value: EnvironmentValue) -> str:
     if value is None:
         return "unknown"
     return ", ".join(value) if isinstance(value, tuple) else str(value)
-
-
-def selectors_fit(rules: Mapping[str, Rule], runs: Sequence[RunSample], selectors: Iterable[str]) -> None:
-    """A selector that fits nothing anywhere is a mistake in the budget.
-
-    Raises:
-        UsageError: There is one.
-    """
-    for name in selectors:
-        reasons = {run.missing.get(name) for run in runs}
-        if name in rules and reasons == {"selector_matches_nothing"}:
-            raise UsageError(f"{name}: no name fits this pattern, in none of the runs")
 
 
 FAILED, INCONCLUSIVE = 1, 3
@@ -92,37 +71,40 @@ _BAD = frozenset({Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE})
 Note = tuple[str, "Mapping[str, object]"]
 
 
-@frozen
-class Strictness:
-    """What the command line says about verdicts."""
-
-    strict: bool = False
-    """Inconclusive metrics and regressions at level warn fail."""
-    exit_zero: bool = False
-    """Report only."""
-    waived: tuple[str, ...] = ()
-    """Keys of the environment that need not match."""
-
-
 def gate(
-    baseline: SideSummary, candidate: SideSummary, budget: Budget, strictness: Strictness | None = None
+    baseline: SideSummary,
+    candidate: SideSummary,
+    budget: Budget,
+    *,
+    strict: bool = False,
+    exit_zero: bool = False,
+    waived: tuple[str, ...] = (),
 ) -> GateResult:
     """Judge the candidate's runs against the baseline's; without any in the baseline only absolute limits count.
 
+    Args:
+        baseline: What to compare with.
+        candidate: Runs under test.
+        budget: What is allowed.
+        strict: Inconclusive metrics and regressions at level warn fail.
+        exit_zero: Report only.
+        waived: Keys of the environment that need not match.
+
     Raises:
-        UsageError: The sides cannot be compared, or there is nothing to judge.
+        UsageError: The sides cannot be compared, a selector fits nothing, or there is nothing to judge.
     """
-    how = strictness or Strictness()
     old, new, settings = baseline.runs, candidate.runs, budget.settings
-    selectors_fit(budget.rules, (*old, *new), budget.selectors)
-    differ = comparable(old, new, settings, how.waived) if old else ()
+    for name in budget.selectors:
+        if {run.missing.get(name) for run in (*old, *new)} == {"selector_matches_nothing"}:
+            raise UsageError(f"{name}: no name fits this pattern, in none of the runs")
+    differ, likeness = comparable(old, new, settings, waived) if old else ((), None)
     found = [_with_notes(each, old, new) for each in evaluate(budget.rules, old, new, settings, stored=baseline.stored)]
     if not found:
         raise UsageError("nothing to judge: give --baseline, or absolute limits in the budget")
-    overall, code, reason = conclude(found, budget, strict=how.strict)
+    overall, code, reason = conclude(found, budget, strict=strict)
     return GateResult(
         overall=overall,
-        exit_code=0 if how.exit_zero else code,
+        exit_code=0 if exit_zero else code,
         reason=reason,
         baseline=baseline,
         candidate=candidate,
@@ -130,11 +112,11 @@ def gate(
         metrics=tuple(sorted(found, key=_worst_first)),
         why=why([run.explain for run in old], [run.explain for run in new]) if old else None,
         differences=differ,
-        similarity=similarity([run.workload for run in old], [run.workload for run in new]) if old else None,
-        waived=how.waived,
-        notes=tuple(chain(_run_notes(baseline, candidate), _side_notes(found, old, new, budget))),
+        similarity=likeness,
+        waived=waived,
+        notes=tuple(_notes(found, old, new, settings, likeness)),
         findings=_findings(old, new),
-        strict=how.strict,
+        strict=strict,
     )
 
 
@@ -203,30 +185,27 @@ def _with_notes(each: MetricResult, old: Sequence[RunSample], new: Sequence[RunS
     return replace(each, notes=tuple(notes))
 
 
-def _run_notes(*sides: SideSummary) -> Iterator[Note]:
-    for side in sides:
-        for run in side.runs:
-            if 0 < run.usable_steps < FEW_STEPS:
-                yield "few_steps", {"run": run.name, "steps": run.usable_steps}
-            for note in run.notes:
-                yield "input", {"run": run.name, "text": note}
-
-
-def _side_notes(
-    found: Sequence[MetricResult], old: Sequence[RunSample], new: Sequence[RunSample], budget: Budget
+def _notes(
+    found: Sequence[MetricResult],
+    old: Sequence[RunSample],
+    new: Sequence[RunSample],
+    settings: Settings,
+    likeness: float | None,
 ) -> Iterator[Note]:
-    likeness = similarity([run.workload for run in old], [run.workload for run in new]) if old else None
+    for run in (*old, *new):
+        if 0 < run.usable_steps < FEW_STEPS:
+            yield "few_steps", {"run": run.name, "steps": run.usable_steps}
+        for note in run.notes:
+            yield "input", {"run": run.name, "text": note}
     if likeness is not None and likeness < LIKE_WORKLOAD:
         yield "workload", {"similarity": f"{likeness:.2f}"}
     if old:
-        yield from stale(old, new)
-    if budget.settings.on_missing == "warn":
-        for each in found:
-            if each.verdict == Verdict.MISSING:
-                yield "missing", {"metric": each.name}
+        yield from _stale(old, new)
+    if settings.on_missing == "warn":
+        yield from (("missing", {"metric": each.name}) for each in found if each.verdict == Verdict.MISSING)
 
 
-def stale(old: Sequence[RunSample], new: Sequence[RunSample]) -> Iterator[Note]:
+def _stale(old: Sequence[RunSample], new: Sequence[RunSample]) -> Iterator[Note]:
     """A baseline that is too old, or that was moved too often; measured by the runs' own times, not by the clock."""
     times = [max((run.time for run in side if run.time), default="") for side in (old, new)]
     if all(times):
@@ -242,10 +221,8 @@ def _findings(old: Sequence[RunSample], new: Sequence[RunSample]) -> dict[str, t
     """Rules whose number of findings changed; most of any run counts on either side."""
     if any(run.findings is None for run in (*old, *new)):
         return {}
-    rules = dict.fromkeys(rule for run in (*old, *new) for rule in run.findings or ())
-    counts = {rule: (_most(old, rule), _most(new, rule)) for rule in sorted(rules)}
-    return {rule: pair for rule, pair in counts.items() if pair[0] != pair[1]}
-
-
-def _most(runs: Sequence[RunSample], rule: str) -> int:
-    return max(((run.findings or {}).get(rule, 0) for run in runs), default=0)
+    before, after = (Counter[str](), Counter[str]())
+    for most, side in ((before, old), (after, new)):
+        for run in side:
+            most |= Counter(run.findings or {})
+    return {rule: (before[rule], after[rule]) for rule in sorted(before | after) if before[rule] != after[rule]}
