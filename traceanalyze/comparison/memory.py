@@ -14,6 +14,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS
 from traceanalyze.analyses.kernels.work import argument
+from traceanalyze.analyses.memory.recorded import HOST, field_of, records_in_time
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import Calls, compact
 from traceanalyze.comparison.canonical_ops import Fused, accountable, canonical_ops, fused_names
@@ -30,8 +31,6 @@ _Cells = dict[str, Any]
 _MAKES = regex(
     r"empty_tensor|aten::((new_)?(empty|zeros|ones|full)(_like|_strided)?|empty_\w+|resize_\w*|_resize_output_?)"
 )
-_HOST = 0
-"""`Device Type` of the host in the profiler's records."""
 UNKNOWN = -1
 """How long an allocation lived whose free was not recorded."""
 
@@ -52,21 +51,15 @@ class Allocations:
 
 def allocations(context: Context) -> Allocations | None:
     """Records of the allocator begun in the steps; None where the profile has none."""
-    instants = context.trace.instants
-    size = instants.fields.get("bytes")
-    if size is None:
+    instants, row = context.trace.instants, records_in_time(context)
+    if "bytes" not in instants.fields:
         return None
-    row = size.row.astype(np.int64)
-    row = row[np.argsort(instants.ts[row], kind="stable")]
-    row = row[_field(context, "device_type", row) != _HOST]
-    change, lived = size.take(row, 0), _lived(context, row)
-    mine = np.flatnonzero((change > 0) & intervals.contains(context.host_windows, instants.ts[row]))
-    at = row[mine]
-    return Allocations(
-        op=_asking(context, innermost(context.op_nest, instants.track[at], instants.ts[at])),
-        bytes=change[mine],
-        lived=lived[mine],
-    )
+    row = row[field_of(context, "device_type", row) != HOST]
+    change, lived = field_of(context, "bytes", row, 0), _lived(context, row)
+    made = (change > 0) & intervals.contains(context.host_windows, instants.ts[row])
+    at = row[made]
+    op = _asking(context, innermost(context.op_nest, instants.track[at], instants.ts[at]))
+    return Allocations(op, change[made], lived[made])
 
 
 def _asking(context: Context, op: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -85,15 +78,10 @@ def _asking(context: Context, op: NDArray[np.int64]) -> NDArray[np.int64]:
         op[up] = of[nested.parent[op[up]]]
 
 
-def _field(context: Context, name: str, row: NDArray[np.int64]) -> NDArray[np.int64]:
-    column = context.trace.instants.fields.get(name)
-    return np.full(len(row), -1, np.int64) if column is None else column.take(row, -1)
-
-
 def _lived(context: Context, row: NDArray[np.int64]) -> NDArray[np.int64]:
     """Time from each record to the next one of its address, if that is a free of as much."""
-    address = _field(context, "address", row)
-    device, change = _field(context, "device", row), _field(context, "bytes", row)
+    address = field_of(context, "address", row)
+    device, change = field_of(context, "device", row), field_of(context, "bytes", row)
     order = np.lexsort((np.arange(len(row)), address, device))
     this, following = order[:-1], order[1:]
     freed = (address[this] == address[following]) & (device[this] == device[following])
@@ -136,21 +124,19 @@ def memory_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
 
 def _totals(context: Context, found: Allocations, options: CompareOptions, fused: Fused) -> dict[str, _Cells]:
     ops = canonical_ops(context, options, fused)
-    known = found.op >= 0
+    known, freed = found.op >= 0, found.lived != UNKNOWN
     key = np.full(len(found.op), -1, np.int64)
     key[known] = 2 * ops.code[found.op[known]] + ops.backward[found.op[known]]
     rows = group(key)
-    lived = found.lived != UNKNOWN
-    columns = rows.count(), rows.sum(found.bytes), rows.sum(np.where(lived, found.lived, 0)), rows.sum(lived)
+    columns = rows.count(), rows.sum(found.bytes), rows.sum(np.where(freed, found.lived, 0)), rows.sum(freed)
+    cells = zip(found.op[rows.first].tolist(), *(column.tolist() for column in columns), strict=True)
     return {
-        ops.label(int(found.op[first])) if known[first] else OUTSIDE_OPS: {
+        OUTSIDE_OPS if op < 0 else ops.label(op): {
             "calls": count,
             "bytes": size,
-            "lifetime_ns": time if freed else NotMeasured("no_frees"),
+            "lifetime_ns": time if frees else NotMeasured("no_frees"),
         }
-        for first, count, size, time, freed in zip(
-            rows.first.tolist(), *(column.tolist() for column in columns), strict=True
-        )
+        for op, count, size, time, frees in cells
     }
 
 
@@ -217,23 +203,23 @@ class _Side:
 
     def call(self, place: int) -> _Cells | None:
         """What one call allocated; None if nothing, or if there is no call (-1)."""
-        mine = self._left.pop(place, None) if place >= 0 else None
-        if mine is None:
+        made = self._left.pop(place, None) if place >= 0 else None
+        if made is None:
             return None
-        row = self._context.op_nest.row[place : place + 1]
-        text = self._context.trace.strings.text
-        name = text(int(self._context.trace.events.name[row[0]]))
-        shapes, dtypes = (int(argument(self._context, field, row)[0]) for field in ("shapes", "dtypes"))
-        given = (compact(text(code)) if code >= 0 else None for code in (shapes, dtypes))
-        return self._result(name, mine, *given)
+        context, row = self._context, self._context.op_nest.row[place : place + 1]
+        text = context.trace.strings.text
+        name = text(int(context.trace.events.name[row[0]]))
+        codes = (int(argument(context, field, row)[0]) for field in ("shapes", "dtypes"))
+        given = (compact(text(code)) if code >= 0 else None for code in codes)
+        return self._result(name, made, *given)
 
     def rest(self, name: str) -> _Cells | None:
         """What was allocated in other calls, or in none."""
         wanted = [place for place in self._left if (place == _OUTSIDE) == (name == OUTSIDE_OPS)]
-        mine = sorted(index for place in wanted for index in self._left.pop(place))
-        return self._result(name, mine, None, None) if mine else None
+        made = sorted(index for place in wanted for index in self._left.pop(place))
+        return self._result(name, made, None, None) if made else None
 
-    def _result(self, name: str, mine: Sequence[int], shapes: str | None, dtypes: str | None) -> _Cells:
-        sizes, lived = (column[mine].tolist() for column in (self._made.bytes, self._made.lived))
+    def _result(self, name: str, made: Sequence[int], shapes: str | None, dtypes: str | None) -> _Cells:
+        sizes, lived = (column[made].tolist() for column in (self._made.bytes, self._made.lived))
         each = tuple((size, None if time == UNKNOWN else time) for size, time in zip(sizes, lived, strict=True))
         return {"op": name, "shapes": shapes, "dtypes": dtypes, "details": each, "size_bytes": sum(sizes)}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +12,16 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost_at
 from traceanalyze.analyses.idle.idle import idle_pieces
+from traceanalyze.analyses.kernels.work import texts_or_none
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+from traceanalyze.analyses.memory.calls import Places
 from traceanalyze.analyses.memory.columns import MOMENT, STEP
-from traceanalyze.analyses.memory.recorded import Places
+from traceanalyze.analyses.memory.device_calls import DeviceCalls
 from traceanalyze.analyses.memory.steps import step_label
 from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause, Mode
 
 MICROSECOND = 1000
@@ -30,6 +30,7 @@ AGREE = 1_000_000
 """ns within which the steps' marks must tell the same difference of the clocks; own."""
 _ALLOCATES = regex(r"aten::(?:new_)?(?:empty|zeros|ones|full)(?:_like|_strided|_permuted)?|aten::resize_")
 """Operators that only allocate and fill: whoever called them is who needs the memory."""
+_Cells = dict[str, Value]
 MOST_NAMED = 3
 """Steps without numbers that a row names."""
 PLACES = declare(
@@ -55,28 +56,8 @@ PLACES = declare(
 )
 
 
-class Spot(NamedTuple):
-    """A place in the program."""
-
-    phase: str | None
-    """None where nothing was recorded that tells phases."""
-    op: str | None
-    module: str | None
-
-
-class _Row(NamedTuple):
-    """A moment, or calls of one kind at one place."""
-
-    kind: str
-    steps: Sequence[str]
-    spot: Spot | None
-    number: int
-    idle: int | None
-    request: int | None
-    """Bytes asked for; of calls the most."""
-    grown: int | None = None
-    released: int | None = None
-    requested: int | None = None
+Spot = tuple[str | None, str | None, str | None]
+"""Phase, operator and module: a place in the program."""
 
 
 @frozen
@@ -119,39 +100,34 @@ def in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMea
     clock, shift = found
     # In the middle of the microsecond that the file tells.
     time = allocator.time + shift + MICROSECOND // 2
-    calls, idle = allocator.calls, _idle(context, allocator, time)
+    calls, names, places = allocator.calls, context.all_steps.name, Places(context)
     moments = [one for one in allocator.moments.records() if one.moment != "moment_dump" and one.event is not None]
     events = np.array([one.event for one in moments], np.int64)
-    requests = [_request(allocator, event) for event in events.tolist()]
-    known, names = Places(context), context.all_steps.name
-    spots = _spots(context, known, time[events], spans)
-    places = _spots(context, known, time[calls.last], spans)
+    spots = _spots(context, places, time[events], spans)
     inside = tuple(spot is not None for spot in spots)
-    outside = sum(spot is None for spot in places)
     rows = [
-        _Row(one.moment, names[at : at + 1] if at >= 0 else (), spot, 1, None, request, requested=one.requested_bytes)
-        for one, spot, at, request in zip(moments, spots, _steps(context, time[events]), requests, strict=True)
+        _cells(
+            one.moment,
+            names[at : at + 1] if at >= 0 else (),
+            spot,
+            request_bytes=_request(allocator, one.event),
+            requested_bytes=one.requested_bytes,
+        )
+        for one, spot, at in zip(moments, spots, _steps(context, time[events]).tolist(), strict=True)
     ]
-    rows += _grouped(allocator, places, [(at, names[at]) for at in _steps(context, time[calls.last])], idle)
+    called = _spots(context, places, time[calls.last], spans)
+    steps, idle = _steps(context, time[calls.last]), _idle(context, allocator, time)
+    table = PLACES.fill_records(rows + _grouped(calls, called, steps, names, idle))
+    outside = called.count(None)
     notes = _notes(clock, outside, len(calls), inside)
-    return InTrace(clock, shift, replace(_filled(rows), notes=tuple(notes)), inside, outside, len(calls))
+    return InTrace(clock, shift, replace(table, notes=tuple(notes)), inside, outside, len(calls))
 
 
-def _filled(rows: Sequence[_Row]) -> Table:
-    spots = [row.spot or Spot(None, None, None) for row in rows]
-    return PLACES.fill(
-        moment=[row.kind for row in rows],
-        step=[_labels(row.steps) for row in rows],
-        phase=[spot.phase for spot in spots],
-        op=[spot.op for spot in spots],
-        module=[spot.module for spot in spots],
-        count=[row.number for row in rows],
-        idle_ns=[row.idle for row in rows],
-        request_bytes=[row.request for row in rows],
-        grown_bytes=[row.grown for row in rows],
-        released_bytes=[row.released for row in rows],
-        requested_bytes=[row.requested for row in rows],
-    )
+def _cells(moment: str, steps: Sequence[str], spot: Spot | None, count: int = 1, **known: int | None) -> _Cells:
+    """A moment, or calls of one kind at one place."""
+    phase, op, module = spot or (None, None, None)
+    place = {"moment": moment, "step": _labels(steps), "phase": phase, "op": op, "module": module, "count": count}
+    return dict.fromkeys(PLACES.keys) | place | known
 
 
 def _labels(names: Sequence[str]) -> str | None:
@@ -235,70 +211,63 @@ def _idle(context: Context, allocator: AllocatorAnalysis, time: NDArray[np.int64
 
 
 def _grouped(
-    allocator: AllocatorAnalysis, spots: list[Spot | None], steps: list[tuple[int, str]], idle: NDArray[np.int64] | None
-) -> list[_Row]:
+    calls: DeviceCalls,
+    spots: list[Spot | None],
+    steps: NDArray[np.int64],
+    names: Sequence[str],
+    idle: NDArray[np.int64] | None,
+) -> list[_Cells]:
     """Calls of one kind at one place are one row: most idle time first, then most bytes."""
-    calls = allocator.calls
-    if not any(spots):
-        return []
-    keys: dict[tuple[str, Spot], int] = {}
-    inside = np.array([spot is not None for spot in spots], np.bool_)
-    of = np.array(
-        [keys.setdefault((kind, spot), len(keys)) for kind, spot in zip(calls.kind, spots, strict=True) if spot],
-        np.int64,
-    )
-    rows = group(of)
-
-    def sums(values: NDArray[np.int64]) -> list[int]:
-        return [int(value) for value in rows.sum(values[inside])]
-
-    costs = [None] * len(keys) if idle is None else sums(idle)
-    largest = np.zeros(len(keys), np.int64)
+    inside = np.flatnonzero([spot is not None for spot in spots])
+    keys: dict[tuple[str, Spot | None], int] = {}
+    of = np.array([keys.setdefault((calls.kind[at], spots[at]), len(keys)) for at in inside.tolist()], np.int64)
+    rows, largest = group(of), np.zeros(len(keys), np.int64)
     np.maximum.at(largest, of, calls.request[inside])
     during: list[dict[int, str]] = [{} for _ in keys]
-    for row, (at, name) in zip(of.tolist(), itertools.compress(steps, inside.tolist()), strict=True):
-        if at >= 0:
-            during[row][at] = name
+    for row, step in zip(of.tolist(), steps[inside].tolist(), strict=True):
+        if step >= 0:
+            during[row][step] = names[step]
+    grown, released = rows.sum(calls.grown[inside]).tolist(), rows.sum(calls.released[inside]).tolist()
+    costs = [None] * len(keys) if idle is None else rows.sum(idle[inside]).tolist()
+    count = rows.count().tolist()
     found = [
-        _Row(kind, tuple(names.values()), spot, count, cost, request or None, grown, released)
-        for (kind, spot), names, count, request, grown, released, cost in zip(
-            keys,
-            during,
-            np.bincount(of, minlength=len(keys)).tolist(),
-            largest.tolist(),
-            sums(calls.grown),
-            sums(calls.released),
-            costs,
-            strict=True,
+        _cells(
+            kind,
+            tuple(during[row].values()),
+            spot,
+            count[row],
+            idle_ns=costs[row],
+            request_bytes=int(largest[row]) or None,
+            grown_bytes=grown[row],
+            released_bytes=released[row],
         )
+        for (kind, spot), row in keys.items()
     ]
-    return sorted(found, key=lambda row: (-(row.idle or 0), -(row.grown or 0) - (row.released or 0)))
+    order = sorted(keys.values(), key=lambda row: (-(costs[row] or 0), -grown[row] - released[row]))
+    return [found[row] for row in order]
 
 
-def _spots(context: Context, known: Places, t: NDArray[np.int64], spans: tuple[int, int]) -> list[Spot | None]:
+def _spots(context: Context, places: Places, t: NDArray[np.int64], spans: tuple[int, int]) -> list[Spot | None]:
     """Place in the program at each instant; None where it lies outside of what was recorded."""
     track, op = _operators(context, t)
-    nest, events, text = context.op_nest, context.trace.events, context.trace.strings.text
+    name = np.full(len(op), -1, np.int64)
+    name[op >= 0] = context.trace.events.name[context.op_nest.row[op[op >= 0]]]
     return [
-        Spot(
-            None if phase is None else f"phase_{phase.name.lower()}",
-            text(int(events.name[nest.row[place]])) if place >= 0 else None,
-            module,
+        (phase, text, module) if spans[0] <= instant <= spans[1] else None
+        for instant, text, (phase, module) in zip(
+            t.tolist(), texts_or_none(context, name), places.at(track, t), strict=True
         )
-        if spans[0] <= instant <= spans[1]
-        else None
-        for instant, place, (phase, module) in zip(t.tolist(), op.tolist(), known.at(track, t), strict=True)
     ]
 
 
-def _steps(context: Context, t: NDArray[np.int64]) -> list[int]:
+def _steps(context: Context, t: NDArray[np.int64]) -> NDArray[np.int64]:
     """Index of the step that the host is in at each instant; -1 between steps, and without steps."""
     if context.markers is None:
-        return [-1] * len(t)
+        return np.full(len(t), -1)
     steps = context.all_steps
     step = np.searchsorted(steps.host_start, t, "right") - 1
     step[(step >= 0) & (t > steps.host_end[step])] = -1
-    return [int(at) for at in step]
+    return step
 
 
 def _operators(context: Context, t: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -1,29 +1,25 @@
-"""Allocator records (`[memory]`) and the runtime calls that allocate: how much was in use, where, and its cost."""
+"""Allocator records (`[memory]`): how much was in use, when, and where in the program."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import COUNT, group
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import ops_at
-from traceanalyze.analyses.host.modules import module_places
-from traceanalyze.analyses.idle.idle import idle_pieces
-from traceanalyze.analyses.kernels.work import texts_or_none
-from traceanalyze.analyses.steps.phases import PhaseRanges
+from traceanalyze.analyses.memory.calls import Places, allocator_calls, allocator_sites
 from traceanalyze.analyses.steps.window import step_labels
-from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
-from traceanalyze.model.vocabulary import ApiClass, Cause, Mode, Phase, SyncKind
+from traceanalyze.model.vocabulary import Mode
 
 POINTS = 500
-_HOST = 0
+HOST = 0
 """`Device Type` of the host in the profiler's records; every other number is an accelerator."""
-_ABSENT = -1
+_NO_RECORDS, _NO_TOTALS = NotMeasured("no_memory_records"), NotMeasured("no_memory_totals")
 _STEP = Column("step", Kind.TEXT, "number of the step, or its name")
 _NUMBER = Column("device", Kind.COUNT, "number of the device")
 _DEVICE = (Column("memory_of", Kind.TERM, "whose memory: an accelerator's or the host's"), _NUMBER)
@@ -76,34 +72,6 @@ _CURVE = declare(
     ranked=True,
     detail=True,
 )
-_CALL = Column("call", Kind.NAME, "runtime or driver call")
-_HOST_TIME = Column("host_time_ns", Kind.DURATION, "host time inside the calls")
-_CALLS = declare(
-    "allocator_calls",
-    "Runtime calls that allocate device memory",
-    _CALL,
-    COUNT,
-    _HOST_TIME,
-    Column("mean_call_ns", Kind.DURATION, "mean duration of a call", scale="call"),
-    Column("max_ns", Kind.DURATION, "longest call", heading="longest", scale="call"),
-    Column("implicit_sync", Kind.FLAG, "the call waits until the device is idle", heading="waits for the device"),
-    ranked=True,
-    detail=True,
-)
-_SITES = declare(
-    "allocator_sites",
-    "Operators that call the allocator of the device",
-    Column("op", Kind.NAME, "innermost operator around the call", heading="operator"),
-    _CALL,
-    COUNT,
-    _HOST_TIME,
-    Column("idle_ns", Kind.DURATION, "device idle for other reasons"),
-    Column("max_ns", Kind.DURATION, "longest complete step", heading="longest", scale="call"),
-    Column("phase", Kind.TERM, "part of the training step", minor=True),
-    Column("module", Kind.NAME, "place in the model", minor=True),
-    ranked=True,
-    detail=True,
-)
 _COMPONENTS = declare(
     "module_memory",
     "Device memory that the vendor's software reserved",
@@ -124,8 +92,9 @@ _COMPONENTS = declare(
 class _Records(NamedTuple):
     """Records of one device in time order."""
 
-    host: bool
-    device: int
+    memory_of: str
+    device: int | None
+    """None: the host's."""
     row: NDArray[np.int64]
     """In `Trace.instants`."""
     t: NDArray[np.int64]
@@ -137,11 +106,6 @@ class _Records(NamedTuple):
     """No total is known."""
     in_use: NDArray[np.int64]
     """`allocated`, else the sum of changes so far."""
-
-    @property
-    def place(self) -> tuple[str, int | None]:
-        """Host or device, and its number; the host has none."""
-        return "memory_of_host" if self.host else "memory_of_device", self.device if self.device >= 0 else None
 
 
 def memory_tables(context: Context) -> list[Table]:
@@ -161,60 +125,63 @@ def memory_tables(context: Context) -> list[Table]:
     )
     return [
         memory(context),
-        _peak_places(context, [each for each in records if not each.host]),
+        _peak_places(context, records),
         _by_step(context, records),
         _over_time(records),
-        _calls(context),
+        allocator_calls(context),
         allocator_sites(context),
         *([components] if named else []),
     ]
 
 
+def records_in_time(context: Context) -> NDArray[np.int64]:
+    """Rows of `Trace.instants` that are records of the allocator, in order of time."""
+    size, ts = context.trace.instants.fields.get("bytes"), context.trace.instants.ts
+    rows = np.zeros(0, np.int64) if size is None else size.row.astype(np.int64)
+    return rows[np.argsort(ts[rows], kind="stable")]
+
+
+def field_of(context: Context, name: str, row: NDArray[np.int64], absent: int = -1) -> NDArray[np.int64]:
+    """What records say under this name."""
+    column = context.trace.instants.fields.get(name)
+    return np.full(len(row), absent, np.int64) if column is None else column.take(row, absent)
+
+
 def _recorded(context: Context) -> list[_Records]:
     """Records by device: accelerators before the host."""
-    instants = context.trace.instants
-    size = instants.fields.get("bytes")
-    if size is None:
-        return []
-    rows = size.row.astype(np.int64)
-    rows = rows[np.argsort(instants.ts[rows], kind="stable")]
-    kind, device = _field(context, "device_type", rows), _field(context, "device", rows)
-    devices = group(kind, device)
+    rows = records_in_time(context)
+    kind, device = field_of(context, "device_type", rows), field_of(context, "device", rows)
+    devices = group(kind == HOST, device, kind)
     found = []
     for index, first in enumerate(devices.first.tolist()):
-        row = rows[devices.of == index]
-        change, allocated = size.take(row, 0), _field(context, "allocated", row)
+        row, host, number = rows[devices.of == index], bool(kind[first] == HOST), int(device[first])
+        change, allocated = field_of(context, "bytes", row, 0), field_of(context, "allocated", row)
         relative = not (allocated > 0).any()
         found.append(
             _Records(
-                host=bool(kind[first] == _HOST),
-                device=int(device[first]),
+                memory_of="memory_of_host" if host else "memory_of_device",
+                device=number if number >= 0 else None,
                 row=row,
-                t=instants.ts[row],
+                t=context.trace.instants.ts[row],
                 change=change,
                 allocated=allocated,
-                reserved=_field(context, "reserved", row),
+                reserved=field_of(context, "reserved", row),
                 relative=relative,
                 in_use=np.cumsum(change) if relative else allocated,
             )
         )
-    return sorted(found, key=lambda one: (one.host, one.device))
-
-
-def _field(context: Context, name: str, row: NDArray[np.int64]) -> NDArray[np.int64]:
-    column = context.trace.instants.fields.get(name)
-    return np.full(len(row), _ABSENT, np.int64) if column is None else column.take(row, _ABSENT)
+    return found
 
 
 def memory(context: Context) -> Table:
     """Peaks of every device with records, over the whole recording."""
     records = context.once(_recorded)
     if not records:
-        return _MEMORY.missing("no_memory_records")
+        return _MEMORY.missing(_NO_RECORDS.reason)
     return _MEMORY.fill_records(
         {
-            "memory_of": one.place[0],
-            "device": one.place[1],
+            "memory_of": one.memory_of,
+            "device": one.device,
             "records": len(one.row),
             "peak_allocated_bytes": _highest(one.allocated),
             "peak_reserved_bytes": _highest(one.reserved),
@@ -228,52 +195,47 @@ def memory(context: Context) -> Table:
 
 def _highest(total: NDArray[np.int64]) -> int | NotMeasured:
     highest = int(total.max())
-    return highest if highest > 0 else NotMeasured("no_memory_totals")
+    return highest if highest > 0 else _NO_TOTALS
 
 
 def _by_step(context: Context, records: list[_Records]) -> Table:
     """Highest value during each step's host time, the value at its start included."""
     if not records:
-        return _STEPS.missing("no_memory_records")
-    steps, missing = context.steps, NotMeasured("no_memory_records")
-    labels, rows = step_labels(steps.name), list[dict[str, Value]]()
+        return _STEPS.missing(_NO_RECORDS.reason)
+    steps, rows = context.steps, list[dict[str, Value]]()
     for one in records:
         first = np.maximum(np.searchsorted(one.t, steps.host_start, "right") - 1, 0).tolist()
         last = np.searchsorted(one.t, steps.host_end, "right").tolist()
-        for label, begin, end in zip(labels, first, last, strict=True):
-            peak: Value = int(one.in_use[begin:end].max()) if end > begin else missing
-            kind, number = one.place
-            row = {"step": label, "memory_of": kind, "device": number, "peak_bytes": peak, "relative": one.relative}
-            rows.append(row)
+        rows += (
+            {
+                "step": label,
+                "memory_of": one.memory_of,
+                "device": one.device,
+                "peak_bytes": int(one.in_use[begin:end].max()) if end > begin else _NO_RECORDS,
+                "relative": one.relative,
+            }
+            for label, begin, end in zip(step_labels(steps.name), first, last, strict=True)
+        )
     return _STEPS.fill_records(rows)
 
 
 def _over_time(records: list[_Records]) -> Table:
     """At most `POINTS` records of each device; every peak and low of them is there."""
     if not records:
-        return _CURVE.missing("no_memory_records")
-    places: list[tuple[str, int | None]] = []
-    relative: list[bool] = []
-    reserves: list[Value] = []
-    times, used = [], []
+        return _CURVE.missing(_NO_RECORDS.reason)
+    found: dict[str, list[Any]] = {key: [] for key in _CURVE.keys}
     for one in records:
         known = np.flatnonzero((one.allocated >= 0) | one.relative)
         t, in_use, reserved = one.t[known], one.in_use[known], one.reserved[known]
         whole = bool((reserved > 0).any() and (reserved >= 0).all())
         kept = thinned(t, (in_use, reserved) if whole else (in_use,))
-        times.append(t[kept])
-        used.append(in_use[kept])
-        places += [one.place] * len(kept)
-        relative += [one.relative] * len(kept)
-        reserves += reserved[kept].tolist() if whole else [NotMeasured("no_memory_totals")] * len(kept)
-    return _CURVE.fill(
-        memory_of=[kind for kind, _ in places],
-        device=[number for _, number in places],
-        record_ns=np.concatenate(times),
-        in_use_bytes=np.concatenate(used),
-        reserved_bytes=reserves,
-        relative=relative,
-    )
+        found["memory_of"] += [one.memory_of] * len(kept)
+        found["device"] += [one.device] * len(kept)
+        found["record_ns"] += t[kept].tolist()
+        found["in_use_bytes"] += in_use[kept].tolist()
+        found["reserved_bytes"] += reserved[kept].tolist() if whole else [_NO_TOTALS] * len(kept)
+        found["relative"] += [one.relative] * len(kept)
+    return _CURVE.fill(**found)
 
 
 def thinned(t: NDArray[np.int64], curves: tuple[NDArray[np.int64], ...]) -> NDArray[np.int64]:
@@ -292,119 +254,31 @@ def thinned(t: NDArray[np.int64], curves: tuple[NDArray[np.int64], ...]) -> NDAr
     return distinct(np.concatenate(chosen))
 
 
-def _calls(context: Context) -> Table:
-    """Allocation calls begun inside the analysed windows by name, most host time first."""
-    calls, steps = context.calls, context.steps
-    if len(calls) == 0:
-        return _CALLS.missing("no_api")
-    start, end = (steps.host_start, steps.host_end) if context.mode == Mode.STEPS else (steps.start, steps.end)
-    window = np.searchsorted(start, calls.start, "right") - 1
-    inside = (window >= 0) & (calls.start <= end[window])
-    chosen = np.flatnonzero(inside & calls.outermost & (calls.klass == ApiClass.ALLOC))
-    names = group(calls.name[chosen])
-    first, spread = chosen[names.first], names.spread(calls.end[chosen] - calls.start[chosen])
-    return _CALLS.fill(
-        call=list(context.trace.strings.texts(calls.name[first])),
-        count=spread.count,
-        host_time_ns=spread.total,
-        mean_call_ns=spread.mean,
-        max_ns=spread.longest,
-        implicit_sync=calls.sync[first] == SyncKind.IMPLICIT,
-    ).sort("-host_time_ns", "call")
-
-
-def allocator_sites(context: Context) -> Table:
-    """Allocator calls inside the analysed windows by operator and call, most idle time first.
-
-    Phase and module are those of the first of them.
-    """
-    calls = context.calls
-    if len(calls) == 0:
-        return _SITES.missing("no_api")
-    inside = intervals.contains(context.host_windows, calls.start)
-    chosen = np.flatnonzero(inside & calls.outermost & (calls.klass == ApiClass.ALLOC))
-    place = context.call_op[chosen]
-    op = np.full(len(chosen), -1, np.int64)
-    op[place >= 0] = context.trace.events.name[context.op_nest.row[place[place >= 0]]]
-    sites = group(op, calls.name[chosen])
-    first, spread = chosen[sites.first], sites.spread(calls.end[chosen] - calls.start[chosen])
-    where = Places(context).at(calls.track[first], calls.start[first]) if len(first) else []
-    return _SITES.fill(
-        op=texts_or_none(context, op[sites.first]),
-        call=list(context.trace.strings.texts(calls.name[first])),
-        count=spread.count,
-        host_time_ns=spread.total,
-        idle_ns=sites.sum(_idle(context, chosen)),
-        max_ns=spread.longest,
-        phase=[_phase(phase) for phase, _ in where],
-        module=[module for _, module in where],
-    ).sort("-idle_ns", "-host_time_ns", "op", "call")
-
-
-def _idle(context: Context, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Idle time inside each call that the idle analysis lays to allocator calls of its thread."""
-    idle = np.zeros(len(chosen), np.int64)
-    if context.mode in {Mode.HOST_ONLY, Mode.EMPTY}:
-        return idle
-    pieces, calls = context.once(idle_pieces), context.calls
-    blamed = pieces.cause == Cause.DISPATCH_ALLOC
-    for track in distinct(calls.track[chosen]).tolist():
-        mine = np.flatnonzero(calls.track[chosen] == track)
-        theirs = blamed & (pieces.track == track)
-        spans = intervals.merge(pieces.start[theirs], pieces.end[theirs])
-        idle[mine] = intervals.coverage(spans, calls.start[chosen[mine]], calls.end[chosen[mine]])
-    return idle
-
-
-class Places:
-    """Phase and module of a thread at an instant; each is worked out once."""
-
-    def __init__(self, context: Context) -> None:
-        self._phases = context.once(PhaseRanges)
-        self._modules = module_places(context)
-
-    def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> list[tuple[Phase | None, str | None]]:
-        """Both for each instant."""
-        known = self._phases.known
-        phase = self._phases.at(track, t).tolist()
-        module = [-1] * len(t) if self._modules is None else self._modules.at(track, t).tolist()
-        return [
-            (Phase(each) if known else None, self._modules.places[at].path if self._modules and at >= 0 else None)
-            for each, at in zip(phase, module, strict=True)
-        ]
-
-
-def _phase(phase: Phase | None) -> str | None:
-    """Its term."""
-    return None if phase is None else f"phase_{phase.name.lower()}"
-
-
 def _peak_places(context: Context, records: list[_Records]) -> Table:
     """Step, phase, operator and module at the highest value of each accelerator."""
     if not records or "device_type" not in context.trace.instants.fields:
-        return _PLACES.missing("no_memory_records")
+        return _PLACES.missing(_NO_RECORDS.reason)
     places = Places(context)
-    return _PLACES.fill_records(_peak(context, places, one) for one in records)
+    return _PLACES.fill_records(_peak(context, places, one) for one in records if one.memory_of != "memory_of_host")
 
 
 def _peak(context: Context, places: Places, one: _Records) -> dict[str, Value]:
-    instants, steps = context.trace.instants, context.all_steps
-    top = int(one.in_use.argmax())
-    t, track = int(one.t[top]), int(instants.track[one.row[top]])
+    steps, top = context.all_steps, int(one.in_use.argmax())
+    t, track = one.t[top : top + 1], int(context.trace.instants.track[one.row[top]])
     if track not in set(context.threads):
         # Ascend's tables do not tell the thread.
         track = context.step_track
-    step = int(np.searchsorted(steps.host_start, t, "right")) - 1 if context.mode == Mode.STEPS else -1
-    inside = step >= 0 and t <= int(steps.host_end[step])
-    op, phase, module = -1, None, None
+    step = int(np.searchsorted(steps.host_start, t[0], "right")) - 1 if context.mode == Mode.STEPS else -1
+    inside = step >= 0 and t[0] <= steps.host_end[step]
+    op, phase, module = np.full(1, -1), None, None
     if track >= 0:
-        op = int(ops_at(context, track, np.array([t], np.int64))[0])
-        ((phase, module),) = places.at(np.array([track], np.int32), np.array([t], np.int64))
+        op = ops_at(context, track, t)
+        ((phase, module),) = places.at(np.array([track], np.int32), t)
     return {
         "device": one.device,
         "peak_bytes": int(one.in_use[top]),
         "step": step_labels([steps.name[step]])[0] if inside else None,
-        "phase": _phase(phase),
-        "op": context.trace.strings.text(int(context.trace.events.name[op])) if op >= 0 else None,
+        "phase": phase,
+        "op": context.trace.strings.text(int(context.trace.events.name[op[0]])) if op[0] >= 0 else None,
         "module": module,
     }
