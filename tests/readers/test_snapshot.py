@@ -72,7 +72,7 @@ def written(tmp_path: Path, content: bytes, name: str = "snapshot.pickle") -> So
 def test_every_protocol_gives_the_same_columns(tmp_path: Path, protocol: int) -> None:
     found = read_snapshot(written(tmp_path, pickle.dumps(SMALL, protocol)))
     (device,) = found.devices
-    assert (found.vendor, found.layout, found.settings["max_split_size"]) == ("cuda", "dict", -1)
+    assert (found.vendor, found.settings["max_split_size"]) == ("cuda", -1)
     assert device.segments.size.tolist() == [2097152]
     assert device.blocks.state.tolist() == [State.ACTIVE, State.INACTIVE]
     assert device.history.action.tolist() == [Action.SEGMENT_ALLOC, Action.ALLOC, Action.OOM, Action.UNKNOWN]
@@ -100,7 +100,6 @@ def test_json_gives_the_same_but_cannot_tell_calls_apart(tmp_path: Path, pack: b
     text = json.dumps(SMALL).encode()
     name = "snapshot.json.gz" if pack else "snapshot.json"
     found = read_snapshot(written(tmp_path, gzip.compress(text) if pack else text, name))
-    assert not found.stacks.identity
     assert found.devices[0].history.stack.tolist() == [0, 0, 0, -1]
     assert found.devices[0].history.call.tolist() == [0, 0, 0, -1]
     assert found.devices[0].pools == ((0, 0),)
@@ -108,7 +107,6 @@ def test_json_gives_the_same_but_cannot_tell_calls_apart(tmp_path: Path, pack: b
 
 def test_a_list_of_segments_is_a_snapshot_without_history(tmp_path: Path) -> None:
     found = read_snapshot(written(tmp_path, pickle.dumps(SMALL["segments"], 4)))
-    assert found.layout == "list"
     assert len(found.devices[0].history) == 0
     assert found.devices[0].blocks.address.tolist() == [4096, 5120]
 
@@ -121,7 +119,6 @@ def test_blocks_of_torch_1_13_have_their_address_from_those_before_them(tmp_path
         block["history"] = [{"addr": 4096, "real_size": 1000, "frames": frames}]
     found = read_snapshot(written(tmp_path, pickle.dumps({"segments": old, "device_traces": []}, 4)))
     blocks = found.devices[0].blocks
-    assert found.layout == "history"
     assert blocks.address.tolist() == [4096, 5120]
     assert blocks.requested.tolist()[0] == 1000
     assert found.stacks.stacks[int(blocks.stack[0])] == (0, 1)

@@ -106,9 +106,7 @@ def leaking(tmp_path):
 
 def timeline():
     amounts = np.arange(4 * len(CATEGORIES), dtype=np.int64).reshape(4, -1) * MIB
-    return MemoryTimeline(
-        path="t.json", size_bytes=10, rows=4, time=np.array([0, 5, 9, 20], np.int64) * 1000, bytes=amounts
-    )
+    return MemoryTimeline(path="t.json", rows=4, time=np.array([0, 5, 9, 20], np.int64) * 1000, bytes=amounts)
 
 
 def table_of(page, key, at="run-0"):

@@ -63,8 +63,6 @@ class Stacks:
     frames: tuple[Frame, ...]
     stacks: tuple[tuple[int, ...], ...]
     """Indices into `frames`, innermost first."""
-    identity: bool = True
-    """Whether `call` tells malloc calls apart."""
 
 
 @frozen
@@ -82,7 +80,6 @@ class Segments:
     """Index into `SnapshotDevice.pools`."""
     large: NDArray[np.bool_]
     expandable: NDArray[np.bool_]
-    stack: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.address)
@@ -134,7 +131,6 @@ class Annotations:
 
     start: NDArray[np.bool_]
     name: tuple[str, ...]
-    device: NDArray[np.int32]
     time: NDArray[np.int64]
     """ns since 1970"""
 
@@ -173,9 +169,6 @@ class Snapshot:
     path: str
     vendor: str
     """cuda or npu"""
-    layout: str
-    """dict, list (segments only) or history (torch 1.13–2.0)"""
-    size_bytes: int
     devices: tuple[SnapshotDevice, ...]
     stacks: Stacks
     settings: Mapping[str, object]
@@ -209,6 +202,5 @@ class MemoryTimeline:
     """ns, ascending; what existed before has the first time."""
     bytes: NDArray[np.int64]
     """(times, categories) after each change."""
-    size_bytes: int
     rows: int
     """Rows of the file."""

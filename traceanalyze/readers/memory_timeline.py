@@ -32,7 +32,6 @@ def read_memory_timeline(source: Source, progress: Callable[[int], None] | None 
         buffer = memoryview(bytearray(1 << 20))
         while count := stream.readinto(buffer):
             parts.append(bytes(buffer[:count]))
-        size = source.size or stream.consumed
     try:
         value = json.loads(b"".join(parts))
     except (ValueError, RecursionError) as error:
@@ -41,7 +40,7 @@ def read_memory_timeline(source: Source, progress: Callable[[int], None] | None 
         raise InputError(f"{source.name}: this is no memory timeline; {_ADVICE}")
     read = _summed if len(value) == 2 and _is_nested(value[1]) else _raw
     time, sizes, rows = read(value, source.name)
-    return MemoryTimeline(source.name, time, sizes, size, rows)
+    return MemoryTimeline(source.name, time, sizes, rows)
 
 
 def _is_nested(value: object) -> bool:

@@ -132,7 +132,7 @@ def _unused_at_peak(device: Device) -> int:
 def _pinners(device: Device, growth: Growth) -> Table:
     """Lines of the blocks in those segments of the domain that were free for the larger part."""
     lives, layout, sites = device.lives, device.layout, device.sites
-    ranges = [one for one in past_segments(device.device, growth.event).ranges if one.domain == growth.free.domain]
+    ranges = [one for one in past_segments(device.device, growth.event)[0] if one.domain == growth.free.domain]
     start = np.array([one.start for one in ranges], np.int64)
     end = np.array([one.end for one in ranges], np.int64)
     live = np.flatnonzero((lives.begin < growth.event) & (lives.end >= growth.event))

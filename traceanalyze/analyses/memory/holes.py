@@ -97,10 +97,6 @@ class Holes:
         largest = max((end - start for start, end in ends.items()), default=0)
         return Free(domain, self._bytes.get(domain, 0), len(ends), largest)
 
-    def free_bytes(self, domain: Domain) -> int:
-        """Sum of a domain's holes; cheap."""
-        return self._bytes.get(domain, 0)
-
     def all(self) -> tuple[Free, ...]:
         """Free memory of every domain that has some."""
         return tuple(self.free(domain) for domain, amount in self._bytes.items() if amount)
@@ -120,24 +116,15 @@ class Range:
     domain: Domain
 
 
-@frozen
-class PastSegments:
-    """In order of address."""
-
-    ranges: tuple[Range, ...]
-    inconsistent: int
-    """Events of growth whose range is not there to be undone, and releases of what is still there."""
-
-
 def domain_of_event(device: SnapshotDevice, event: int) -> Domain:
     """Domain of the memory that an event grows or releases."""
     history = device.history
     address, size = int(history.address[event]), int(history.size[event])
     segments = device.segments
     at = int(np.searchsorted(segments.address, address, "right")) - 1
-    pool = 0 if history.pool is None else max(int(history.pool[event]), 0)
     if at >= 0 and address < int(segments.address[at]) + int(segments.size[at]):
         return domain_of_segment(device, at)
+    pool = 0 if history.pool is None else max(int(history.pool[event]), 0)
     return Domain(pool, int(history.stream[event]), size > SMALL_SEGMENT)
 
 
@@ -147,14 +134,16 @@ def domain_of_segment(device: SnapshotDevice, index: int) -> Domain:
     return Domain(int(segments.pool[index]), int(segments.stream[index]), bool(segments.large[index]))
 
 
-def past_segments(device: SnapshotDevice, event: int = 0) -> PastSegments:
-    """Segments just before an event: what the history did to them from there on undone, newest event first."""
+def past_segments(device: SnapshotDevice, event: int = 0) -> tuple[list[Range], int]:
+    """Segments just before an event in order of address: what the history did from there on undone, newest first.
+
+    Also how many events contradict that: growth whose range is not there, and releases of what is still there.
+    """
     segments, history = device.segments, device.history
+    columns = segments.address.tolist(), segments.size.tolist(), segments.expandable.tolist()
     ranges = {
-        int(start): Range(int(start), int(start + size), bool(expandable), domain_of_segment(device, index))
-        for index, (start, size, expandable) in enumerate(
-            zip(segments.address, segments.size, segments.expandable, strict=True)
-        )
+        start: Range(start, start + size, expandable, domain_of_segment(device, index))
+        for index, (start, size, expandable) in enumerate(zip(*columns, strict=True))
     }
     starts = sorted(ranges)
     wrong = 0
@@ -167,7 +156,7 @@ def past_segments(device: SnapshotDevice, event: int = 0) -> PastSegments:
         else:
             mapped = history.action[change] == Action.SEGMENT_UNMAP
             wrong += not _put(ranges, starts, Range(start, end, mapped, domain_of_event(device, change)))
-    return PastSegments(tuple(ranges[start] for start in starts), wrong)
+    return [ranges[start] for start in starts], wrong
 
 
 def _cut(ranges: dict[int, Range], starts: list[int], start: int, end: int) -> bool:

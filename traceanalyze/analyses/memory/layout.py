@@ -17,6 +17,7 @@ from traceanalyze.analyses.memory.holes import (
     Holes,
     Range,
     domain_of_event,
+    domain_of_segment,
     past_segments,
 )
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
@@ -43,10 +44,6 @@ class Layout:
     """Block bytes, at least."""
     slack: NDArray[np.int64]
     """Bytes that the block may have had beyond that (blocks allocated before the history, freed in it)."""
-    domain: tuple[Domain, ...]
-    """Distinct domains."""
-    domain_of: NDArray[np.int32]
-    """Index into `domain` of each block, -1 unknown."""
     growths: tuple[Growth, ...]
     watched: dict[int, tuple[Free, ...]]
     """Free memory of every domain just before the watched events."""
@@ -66,30 +63,25 @@ def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozen
         rules: How it rounds and splits.
         watch: Events at which to note the free memory of all domains.
     """
-    past = past_segments(device)
+    ranges, inconsistent = past_segments(device)
     holes = Holes()
-    fine = {item.domain for item in past.ranges if item.expandable}
-    size, slack = _early_sizes(device, lives, rules, past.ranges, fine)
-    _fill(holes, past.ranges, lives, size)
+    size, slack = _early_sizes(device, lives, rules, ranges)
+    _fill(holes, ranges, lives, size)
     walk = _Walk(device, lives, rules, holes, size, watch)
     walk.run()
-    domains = tuple(dict.fromkeys(domain for domain in walk.domain_of if domain is not None))
-    code = {domain: index for index, domain in enumerate(domains)}
     return Layout(
         size=size,
         slack=slack,
-        domain=domains,
-        domain_of=np.array([-1 if one is None else code[one] for one in walk.domain_of], np.int32),
         growths=tuple(walk.growths),
         watched=walk.watched,
         final=holes.all(),
         unplaced=walk.unplaced,
-        exact=past.inconsistent == 0 and walk.unplaced == 0 and _is_exact(device, lives, size),
+        exact=inconsistent == 0 and walk.unplaced == 0 and _is_exact(device, lives, size),
     )
 
 
 def _early_sizes(
-    device: SnapshotDevice, lives: Lifetimes, rules: Rules, ranges: tuple[Range, ...], fine: set[Domain]
+    device: SnapshotDevice, lives: Lifetimes, rules: Rules, ranges: list[Range]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sizes of the blocks allocated before the history: the file's, or the least that the request needs.
 
@@ -104,7 +96,7 @@ def _early_sizes(
     size[guessed] = [rules.rounded(asked) for asked in lives.requested[guessed].tolist()]
     if len(guessed) == 0 or not ranges:
         return size, slack
-    starts = np.sort(lives.address[early])
+    starts, fine = np.sort(lives.address[early]), {item.domain for item in ranges if item.expandable}
     range_start = np.array([item.start for item in ranges], np.int64)
     for row in guessed.tolist():
         end = int(lives.address[row] + size[row])
@@ -120,7 +112,7 @@ def _early_sizes(
     return size, slack
 
 
-def _fill(holes: Holes, ranges: tuple[Range, ...], lives: Lifetimes, size: NDArray[np.int64]) -> None:
+def _fill(holes: Holes, ranges: list[Range], lives: Lifetimes, size: NDArray[np.int64]) -> None:
     """Holes before the first event: the segments without the blocks in them."""
     early = np.flatnonzero(lives.begin == BEFORE)
     early = early[np.argsort(lives.address[early], kind="stable")]
@@ -160,14 +152,8 @@ class _Walk:
 
     def _known_domains(self) -> list[Domain | None]:
         """Of blocks in segments of the dump; others become known when they are placed."""
-        segments = self.device.segments
-        domains = [
-            Domain(pool, stream, large)
-            for pool, stream, large in zip(
-                segments.pool.tolist(), segments.stream.tolist(), segments.large.tolist(), strict=True
-            )
-        ]
-        address = self.lives.address
+        segments, address = self.device.segments, self.lives.address
+        domains = [domain_of_segment(self.device, index) for index in range(len(segments))]
         at = np.searchsorted(segments.address, address, "right") - 1
         inside = (at >= 0) & (address < (segments.address + segments.size)[at]) if len(segments) else at >= 0
         return [domains[i] if ok else None for i, ok in zip(at.tolist(), inside.tolist(), strict=True)]
@@ -176,16 +162,12 @@ class _Walk:
         """Follow all events."""
         history, lives = self.device.history, self.lives
         begun = {event: row for row, event in enumerate(lives.begin.tolist()) if event != BEFORE}
-        count = len(history)
-        ended = {event: row for row, event in enumerate(lives.end.tolist()) if event < count}
-        action = history.action.tolist()
-        address, stream = history.address.tolist(), history.stream.tolist()
-        requested = history.size.tolist()
-        changes = {*map(int, GROWTH), *map(int, RELEASE)}
-        alloc = int(Action.ALLOC)
-        sizes: dict[int, int] = {}
+        ended = {event: row for row, event in enumerate(lives.end.tolist()) if event < len(history)}
+        action, address = history.action.tolist(), history.address.tolist()
+        stream, requested = history.stream.tolist(), history.size.tolist()
+        changes, alloc = {*map(int, GROWTH), *map(int, RELEASE)}, int(Action.ALLOC)
         early = np.flatnonzero(lives.begin == BEFORE)
-        sizes.update(zip(early.tolist(), self.size[early].tolist(), strict=True))
+        sizes: dict[int, int] = dict(zip(early.tolist(), self.size[early].tolist(), strict=True))
         for event, what in enumerate(action):
             if event in self.watch:
                 self.watched[event] = self.holes.all()

@@ -24,17 +24,10 @@ class Lifetimes:
 
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
-    released: NDArray[np.int64]
-    """Event of the request to free; `end` may come later, when another stream still used the block."""
     address: NDArray[np.int64]
     requested: NDArray[np.int64]
-    stream: NDArray[np.int64]
     stack: NDArray[np.int32]
     block: NDArray[np.int64]
-    ghosts: int
-    """Alive throughout: at the dump, without an allocation in the history."""
-    unmatched: int
-    """Allocated before the history, freed in it."""
     disorder: int
     """Events that contradict each other: a block allocated twice, or freed twice."""
     mismatched: int
@@ -50,13 +43,9 @@ def lifetimes(device: SnapshotDevice) -> Lifetimes:
     count = len(history)
     freeing = _freeing_action(history.action)
     allocs, frees, disorder = _paired(history.action, history.address, freeing)
-
     begin = np.flatnonzero(history.action == Action.ALLOC)
     end = np.full(count, count, np.int64)
     end[allocs] = frees
-    released = end.copy()
-    requests, request_of, _ = _paired(history.action, history.address, Action.FREE_REQUESTED)
-    released[requests] = request_of
     early = np.setdiff1d(np.flatnonzero(history.action == freeing), frees, assume_unique=True)
     live = np.flatnonzero(blocks.state != State.INACTIVE)
     open_ = begin[end[begin] == count]
@@ -64,18 +53,13 @@ def lifetimes(device: SnapshotDevice) -> Lifetimes:
     block = np.full(count, -1, np.int64)
     block[open_] = block_of
     ghost = np.setdiff1d(live, block_of[block_of >= 0], assume_unique=True)
-    stream = device.segments.stream[blocks.segment[ghost]] if len(ghost) else np.zeros(0, np.int64)
     return Lifetimes(
         begin=np.concatenate((np.full(len(ghost) + len(early), BEFORE), begin)),
         end=np.concatenate((np.full(len(ghost), count), early, end[begin])),
-        released=np.concatenate((np.full(len(ghost), count), early, np.minimum(released[begin], end[begin]))),
         address=np.concatenate((blocks.address[ghost], history.address[early], history.address[begin])),
         requested=np.concatenate((blocks.requested[ghost], history.size[early], history.size[begin])),
-        stream=np.concatenate((stream, history.stream[early], history.stream[begin])),
         stack=np.concatenate((blocks.stack[ghost], np.full(len(early), -1, np.int32), history.stack[begin])),
         block=np.concatenate((ghost, np.full(len(early), -1), block[begin])),
-        ghosts=len(ghost),
-        unmatched=len(early),
         disorder=disorder,
         mismatched=mismatched,
     )

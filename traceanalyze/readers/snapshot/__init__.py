@@ -44,9 +44,8 @@ def read_snapshot(source: Source, progress: Callable[[int], None] | None = None)
             value = _load_json(_all(stream.readinto), source.name)
         else:
             raise explain(kind, source.name)
-        size = source.size or stream.consumed
         rows_most = max(stream.text_bytes, 1)
-    return _snapshot(value, source.name, size, rows_most, identity=kind in _PICKLES)
+    return _snapshot(value, source.name, rows_most, identity=kind in _PICKLES)
 
 
 def _all(readinto: Callable[[memoryview], int]) -> bytes:
@@ -63,8 +62,7 @@ def _load_json(text: bytes, name: str) -> object:
         raise InputError(f"{name}: this is not the JSON of a snapshot ({error}); {_ADVICE}") from error
 
 
-def _snapshot(value: object, name: str, size: int, rows_most: int, *, identity: bool) -> Snapshot:
-    layout = "list" if isinstance(value, list) else "dict"
+def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Snapshot:
     content: dict[str, Any] = (
         {"segments": value} if isinstance(value, list) else value if isinstance(value, dict) else {}
     )
@@ -79,8 +77,6 @@ def _snapshot(value: object, name: str, size: int, rows_most: int, *, identity: 
     _refuse_bomb(sum(map(len, (*pieces, *histories, all_segments))), rows_most, name)
     stacks = StackTable(name, identity=identity)
     device_of = columns.numbers(all_segments, "device", f"{name}: segment", default=0).tolist()
-    if layout == "dict" and any("history" in row for group in pieces for row in group):
-        layout = "history"
     known = sorted({*device_of, *(index for index, trace in enumerate(histories) if trace)})
     devices = tuple(
         _device(
@@ -103,8 +99,6 @@ def _snapshot(value: object, name: str, size: int, rows_most: int, *, identity: 
     return Snapshot(
         path=name,
         vendor=_vendor(devices, settings),
-        layout=layout,
-        size_bytes=size,
         devices=devices,
         stacks=stacks.stacks(),
         settings=settings if isinstance(settings, dict) else {},
@@ -136,7 +130,7 @@ def _device(
     address = columns.numbers([row for row, _ in owned], "address", f"{name}: segment of device {device}")
     owned = [owned[index] for index in np.argsort(address, kind="stable").tolist()]
     pools: dict[tuple[int, int], int] = {(0, 0): 0}
-    found = columns.segments([row for row, _ in owned], stacks, pools, f"{name}: segment of device {device}")
+    found = columns.segments([row for row, _ in owned], pools, f"{name}: segment of device {device}")
     return SnapshotDevice(
         id=device,
         segments=found,

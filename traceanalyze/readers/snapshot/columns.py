@@ -69,7 +69,7 @@ class StackTable:
 
     def stacks(self) -> Stacks:
         """All stacks seen so far."""
-        return Stacks(tuple(self._frames), tuple(self._stacks), self._identity)
+        return Stacks(tuple(self._frames), tuple(self._stacks))
 
 
 Rows = list[dict[str, Any]]
@@ -113,7 +113,7 @@ def _bad_member(rows: Rows, key: str, where: str, *, optional: bool) -> InputErr
     return InputError(f'{where}: "{key}" cannot be read; this is not an allocator snapshot, or it was changed')
 
 
-def segments(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], where: str) -> Segments:
+def segments(rows: Rows, pools: dict[tuple[int, int], int], where: str) -> Segments:
     """Segments of one device."""
     return Segments(
         address=numbers(rows, "address", where),
@@ -125,7 +125,6 @@ def segments(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], 
         pool=np.array([_pool(row.get("segment_pool_id"), pools) for row in rows], np.int32),
         large=np.array([row.get("segment_type") != "small" for row in rows], np.bool_),
         expandable=np.array([row.get("is_expandable") is True for row in rows], np.bool_),
-        stack=stacks.codes(rows)[0],
     )
 
 
@@ -229,6 +228,5 @@ def user_ranges(rows: Rows, where: str) -> Annotations | None:
     return Annotations(
         start=np.array([row["stage"] == "START" for row in named], np.bool_),
         name=tuple(row["name"] for row in named),
-        device=numbers(named, "device", where, default=-1).astype(np.int32),
         time=numbers(named, "time_us", where) * 1000,
     )
