@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from traceanalyze.readers.scan import native, twin
-from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, Field, Kind, Scan, Sparse
+from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, Field, Kind, Scan
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
+
+    from traceanalyze.model.columns import Sparse
 
 INT64_MIN = -(2**63)
 ROOT = Path(__file__).resolve().parents[2]

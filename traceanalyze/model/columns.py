@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,13 @@ class Strings:
         table = np.zeros(len(self), np.int32)
         table[distinct] = np.fromiter(map(value, self.texts(distinct)), np.int32, len(distinct))
         return table.take(place)
+
+
+def strings_of(texts: Sequence[bytes]) -> Strings:
+    """A dictionary of distinct texts, the first of them empty; the position is the code."""
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    return Strings(np.frombuffer(b"".join(texts), np.uint8), offsets)
 
 
 def distinct_codes(codes: NDArray[np.signedinteger[Any]], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

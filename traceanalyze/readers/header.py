@@ -12,7 +12,7 @@ from typing import Any
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Device
-from traceanalyze.readers.scan import Field, Kind, Metadata
+from traceanalyze.readers.scan.result import Field, Kind, Metadata
 
 _MOST_RANKS = 1 << 20
 _OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")

@@ -15,6 +15,7 @@ import numpy as np
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
+from traceanalyze.model.columns import Sparse
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Origin, ReadReport, Trace
 from traceanalyze.readers.ascend.folder import Profile, is_ascend, looks_ascend, profile_at, profile_of, stray
@@ -29,7 +30,8 @@ from traceanalyze.readers.header import (
     thread_names,
 )
 from traceanalyze.readers.runs import explicit_rank, host_and_pid
-from traceanalyze.readers.scan import REASONS, Scan, Sparse, scan
+from traceanalyze.readers.scan import scan
+from traceanalyze.readers.scan.result import REASONS, Scan
 from traceanalyze.readers.source import STDIN, Source
 from traceanalyze.readers.streams import open_stream
 

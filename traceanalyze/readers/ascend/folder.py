@@ -11,7 +11,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names
-from traceanalyze.readers.scan import Scan
+from traceanalyze.readers.scan.result import Scan
 
 OUTPUT = "ASCEND_PROFILER_OUTPUT"
 TIMELINE = "trace_view.json"

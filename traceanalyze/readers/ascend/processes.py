@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names, thread_names
-from traceanalyze.readers.scan import Scan
+from traceanalyze.readers.scan.result import Scan
 
 
 class Process(IntEnum):

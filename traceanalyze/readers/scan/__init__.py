@@ -7,37 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from traceanalyze.readers.scan.result import (
-    MAX_DEPTH,
-    MAX_VALUE_BYTES,
-    REASONS,
-    Events,
-    Field,
-    Flows,
-    Instants,
-    Kind,
-    Metadata,
-    Scan,
-    Sparse,
-    Strings,
-)
-
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_VALUE_BYTES",
-    "REASONS",
-    "Events",
-    "Field",
-    "Flows",
-    "Instants",
-    "Kind",
-    "Metadata",
-    "Scan",
-    "Sparse",
-    "Strings",
-    "backend",
-    "scan",
-]
+from traceanalyze.readers.scan.result import Field, Scan
 
 
 def backend() -> str:
@@ -48,11 +18,7 @@ def backend() -> str:
 
 
 def scan(
-    readinto: Callable[[memoryview], int],
-    *,
-    event_fields: Sequence[Field],
-    instant_fields: Sequence[Field],
-    max_value_bytes: int = MAX_VALUE_BYTES,
+    readinto: Callable[[memoryview], int], *, event_fields: Sequence[Field], instant_fields: Sequence[Field]
 ) -> Scan:
     """Read the text of a Chrome trace into columns, with the fastest scanner there is.
 
@@ -60,18 +26,12 @@ def scan(
         readinto: Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto`.
         event_fields: Members of `args` to keep of complete events.
         instant_fields: Members of `args` to keep of instant events.
-        max_value_bytes: Longest event or header value to accept.
     """
-    run = _implementation()
-    return run(readinto, event_fields=event_fields, instant_fields=instant_fields, max_value_bytes=max_value_bytes)
+    if backend() == "native":
+        from traceanalyze.readers.scan import native
 
-
-def _implementation() -> Callable[..., Scan]:
-    """The scanner to use; the twin is imported only when needed, as its expressions take time to compile."""
-    from traceanalyze.readers.scan import native
-
-    if native.available():
-        return native.scan
+        return native.scan(readinto, event_fields=event_fields, instant_fields=instant_fields)
+    # Imported only when needed: its expressions take time to compile.
     from traceanalyze.readers.scan import twin
 
-    return twin.scan
+    return twin.scan(readinto, event_fields=event_fields, instant_fields=instant_fields)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from traceanalyze.model.columns import Sparse, strings_of
+from traceanalyze.model.trace import Events, Flows, Instants
 from traceanalyze.readers.scan.grammar import (
     INT64_MAX,
     INT64_MIN,
@@ -22,10 +23,13 @@ from traceanalyze.readers.scan.grammar import (
     object_members,
     real,
 )
-from traceanalyze.readers.scan.result import Events, Field, Flows, Instants, Kind, Metadata, Sparse, Strings
+from traceanalyze.readers.scan.result import Field, Kind, Metadata
 
 _DTYPES = {Kind.INT: np.int64, Kind.REAL: np.float64, Kind.TEXT: np.int32}
 _TYPECODES = {Kind.INT: "q", Kind.REAL: "d", Kind.TEXT: "i"}
+_TIMED = frozenset({b"X", b"i", b"I", b"s", b"t", b"f"})
+Time = tuple[int, bool]
+"""ns, and whether it is finer than a microsecond."""
 
 
 class Dictionary:
@@ -42,12 +46,9 @@ class Dictionary:
             code = self._written[value] = self._codes.setdefault(decoded(value), len(self._codes))
         return code
 
-    def table(self) -> Strings:
-        """All of them; the position is the code."""
-        texts = list(self._codes)
-        offsets = np.zeros(len(texts) + 1, np.int64)
-        np.cumsum([len(text) for text in texts], out=offsets[1:])
-        return Strings(np.frombuffer(b"".join(texts), np.uint8), offsets)
+    def texts(self) -> list[bytes]:
+        """All of them, decoded; the position is the code."""
+        return list(self._codes)
 
 
 class Arguments:
@@ -59,19 +60,14 @@ class Arguments:
         self._counts = counts
         self._rows = [array("I") for _ in fields]
         self._values: list[array[Any]] = [array(_TYPECODES[field.kind]) for field in fields]
-        self._columns_of: dict[bytes, tuple[int, ...]] = {}
+        self._columns_of: defaultdict[bytes, list[int]] = defaultdict(list)
         for column, field in enumerate(fields):
             for key in field.keys:
-                known = self._columns_of.get(key.encode(), ())
-                self._columns_of[key.encode()] = (*known, column)
+                self._columns_of[key.encode()].append(column)
 
     def add(self, row: int, members: Sequence[Member]) -> None:
         """Take the values of one event from its `args`; of several aliases of a column the last in the text wins."""
-        columns_of = self._columns_of
-        found: dict[int, bytes] = {}
-        for key, value in members:
-            for column in columns_of.get(key, ()):
-                found[column] = value
+        found = {column: value for key, value in members for column in self._columns_of.get(key, ())}
         for column, value in found.items():
             number = self._read(self._fields[column].kind, value)
             if number is None:
@@ -97,9 +93,9 @@ class Collector:
     """Fills the columns, one accepted event at a time."""
 
     def __init__(self, event_fields: Sequence[Field], instant_fields: Sequence[Field], counts: Counter[str]) -> None:
-        self.phases: Counter[str] = Counter()
-        self.metadata: list[Metadata] = []
-        self.fractional = False
+        self._phases: Counter[str] = Counter()
+        self._metadata: list[Metadata] = []
+        self._fractional = False
         self._counts = counts
         self._strings = Dictionary()
         self._tracks: dict[tuple[int, int], int] = {}
@@ -117,63 +113,19 @@ class Collector:
             self._counts["no_phase"] += 1
             return
         phase = phase[1:-1]
-        self.phases[phase.decode("utf-8", "replace")] += 1
-        if phase == b"X":
-            self._complete(event, members)
-        elif phase in {b"i", b"I"}:
-            self._instant(event, members)
-        elif phase in {b"s", b"t", b"f"}:
-            self._flow(event, phase)
-        elif phase == b"M":
+        self._phases[phase.decode("utf-8", "replace")] += 1
+        if phase == b"M":
             name, pid, tid = (decoded(event.get(key, b"")) for key in (b"name", b"pid", b"tid"))
-            self.metadata.append(Metadata(name, pid, tid, event.get(b"args", b"")))
+            self._metadata.append(Metadata(name, pid, tid, event.get(b"args", b"")))
+        elif phase in _TIMED and (start := self._start(event)) is not None:
+            if phase == b"X":
+                self._complete(event, members, start)
+            elif phase in {b"i", b"I"}:
+                self._add(self._instants, self._instant_args, event, members, start)
+            else:
+                self._flow(event, phase, start)
 
-    def _complete(self, event: dict[bytes, bytes], members: list[Member]) -> None:
-        start = self._time(event)
-        if start is None:
-            return
-        if b"dur" not in event:
-            self._counts["no_dur"] += 1
-            return
-        length = nanoseconds(number_text(event[b"dur"]))
-        if length is None or not INT64_MIN <= start[0] + length[0] <= INT64_MAX:
-            self._counts["bad_dur"] += 1
-            return
-        if length[0] < 0:
-            self._counts["negative_dur"] += 1
-            return
-        if b"pid" not in event:
-            self._counts["no_pid"] += 1
-        self.fractional |= start[1] or length[1]
-        row = len(self._events[0])
-        code = self._strings.code
-        values = (start[0], length[0], code(event.get(b"name", b"")), code(event.get(b"cat", b"")), self._track(event))
-        _append(self._events, values)
-        self._event_args.add(row, _arguments(event, members))
-
-    def _instant(self, event: dict[bytes, bytes], members: list[Member]) -> None:
-        start = self._time(event)
-        if start is None:
-            return
-        self.fractional |= start[1]
-        row = len(self._instants[0])
-        code = self._strings.code
-        values = (start[0], code(event.get(b"name", b"")), code(event.get(b"cat", b"")), self._track(event))
-        _append(self._instants, values)
-        self._instant_args.add(row, _arguments(event, members))
-
-    def _flow(self, event: dict[bytes, bytes], phase: bytes) -> None:
-        start = self._time(event)
-        if start is None:
-            return
-        self.fractional |= start[1]
-        written = event.get(b"id", b"")
-        number = canonical_integer(decoded(written))
-        flow_id = INT64_MIN + self._strings.code(written) if number is None else number
-        values = (start[0], self._track(event), self._strings.code(event.get(b"cat", b"")), flow_id, phase[0])
-        _append(self._flows, values)
-
-    def _time(self, event: dict[bytes, bytes]) -> tuple[int, bool] | None:
+    def _start(self, event: dict[bytes, bytes]) -> Time | None:
         if b"ts" not in event:
             self._counts["no_ts"] += 1
             return None
@@ -182,37 +134,67 @@ class Collector:
             self._counts["bad_ts"] += 1
         return start
 
+    def _complete(self, event: dict[bytes, bytes], members: list[Member], start: Time) -> None:
+        if b"dur" not in event:
+            self._counts["no_dur"] += 1
+            return
+        length = nanoseconds(number_text(event[b"dur"]))
+        if length is None or not INT64_MIN <= start[0] + length[0] <= INT64_MAX:
+            self._counts["bad_dur"] += 1
+        elif length[0] < 0:
+            self._counts["negative_dur"] += 1
+        else:
+            if b"pid" not in event:
+                self._counts["no_pid"] += 1
+            self._add(self._events, self._event_args, event, members, start, length)
+
+    def _add(
+        self,
+        columns: Sequence[array[int]],
+        arguments: Arguments,
+        event: dict[bytes, bytes],
+        members: list[Member],
+        *times: Time,
+    ) -> None:
+        code, row = self._strings.code, len(columns[0])
+        texts = code(event.get(b"name", b"")), code(event.get(b"cat", b""))
+        _append(columns, *(time for time, _ in times), *texts, self._track(event))
+        self._fractional |= any(finer for _, finer in times)
+        arguments.add(row, _arguments(event, members))
+
+    def _flow(self, event: dict[bytes, bytes], phase: bytes, start: Time) -> None:
+        self._fractional |= start[1]
+        written = event.get(b"id", b"")
+        number = canonical_integer(decoded(written))
+        flow_id = INT64_MIN + self._strings.code(written) if number is None else number
+        track = self._track(event)
+        _append(self._flows, start[0], track, self._strings.code(event.get(b"cat", b"")), flow_id, phase[0])
+
     def _track(self, event: dict[bytes, bytes]) -> int:
         code = self._strings.code
         return self._tracks.setdefault((code(event.get(b"pid", b"")), code(event.get(b"tid", b""))), len(self._tracks))
 
-    def strings(self) -> Strings:
-        """The dictionary all codes refer to."""
-        return self._strings.table()
-
-    def tracks(self) -> NDArray[np.int32]:
-        """Codes of the pid and tid texts, a row for each track."""
-        return np.array(list(self._tracks), np.int32).reshape(-1, 2)
-
-    def events(self) -> Events:
-        """The complete events."""
-        ts, dur, name, cat, track = (np.array(column) for column in self._events)
-        return Events(ts, dur, name, cat, track, self._event_args.columns())
-
-    def instants(self) -> Instants:
-        """The instant events."""
-        ts, name, cat, track = (np.array(column) for column in self._instants)
-        return Instants(ts, name, cat, track, self._instant_args.columns())
-
-    def flows(self) -> Flows:
-        """The flow events."""
-        ts, track, cat, flow_id, phase = (np.array(column) for column in self._flows)
-        return Flows(ts, track, cat, flow_id, phase)
+    def tables(self) -> dict[str, Any]:
+        """The members of `Scan` that are made of events."""
+        return {
+            "strings": strings_of(self._strings.texts()),
+            "tracks": np.array(list(self._tracks), np.int32).reshape(-1, 2),
+            "events": Events(*_table(self._events, self._event_args)),
+            "instants": Instants(*_table(self._instants, self._instant_args)),
+            "flows": Flows(*map(np.array, self._flows)),
+            "metadata": self._metadata,
+            "phases": dict(self._phases),
+            "fractional": self._fractional,
+        }
 
 
-def _append(columns: tuple[array[int], ...], values: tuple[int, ...]) -> None:
+def _append(columns: Sequence[array[int]], *values: int) -> None:
     for column, value in zip(columns, values, strict=True):
         column.append(value)
+
+
+def _table(columns: Sequence[array[int]], arguments: Arguments) -> list[Any]:
+    return [*map(np.array, columns), arguments.columns()]
 
 
 def _arguments(event: dict[bytes, bytes], members: list[Member]) -> list[Member]:

@@ -94,31 +94,21 @@ def _separator(text: bytes, pos: int) -> tuple[bool, int]:
 
 def _unrolled(depth: int) -> bytes:
     """A value nested at most `depth` levels, as one expression; each item is followed by a comma or by the end."""
+    scalar = _STRING + rb"|" + _BARE
     if depth == 0:
-        return rb"(?:" + _STRING + rb"|" + _BARE + rb")"
-    item = _unrolled(depth - 1) + _WS + rb"(?:," + _WS + rb"|(?=[\]}]))"
-    array = rb"\[" + _WS + rb"(?:" + item + rb")*+\]"
-    object_ = rb"\{" + _WS + rb"(?:" + _STRING + _WS + rb":" + _WS + item + rb")*+\}"
-    return rb"(?:" + _STRING + rb"|" + _BARE + rb"|" + array + rb"|" + object_ + rb")"
+        return rb"(?:" + scalar + rb")"
+    item = _unrolled(depth - 1) + _END_OF_ITEM
+    return rb"(?:" + scalar + rb"|\[" + _WS + rb"(?:" + item + rb")*+\]|" + _unrolled_object(depth) + rb")"
 
 
+def _unrolled_object(depth: int) -> bytes:
+    return rb"\{" + _WS + rb"(?:" + _STRING + _WS + rb":" + _WS + _unrolled(depth - 1) + _END_OF_ITEM + rb")*+\}"
+
+
+_END_OF_ITEM = _WS + rb"(?:," + _WS + rb"|(?=[\]}]))"
 _WINDOW = 1 << 16
 _SHALLOW = 4
-_OBJECT = regex(
-    rb"\{"
-    + _WS
-    + rb"(?:"
-    + _STRING
-    + _WS
-    + rb":"
-    + _WS
-    + _unrolled(_SHALLOW)
-    + _WS
-    + rb"(?:,"
-    + _WS
-    + rb"|(?=\})))*+\}",
-    re.DOTALL,
-)
+_OBJECT = regex(_unrolled_object(_SHALLOW + 1), re.DOTALL)
 _MEMBER = regex(rb'"(' + _CHARS + rb')"' + _WS + rb":" + _WS + rb"(" + _unrolled(_SHALLOW) + rb")", re.DOTALL)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -12,34 +13,21 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from traceanalyze.model import native
-from traceanalyze.readers.scan.result import (
-    MAX_VALUE_BYTES,
-    REASONS,
-    Events,
-    Field,
-    Flows,
-    Instants,
-    Kind,
-    Metadata,
-    Scan,
-    Sparse,
-    Strings,
-)
+from traceanalyze.model.columns import Sparse, Strings
+from traceanalyze.model.trace import Events, Flows, Instants
+from traceanalyze.readers.scan.result import MAX_VALUE_BYTES, REASONS, Field, Kind, Metadata, Scan
 
-_OK, _NO_MEMORY, _TOO_LARGE, _BAD_OPTIONS = 0, 1, 2, 3
-_EVENTS, _INSTANTS = 0, 1
+_FAILURES: Mapping[int, tuple[type[Exception], str]] = {
+    1: (MemoryError, "no memory left for the columns of the trace"),
+    2: (OverflowError, "the trace has more events or distinct strings than its columns can number"),
+    3: (ValueError, "too many keys, or fields that contradict each other"),
+}
 _ROOTS = ("none", "object", "list")
 
-# Numbers of the arrays, as in scan.h.
+# Numbers of the arrays, as in scan.h; of a table with several columns that of the first.
 _STRING_BLOB, _STRING_OFFSETS, _TRACKS = 0, 1, 2
-_EVENT_TS, _EVENT_DUR, _EVENT_NAME, _EVENT_CAT, _EVENT_TRACK = 3, 4, 5, 6, 7
-_EVENT_FIELD_ROW, _EVENT_FIELD_VALUE = 8, 9
-_INSTANT_TS, _INSTANT_NAME, _INSTANT_CAT, _INSTANT_TRACK = 10, 11, 12, 13
-_INSTANT_FIELD_ROW, _INSTANT_FIELD_VALUE = 14, 15
-_FLOW_TS, _FLOW_TRACK, _FLOW_CAT, _FLOW_ID, _FLOW_PHASE = 16, 17, 18, 19, 20
-_METADATA, _METADATA_BLOB, _METADATA_ENDS = 21, 22, 23
-_HEADER_BLOB, _HEADER_ENDS = 24, 25
-_PHASE_BLOB, _PHASE_ENDS, _PHASE_COUNTS = 26, 27, 28
+_EVENTS, _INSTANTS, _FLOWS = 3, 10, 16
+_METADATA, _METADATA_TEXTS, _HEADER_TEXTS, _PHASE_TEXTS, _PHASE_COUNTS = 21, 22, 24, 26, 28
 
 _VALUE_TYPES: Mapping[Kind, DTypeLike] = {Kind.INT: np.int64, Kind.REAL: np.float64, Kind.TEXT: np.int32}
 
@@ -109,15 +97,9 @@ def available() -> bool:
 
 
 def _check(status: int) -> None:
-    if status == _OK:
-        return
-    if status == _NO_MEMORY:
-        raise MemoryError("no memory left for the columns of the trace")
-    if status == _TOO_LARGE:
-        raise OverflowError("the trace has more events or distinct strings than its columns can number")
-    if status == _BAD_OPTIONS:
-        raise ValueError("too many keys, or fields that contradict each other")
-    raise RuntimeError(f"the native scanner failed (status {status})")
+    if status:
+        kind, text = _FAILURES.get(status, (RuntimeError, f"the native scanner failed (status {status})"))
+        raise kind(text)
 
 
 class _Memory:
@@ -148,7 +130,7 @@ class _Scanner:
         self._library = library
         keys = [
             _Key(raw, len(raw), number, index, field.kind)
-            for number, fields in ((_EVENTS, event_fields), (_INSTANTS, instant_fields))
+            for number, fields in enumerate((event_fields, instant_fields))
             for index, field in enumerate(fields)
             for raw in (key.encode("utf-8", "surrogateescape") for key in field.keys)
         ]
@@ -194,77 +176,58 @@ class _Scanner:
             return np.empty(shape, dtype)
         return np.asarray(_Memory(self, found.data, shape, np.dtype(dtype)))
 
-    def texts(self, blob_id: int, ends_id: int) -> list[bytes]:
-        """Copies of texts that lie one after another."""
-        blob = self.array(blob_id, np.uint8).tobytes()
-        ends = self.array(ends_id, np.int64).tolist()
+    def texts(self, first_id: int) -> list[bytes]:
+        """Copies of texts that lie one after another, and behind them where each ends."""
+        blob = self.array(first_id, np.uint8).tobytes()
+        ends = self.array(first_id + 1, np.int64).tolist()
         return [blob[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
-    def fields(self, fields: Sequence[Field], row_id: int, value_id: int) -> dict[str, Sparse]:
-        return {
+    def columns(self, first_id: int, dtypes: Sequence[DTypeLike]) -> list[NDArray[Any]]:
+        return [self.array(first_id + place, dtype) for place, dtype in enumerate(dtypes)]
+
+    def table(self, first_id: int, dtypes: Sequence[DTypeLike], fields: Sequence[Field]) -> list[Any]:
+        """Columns, and by name those of fields: two arrays a field, whose numbers follow."""
+        rows = first_id + len(dtypes)
+        sparse = {
             field.name: Sparse(
-                self.array(row_id, np.uint32, field=index),
-                self.array(value_id, _VALUE_TYPES[field.kind], field=index),
+                self.array(rows, np.uint32, field=index), self.array(rows + 1, _VALUE_TYPES[field.kind], field=index)
             )
             for index, field in enumerate(fields)
         }
+        return [*self.columns(first_id, dtypes), sparse]
 
 
 def _metadata(scanner: _Scanner, strings: Strings) -> list[Metadata]:
     codes = scanner.array(_METADATA, np.int32, width=3).tolist()
     text = cache(strings.raw)  # a few names and ids, again and again
-    texts = scanner.texts(_METADATA_BLOB, _METADATA_ENDS)
     return [
-        Metadata(text(name), text(pid), text(tid), args) for (name, pid, tid), args in zip(codes, texts, strict=True)
+        Metadata(text(name), text(pid), text(tid), args)
+        for (name, pid, tid), args in zip(codes, scanner.texts(_METADATA_TEXTS), strict=True)
     ]
 
 
-def _header(scanner: _Scanner) -> dict[bytes, bytes]:
-    texts = scanner.texts(_HEADER_BLOB, _HEADER_ENDS)
-    return dict(zip(texts[::2], texts[1::2], strict=True))
-
-
 def _phases(scanner: _Scanner) -> dict[str, int]:
-    phases: dict[str, int] = {}
+    phases: Counter[str] = Counter()
     counts = scanner.array(_PHASE_COUNTS, np.int64).tolist()
-    for raw, count in zip(scanner.texts(_PHASE_BLOB, _PHASE_ENDS), counts, strict=True):
-        text = raw.decode("utf-8", "replace")  # different bytes may become the same text
-        phases[text] = phases.get(text, 0) + count
-    return phases
+    for raw, count in zip(scanner.texts(_PHASE_TEXTS), counts, strict=True):
+        phases[raw.decode("utf-8", "replace")] += count  # different bytes may become the same text
+    return dict(phases)
 
 
 def _result(scanner: _Scanner, event_fields: Sequence[Field], instant_fields: Sequence[Field]) -> Scan:
-    array = scanner.array
     summary = scanner.summary()
-    strings = Strings(array(_STRING_BLOB, np.uint8), array(_STRING_OFFSETS, np.int64))
+    strings = Strings(scanner.array(_STRING_BLOB, np.uint8), scanner.array(_STRING_OFFSETS, np.int64))
+    time, code = np.int64, np.int32
+    header = scanner.texts(_HEADER_TEXTS)
     return Scan(
         strings=strings,
         # A copy: whoever keeps the few tracks of a trace must not keep all of its memory.
-        tracks=array(_TRACKS, np.int32, width=2).copy(),
-        events=Events(
-            ts=array(_EVENT_TS, np.int64),
-            dur=array(_EVENT_DUR, np.int64),
-            name=array(_EVENT_NAME, np.int32),
-            cat=array(_EVENT_CAT, np.int32),
-            track=array(_EVENT_TRACK, np.int32),
-            fields=scanner.fields(event_fields, _EVENT_FIELD_ROW, _EVENT_FIELD_VALUE),
-        ),
-        instants=Instants(
-            ts=array(_INSTANT_TS, np.int64),
-            name=array(_INSTANT_NAME, np.int32),
-            cat=array(_INSTANT_CAT, np.int32),
-            track=array(_INSTANT_TRACK, np.int32),
-            fields=scanner.fields(instant_fields, _INSTANT_FIELD_ROW, _INSTANT_FIELD_VALUE),
-        ),
-        flows=Flows(
-            ts=array(_FLOW_TS, np.int64),
-            track=array(_FLOW_TRACK, np.int32),
-            cat=array(_FLOW_CAT, np.int32),
-            id=array(_FLOW_ID, np.int64),
-            phase=array(_FLOW_PHASE, np.uint8),
-        ),
+        tracks=scanner.array(_TRACKS, code, width=2).copy(),
+        events=Events(*scanner.table(_EVENTS, (time, time, code, code, code), event_fields)),
+        instants=Instants(*scanner.table(_INSTANTS, (time, code, code, code), instant_fields)),
+        flows=Flows(*scanner.columns(_FLOWS, (time, code, code, np.int64, np.uint8))),
         metadata=_metadata(scanner, strings),
-        header=_header(scanner),
+        header=dict(zip(header[::2], header[1::2], strict=True)),
         phases=_phases(scanner),
         counts={reason: int(getattr(summary, reason)) for reason in REASONS},
         fault=None if summary.fault < 0 else summary.fault,
@@ -284,13 +247,13 @@ def scan(
     block_bytes: int = 1 << 18,
     learn: bool = True,
 ) -> Scan:
-    """Scan the text of a Chrome trace into columns, in one pass and in bounded memory.
+    """As `readers.scan.scan`, in one pass and in bounded memory.
 
     Args:
-        readinto: Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto`.
-        event_fields: Members of `args` to keep of complete events.
-        instant_fields: Members of `args` to keep of instant events.
-        max_value_bytes: Longest event or header value to accept.
+        readinto: As there, like the fields.
+        event_fields: Of complete events.
+        instant_fields: Of instant events.
+        max_value_bytes: A longer event or header value is malformed.
         block_bytes: How much text is read at a time; the default fits the second-level cache.
         learn: False derives every step from the grammar, for tests: the result is the same.
     """

@@ -13,23 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.columns import Sparse, Strings
+from traceanalyze.model.columns import Strings
 from traceanalyze.model.trace import Events, Flows, Instants
-
-__all__ = [
-    "MAX_DEPTH",
-    "MAX_VALUE_BYTES",
-    "REASONS",
-    "Events",
-    "Field",
-    "Flows",
-    "Instants",
-    "Kind",
-    "Metadata",
-    "Scan",
-    "Sparse",
-    "Strings",
-]
 
 
 class Kind(IntEnum):

@@ -56,14 +56,7 @@ def scan(
     instant_fields: Sequence[Field],
     max_value_bytes: int = MAX_VALUE_BYTES,
 ) -> Scan:
-    """Read a whole text into columns.
-
-    Args:
-        readinto: Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto`.
-        event_fields: Members of `args` to keep of complete events.
-        instant_fields: Members of `args` to keep of instant events.
-        max_value_bytes: Longest event or header value to accept.
-    """
+    """As `readers.scan.scan`; an event or header value longer than `max_value_bytes` is malformed."""
     text, start, size = _read(readinto)
     counts: Counter[str] = Counter()
     rows = Collector(event_fields, instant_fields, counts)
@@ -74,20 +67,13 @@ def scan(
     elif root == "list":
         document.read_list()
     return Scan(
-        strings=rows.strings(),
-        tracks=rows.tracks(),
-        events=rows.events(),
-        instants=rows.instants(),
-        flows=rows.flows(),
-        metadata=rows.metadata,
+        **rows.tables(),
         header=document.header,
-        phases=dict(rows.phases),
         counts={reason: counts[reason] for reason in REASONS},
         fault=None if document.fault is None else start + document.fault,
         root=root,
         truncated=document.truncated,
         size=size,
-        fractional=rows.fractional,
     )
 
 
