@@ -15,7 +15,7 @@ from traceanalyze.model.trace import Device
 from traceanalyze.readers.scan.result import Field, Kind, Metadata
 
 _MOST_RANKS = 1 << 20
-_OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
+OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
 _VERSIONS = {
     "schemaVersion": "schema",
     "cuda_runtime_version": "cuda_runtime",
@@ -26,14 +26,7 @@ _VERSIONS = {
     "roctracer_version": "roctracer",
     "pytorch_version": "torch",
 }
-_MEMBERS = {
-    *_OPTIONS,
-    *_VERSIONS,
-    "deviceProperties",
-    "distributedInfo",
-    "baseTimeNanoseconds",
-    "traceName",
-}
+_MEMBERS = {*OPTIONS, *_VERSIONS, "deviceProperties", "distributedInfo", "baseTimeNanoseconds", "traceName"}
 
 
 @frozen
@@ -63,18 +56,18 @@ def parse_header(members: Mapping[bytes, bytes]) -> Header:
                 values[key] = lenient_json(text)
             except ValueError:
                 notes.append(f'header member "{key}" is damaged and was left out')
-    distributed = _object(values.get("distributedInfo"))
+    distributed = json_object(values.get("distributedInfo"))
     versions = {name: values[key] for key, name in _VERSIONS.items() if key in values}
     versions |= {"nccl": distributed["nccl_version"]} if "nccl_version" in distributed else {}
     return Header(
         base_ns=_integer(values.get("baseTimeNanoseconds")) or 0,
-        rank=_rank(distributed.get("rank")),
-        world_size=_rank(distributed.get("world_size")),
+        rank=rank_of(distributed.get("rank")),
+        world_size=rank_of(distributed.get("world_size")),
         backend=_text(distributed.get("backend")),
         trace_name=_text(values.get("traceName")),
         devices=tuple(_devices(values.get("deviceProperties"))),
         groups=dict(_groups(distributed.get("pg_config"))),
-        options={name: values[name] in (1, "1", True, "true") for name in _OPTIONS if name in values},
+        options={name: values[name] in (1, "1", True, "true") for name in OPTIONS if name in values},
         versions={name: str(value) for name, value in versions.items()},
         notes=tuple(notes),
     )
@@ -118,18 +111,18 @@ def thread_names(metadata: Iterable[Metadata]) -> dict[tuple[str, str], str]:
 
 def _argument(record: Metadata, key: str) -> str:
     try:
-        return str(_object(lenient_json(record.args)).get(key, "")).strip()
+        return str(json_object(lenient_json(record.args)).get(key, "")).strip()
     except ValueError:
         return ""
 
 
 def _devices(value: object) -> Iterable[Device]:
-    for position, entry in enumerate(_list(value)):
-        device = _object(entry)
-        identifier = _natural(device.get("id"))
+    for position, entry in enumerate(json_list(value)):
+        device = json_object(entry)
+        identifier = _integer(device.get("id"))
         major, minor = _integer(device.get("computeMajor")), _integer(device.get("computeMinor"))
         yield Device(
-            id=position if identifier is None else identifier,
+            id=position if identifier is None or identifier < 0 else identifier,
             name=_text(device.get("name")) or "",
             memory_bytes=_integer(device.get("totalGlobalMem")),
             compute_units=_integer(device.get("numSms")),
@@ -138,18 +131,24 @@ def _devices(value: object) -> Iterable[Device]:
 
 
 def _groups(value: object) -> Iterable[tuple[str, tuple[int, ...]]]:
-    for entry in _list(value):
-        group = _object(entry)
-        ranks = [_rank(rank) for rank in _list(group.get("ranks"))]
+    for entry in json_list(value):
+        group = json_object(entry)
         if "pg_name" in group:
-            yield str(group["pg_name"]), tuple(rank for rank in ranks if rank is not None)
+            yield str(group["pg_name"]), ranks_of(group.get("ranks"))
 
 
-def _object(value: object) -> dict[str, Any]:
+def ranks_of(value: object) -> tuple[int, ...]:
+    """The possible ranks of a list."""
+    return tuple(rank for rank in map(rank_of, json_list(value)) if rank is not None)
+
+
+def json_object(value: object) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def _list(value: object) -> list[Any]:
+def json_list(value: object) -> list[Any]:
+    """The value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
@@ -166,15 +165,10 @@ def _integer(value: object) -> int | None:
     return number if number is not None and abs(number) < 1 << 63 else None
 
 
-def _natural(value: object) -> int | None:
+def rank_of(value: object) -> int | None:
+    """A rank or a number of ranks that is possible, bare or quoted."""
     number = _integer(value)
-    return number if number is not None and number >= 0 else None
-
-
-def _rank(value: object) -> int | None:
-    """A rank or a number of ranks that is possible."""
-    number = _natural(value)
-    return number if number is not None and number <= _MOST_RANKS else None
+    return number if number is not None and 0 <= number <= _MOST_RANKS else None
 
 
 def _decoded(text: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Gzip to text, forgiving: what can be read is given, what is wrong is written down."""
+"""Gzip and zstd to text, forgiving: what can be read is given, what is wrong is written down."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ class _Input:
         self._data = self._data[count:]
         self.taken += len(piece)
         return piece
+
+    def read(self, count: int) -> bytes:
+        """The same as bytes, for a decompressor that asks for them itself."""
+        return bytes(self.take(count))
 
     def give_back(self, unused: bytes) -> None:
         """Put the end of the last piece back."""
@@ -116,17 +120,16 @@ def _piece_size(source: _Input) -> int:
 def _skip_header(source: _Input) -> bool:
     """Pass the header of a member; False if the file ends in it."""
     fixed = source.peek(10)
-    source.take(10)
-    flags = fixed[3] if len(fixed) == 10 else 0
-    complete = len(fixed) == 10
+    complete = _skip(source, 10)
+    flags = fixed[3] if complete else 0
     if flags & _EXTRA:
         size = source.peek(2)
         complete &= _skip(source, 2) and _skip(source, int.from_bytes(size, "little"))
     for flag in (_NAME, _COMMENT):
         if flags & flag:
-            while (byte := source.peek(1)) not in {b"\0", b""}:
+            while source.peek(1) not in {b"\0", b""}:
                 source.take(1)
-            complete &= _skip(source, len(byte) or 1)
+            complete &= _skip(source, 1)
     if flags & _HCRC:
         complete &= _skip(source, 2)
     return complete
@@ -141,3 +144,31 @@ def _skip(source: _Input, count: int) -> bool:
 
 def _ends_early(report: Inflation) -> str:
     return f"the gzip stream ends early, after {report.text_bytes:,} bytes of text"
+
+
+_WINDOW = 1 << 31
+"""Largest window accepted, `zstd --long=31`; a stream may not ask for more memory."""
+
+
+def unzstd(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
+    """Text of all frames of a file, in blocks of bounded size however much a frame expands.
+
+    Args:
+        read: Gives the next compressed bytes, none at the end.
+        report: Filled while reading. A stream that ends early is known by the text it cuts.
+    """
+    # Imported here: most recordings are packed another way.
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    stream = decompressor.stream_reader(_Input(read), read_size=_BLOCK, read_across_frames=True)  # type: ignore[arg-type]
+    while True:
+        try:
+            block = stream.read(_BLOCK)
+        except zstandard.ZstdError as error:
+            report.fault = f"the zstd stream is damaged after {report.text_bytes:,} bytes of text ({error})"
+            return
+        if not block:
+            return
+        report.text_bytes += len(block)
+        yield block

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.patterns import regex
@@ -33,7 +32,7 @@ from traceanalyze.readers.runs import explicit_rank, host_and_pid
 from traceanalyze.readers.scan import scan
 from traceanalyze.readers.scan.result import REASONS, Scan
 from traceanalyze.readers.source import STDIN, Source
-from traceanalyze.readers.streams import open_stream
+from traceanalyze.readers.streams import Stream, open_stream
 
 _DROPPED = ("no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
 _MEMBERS_SHOWN = 4
@@ -82,8 +81,6 @@ def _members(found: Scan) -> str:
 
 
 _NUMBER = regex(r"[0-9]{1,18}")
-_FIELDS = (EVENT_FIELDS, ASCEND_FIELDS)
-"""Arguments of events to read, of Kineto and of Ascend traces; one list has no room for all."""
 
 
 def read_trace(source: Source, progress: Callable[[int], None] | None = None) -> Trace:
@@ -114,33 +111,22 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
         if kind in {Kind.ASCEND_DB, Kind.SQLITE} and not source.member and source.path != STDIN:
             return _database(profile_of(Path(source.path), database=True), progress)
         if kind not in {Kind.TRACE, Kind.JSON, Kind.BLANK}:
-            raise explain(kind, _with_fault(source.name, stream.fault))
+            raise explain(kind, _name(source, stream))
         ascend = profile is not None or looks_ascend(stream.head)
-        found = scan(stream.readinto, event_fields=_FIELDS[ascend], instant_fields=INSTANT_FIELDS)
+        found = _scan(stream, ascend=ascend)
     if not _has_rows(found):
-        raise no_events(found, kind, _with_fault(source.name, stream.fault))
+        raise no_events(found, kind, _name(source, stream))
     if is_ascend(found) != ascend:
+        if source.size is None:
+            raise InputError(f"{source.name}: its beginning does not tell what it is; save it to a file first")
         ascend = not ascend
-        found = _scanned_again(source, ascend=ascend)
+        with open_stream(source) as again:
+            found = _scan(again, ascend=ascend)
     trailing = stream.trailing_bytes
-    stored = _Stored(
-        name=source.name,
-        file=source.member or source.path,
-        size=source.size or stream.consumed,
-        compressed=stream.compressed,
-        fault=stream.fault,
-        notes=(f"{trailing:,} bytes after the end of the gzip stream were ignored",) if trailing else (),
-        profile=profile,
-    )
-    return _trace(found, stored, ascend=ascend)
-
-
-def _scanned_again(source: Source, *, ascend: bool) -> Scan:
-    """The scan of a source whose beginning did not tell what it is, with the arguments that its kind has."""
-    if source.size is None:
-        raise InputError(f"{source.name}: its beginning does not tell what it is; save it to a file first")
-    with open_stream(source) as stream:
-        return scan(stream.readinto, event_fields=_FIELDS[ascend], instant_fields=INSTANT_FIELDS)
+    notes = (f"{trailing:,} bytes after the end of the gzip stream were ignored",) if trailing else ()
+    origin = Origin(path=source.name, size_bytes=source.size or stream.consumed, compressed=stream.compressed)
+    file = source.member or source.path
+    return _trace(found, origin, file, profile, ascend=ascend, stream_fault=stream.fault, notes=notes)
 
 
 def read_text(text: bytes, name: str = "text") -> Trace:
@@ -150,50 +136,53 @@ def read_text(text: bytes, name: str = "text") -> Trace:
         InputError: It holds no event.
     """
     ascend = looks_ascend(text[:HEAD_BYTES])
-    found = scan(io.BytesIO(text).readinto, event_fields=_FIELDS[ascend], instant_fields=INSTANT_FIELDS)
+    found = _scan(io.BytesIO(text), ascend=ascend)
     if not _has_rows(found):
         raise no_events(found, sniff(text[:HEAD_BYTES]), name)
     if is_ascend(found) != ascend:
         ascend = not ascend
-        found = scan(io.BytesIO(text).readinto, event_fields=_FIELDS[ascend], instant_fields=INSTANT_FIELDS)
-    stored = _Stored(name=name, file=name, size=len(text), profile=Profile(Path(name), None))
-    return _trace(found, stored, ascend=ascend)
+        found = _scan(io.BytesIO(text), ascend=ascend)
+    origin = Origin(path=name, size_bytes=len(text))
+    return _trace(found, origin, name, Profile(Path(name), None), ascend=ascend)
 
 
-@frozen
-class _Stored:
-    """The file a text came from, and how unpacking it went."""
+def _name(source: Source, stream: Stream) -> str:
+    return f"{source.name}: {stream.fault}" if stream.fault else source.name
 
-    name: str
-    file: str
-    size: int
-    compressed: bool = False
-    fault: str | None = None
-    notes: tuple[str, ...] = ()
-    profile: Profile | None = None
-    """The files of the Ascend profile it belongs to, when a folder was read."""
+
+def _scan(stream: Stream | io.BytesIO, *, ascend: bool) -> Scan:
+    """With the arguments of events that traces of Kineto, or of Ascend, have: one list has no room for all."""
+    fields = ASCEND_FIELDS if ascend else EVENT_FIELDS
+    return scan(stream.readinto, event_fields=fields, instant_fields=INSTANT_FIELDS)
 
 
 def _has_rows(found: Scan) -> bool:
     return any(len(ts) for ts in (found.events.ts, found.instants.ts, found.flows.ts))
 
 
-def _trace(found: Scan, stored: _Stored, *, ascend: bool) -> Trace:
+def _trace(
+    found: Scan,
+    origin: Origin,
+    file: str,
+    profile: Profile | None,
+    *,
+    ascend: bool,
+    stream_fault: str | None = None,
+    notes: tuple[str, ...] = (),
+) -> Trace:
+    """The trace of a file: of its name `file`, or of the `profile` that it belongs to."""
+    origin = replace(origin, text_bytes=found.size)
+    read = ReadReport(found.counts, found.phases, found.fault, found.truncated, stream_fault, notes)
     if ascend:
-        return _ascend(found, stored)
+        # Imported when needed: other traces need not wait for what reads the tables of a profile.
+        from traceanalyze.readers.ascend.text import ascend_trace
+
+        return ascend_trace(found, profile or profile_of(Path(file)), origin, read)
     names = process_names(found.metadata)
     header = parse_header(found.header)
-    read = ReadReport(
-        counts=found.counts,
-        phases=found.phases,
-        fault=found.fault,
-        truncated=found.truncated,
-        stream_fault=stored.fault,
-        notes=(*header.notes, *stored.notes),
-    )
     return Trace(
-        origin=_origin(stored, found.size, header, names),
-        read=read,
+        origin=_origin(origin, file, header, names),
+        read=replace(read, notes=(*header.notes, *notes)),
         strings=found.strings,
         tracks=found.tracks,
         events=replace(found.events, fields=_present(found.events.fields)),
@@ -210,23 +199,6 @@ def _trace(found: Scan, stored: _Stored, *, ascend: bool) -> Trace:
     )
 
 
-def _ascend(found: Scan, stored: _Stored) -> Trace:
-    # Imported when needed: other traces need not wait for what reads the tables of a profile.
-    from traceanalyze.readers.ascend.text import ascend_trace
-
-    profile = stored.profile or profile_of(Path(stored.file))
-    origin = Origin(path=stored.name, size_bytes=stored.size, text_bytes=found.size, compressed=stored.compressed)
-    read = ReadReport(
-        counts=found.counts,
-        phases=found.phases,
-        fault=found.fault,
-        truncated=found.truncated,
-        stream_fault=stored.fault,
-        notes=stored.notes,
-    )
-    return ascend_trace(found, profile, origin, read)
-
-
 def _database(profile: Profile, progress: Callable[[int], None] | None) -> Trace:
     # Imported when needed: most recordings are none, and SQLite takes time to load.
     from traceanalyze.readers.ascend.db import read_database
@@ -234,14 +206,11 @@ def _database(profile: Profile, progress: Callable[[int], None] | None) -> Trace
     return read_database(profile, progress)
 
 
-def _origin(stored: _Stored, text_bytes: int, header: Header, names: Mapping[str, str]) -> Origin:
-    named = explicit_rank(stored.file)
-    host, pid = _process(names, (stored.file, header.trace_name or ""))
-    return Origin(
-        path=stored.name,
-        size_bytes=stored.size,
-        text_bytes=text_bytes,
-        compressed=stored.compressed,
+def _origin(origin: Origin, file: str, header: Header, names: Mapping[str, str]) -> Origin:
+    named = explicit_rank(file)
+    host, pid = _process(names, (file, header.trace_name or ""))
+    return replace(
+        origin,
         host=host,
         pid=pid,
         rank=named if header.rank is None else header.rank,
@@ -282,7 +251,3 @@ def _base(found: Scan, header: Header) -> int:
     """Time zero of the trace. Tools that rewrite traces may keep the member beside absolute times: then it is 0."""
     latest = max((int(np.max(ts)) for ts in (found.events.ts, found.instants.ts) if len(ts)), default=0)
     return header.base_ns if latest < header.base_ns else 0
-
-
-def _with_fault(name: str, fault: str | None) -> str:
-    return f"{name}: {fault}" if fault else name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from traceanalyze.readers.ascend.folder import rank_of_name
 from traceanalyze.readers.detect import Kind, sniff
 from traceanalyze.readers.runs import explicit_rank, numbered_ranks, read_run_list
 from traceanalyze.readers.source import Source
-from traceanalyze.readers.sources import is_archive, may_look_into, members_of_archive
+from traceanalyze.readers.sources import is_archive, may_look_into, members_of_archive, walk
 from traceanalyze.readers.streams import read_head
 
 KINDS = frozenset({Kind.SNAPSHOT, Kind.SNAPSHOT_JSON, Kind.PICKLE})
@@ -62,20 +61,13 @@ def _of_file(file: Path) -> Iterator[Source]:
 
 def _below(folder: str) -> Iterator[Path]:
     """Files in the order of their folders."""
-    found: list[tuple[str, list[str]]] = []
-    seen: set[tuple[int, int]] = set()
-    for place, folders, names in os.walk(folder, followlinks=True):
-        status = Path(place).stat()
-        if (status.st_dev, status.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
+    found: dict[str, list[Path]] = {}
+    for place, folders, names in walk(folder):
+        inside = [name for name in folders if may_look_into(place / name)]
         # The folder itself before a link to it, whatever they are called.
-        inside = {name for name in folders if may_look_into(Path(place, name))}
-        links = {name for name in inside if Path(place, name).is_symlink()}
-        folders[:] = [*sorted(inside - links), *sorted(links)]
-        found.append((place, sorted(names)))
-    return (Path(place, name) for place, names in sorted(found) for name in names)
+        folders[:] = sorted(inside, key=lambda name: ((place / name).is_symlink(), name))
+        found[str(place)] = [place / name for name in sorted(names)]
+    return (file for _, files in sorted(found.items()) for file in files)
 
 
 def _members(source: Source) -> tuple[Source, ...] | None:
@@ -119,34 +111,30 @@ _RUN_FILES = ("run.json", "run_rank*.json")
 _SHORT = regex(r"(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)", re.IGNORECASE)
 _NUMBERED = regex(r"[_.-](\d{1,6})\.(?:pickle|pkl|json)(?:\.gz|\.zst)?$", re.IGNORECASE)
 
-Told = tuple[int | None, str]
-"""Rank, and what tells it: "run.json", "file name", "folder", "only one", or nothing."""
 
-
-def memory_ranks(paths: Sequence[str], traces: Sequence[int | None]) -> tuple[Told, ...]:
-    """The rank of each file.
+def memory_ranks(paths: Sequence[str], traces: Sequence[int | None]) -> tuple[tuple[int | None, str], ...]:
+    """The rank of each file, and what states it: "run.json", "file name", "folder", "only one", or nothing.
 
     Args:
         paths: Snapshots and timelines of one run.
         traces: Ranks of the traces found beside them, None where a trace does not tell.
     """
-    told = [_told(path) for path in paths]
-    unknown = [index for index, (rank, _) in enumerate(told) if rank is None]
+    ranks = [_stated_by_name(path) for path in paths]
+    unknown = [index for index, (rank, _) in enumerate(ranks) if rank is None]
     numbers = _numbers([paths[index] for index in unknown], traces)
     if numbers is not None:
         for index, number in zip(unknown, numbers, strict=True):
-            told[index] = number, "file name"
+            ranks[index] = number, "file name"
     elif len(traces) == 1 and len(paths) == 1 and unknown:
-        told[0] = traces[0], "only one"
-    return tuple(told)
+        ranks[0] = traces[0], "only one"
+    return tuple(ranks)
 
 
 def trace_ranks(sources: Sequence[Source]) -> tuple[int | None, ...]:
     """Ranks of traces as far as their beginnings, and what lies around them, tell; before any is read."""
-    stated = [_stated(source) for source in sources]
-    told = [_told(source.name)[0] if rank is None else rank for source, rank in zip(sources, stated, strict=True)]
-    numbers = numbered_ranks([source.name for source in sources]) if told and set(told) == {None} else None
-    return tuple(told) if numbers is None else tuple(numbers)
+    ranks = [named_rank(source.name) if (rank := _stated(source)) is None else rank for source in sources]
+    numbers = numbered_ranks([source.name for source in sources]) if set(ranks) == {None} else None
+    return tuple(ranks if numbers is None else numbers)
 
 
 def _stated(source: Source) -> int | None:
@@ -172,8 +160,8 @@ def device_memory(sources: Sequence[Source]) -> int | None:
 
 
 def named_rank(path: str) -> int | None:
-    """The rank that a file's own surroundings tell, whatever else is there."""
-    return _told(path)[0]
+    """The rank that a file's own surroundings state, whatever else is there."""
+    return _stated_by_name(path)[0]
 
 
 def rank_in_name(path: str) -> int | None:
@@ -184,16 +172,16 @@ def rank_in_name(path: str) -> int | None:
     return int(short[1]) if rank is None and short else rank
 
 
-def _told(path: str) -> Told:
+def _stated_by_name(path: str) -> tuple[int | None, str]:
     """By the list of files that `traceanalyze record` leaves, the name of the file, that of a folder around it."""
-    listed = _listed(PurePath(path))
-    if listed is not None:
-        return listed, "run.json"
-    named = rank_in_name(path)
-    if named is not None:
-        return named, "file name"
-    found = explicit_rank(path)
-    return (found, "folder") if found is not None else (None, "")
+    for rank, source in (
+        (_listed(PurePath(path)), "run.json"),
+        (rank_in_name(path), "file name"),
+        (explicit_rank(path), "folder"),
+    ):
+        if rank is not None:
+            return rank, source
+    return None, ""
 
 
 def _listed(path: PurePath) -> int | None:

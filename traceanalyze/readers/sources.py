@@ -28,25 +28,31 @@ def files_of_folder(folder: Path) -> Iterator[Source]:
 
     The folder of an Ascend profile is one source, and its files are none, but for databases of other ranks.
     """
-    seen: set[tuple[int, int]] = set()
-    for place, folders, names in os.walk(folder, followlinks=True):
-        status = Path(place).stat()
-        if (status.st_dev, status.st_ino) in seen:
-            folders.clear()
-            continue
-        seen.add((status.st_dev, status.st_ino))
-        profiles = _ascend_profiles(Path(place))
+    for place, folders, names in walk(folder):
+        profiles = _ascend_profiles(place)
         if profiles:
             folders.clear()
             yield from profiles
             continue
         shown = sorted(name for name in folders if not name.startswith("."))
-        folders[:] = [name for name in shown if may_look_into(Path(place, name))]
+        folders[:] = [name for name in shown if may_look_into(place / name)]
         # A folder that may not be looked into stands for what it holds: who wants to read it is told so.
-        yield from (Source(str(Path(place, name))) for name in shown if name not in folders)
+        yield from (Source(str(place / name)) for name in shown if name not in folders)
         for name in sorted(names):
             if not name.startswith("."):
-                yield from file_or_members(Path(place, name))
+                yield from file_or_members(place / name)
+
+
+def walk(folder: str | Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """As `os.walk`: follows links, but never into the same folder twice."""
+    known: set[tuple[int, int]] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        status = Path(place).stat()
+        if (status.st_dev, status.st_ino) in known:
+            folders.clear()
+            continue
+        known.add((status.st_dev, status.st_ino))
+        yield Path(place), folders, names
 
 
 def may_look_into(folder: Path) -> bool:
@@ -113,8 +119,6 @@ def members_of_archive(path: Path) -> tuple[Source, ...]:
         Source(str(path), member=name, size=size) for name, size in shown if not Path(name).name.startswith(".")
     )
 
-
-__all__ = ["STDIN", "Passed", "Selection", "Source", "expand", "survey"]
 
 _OWN_FILES = frozenset({"report.json", "tables.json"})
 """What this tool itself leaves beside recordings."""

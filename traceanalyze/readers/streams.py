@@ -8,12 +8,13 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from typing import Protocol, Self, cast
 
 from traceanalyze.errors import InputError
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
-from traceanalyze.readers.inflate import Inflation, inflate
+from traceanalyze.readers.inflate import Inflation, inflate, unzstd
 from traceanalyze.readers.source import Source, no_permission
 
 _BATCH_BYTES = 1 << 20
@@ -28,7 +29,7 @@ class Background:
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
-        self._ready: queue.Queue[list[bytes] | BaseException | None] = queue.Queue(_BATCHES_AHEAD)
+        self._ready: queue.Queue[list[bytes] | BaseException] = queue.Queue(_BATCHES_AHEAD)
         self._closed = threading.Event()
         self._batch: Iterator[bytes] = iter(())
         self._thread = threading.Thread(target=self._work, name="traceanalyze-inflate", daemon=True)
@@ -42,11 +43,9 @@ class Background:
             if self._closed.is_set():
                 raise StopIteration
             batch = self._ready.get()
-            if batch is None or isinstance(batch, BaseException):
+            if isinstance(batch, BaseException):
                 self._closed.set()
-                if batch is not None:
-                    raise batch
-                raise StopIteration
+                raise batch
             self._batch = iter(batch)
         return block
 
@@ -71,7 +70,7 @@ class Background:
                     self._ready.put(batch)
                     batch, size = [], 0
             self._ready.put(batch)
-            self._ready.put(None)
+            self._ready.put(StopIteration())
         except BaseException as error:  # it belongs to whoever reads the blocks
             self._ready.put(error)
 
@@ -152,49 +151,6 @@ def _damaged(error: Exception) -> bool:
     return isinstance(error, zipfile.BadZipFile | EOFError | zlib.error)
 
 
-_WINDOW = 1 << 31
-"""Largest window accepted, `zstd --long=31`; a stream may not ask for more memory."""
-
-
-class _Stored:
-    """The compressed bytes as the decompressor asks for them."""
-
-    def __init__(self, read: Callable[[], bytes]) -> None:
-        self._read = read
-        self._left = memoryview(b"")
-
-    def read(self, size: int) -> bytes:
-        """Some bytes, `size` at most; none at the end only."""
-        if not self._left:
-            self._left = memoryview(self._read())
-        piece, self._left = self._left[:size], self._left[size:]
-        return bytes(piece)
-
-
-def unzstd(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
-    """Text of all frames of a file, in blocks of bounded size however much a frame expands.
-
-    Args:
-        read: Gives the next compressed bytes, none at the end.
-        report: Filled while reading. A stream that ends early is told by the text it cuts.
-    """
-    # Imported here: most recordings are packed another way.
-    import zstandard
-
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-    stream = decompressor.stream_reader(_Stored(read), read_size=_BLOCK, read_across_frames=True)  # type: ignore[arg-type]
-    while True:
-        try:
-            block = stream.read(_BLOCK)
-        except zstandard.ZstdError as error:
-            report.fault = f"the zstd stream is damaged after {report.text_bytes:,} bytes of text ({error})"
-            return
-        if not block:
-            return
-        report.text_bytes += len(block)
-        yield block
-
-
 class Stream:
     """Text of a source; `fault` and `trailing_bytes` are final at its end. Use it as a context manager."""
 
@@ -261,12 +217,9 @@ class Stream:
 
     def _unpacked(self, first: bytes, *, ahead: bool) -> Iterator[bytes]:
         blocks: Iterator[bytes] = chain((first,), iter(self._stored.read, b""))
-        if first.startswith(GZIP_MAGIC):
-            stored = blocks
-            blocks = inflate(lambda: next(stored, b""), self._inflation)
-        elif first.startswith(ZSTD_MAGIC):
-            packed = blocks
-            blocks = unzstd(lambda: next(packed, b""), self._inflation)
+        for magic, unpack in ((GZIP_MAGIC, inflate), (ZSTD_MAGIC, unzstd)):
+            if first.startswith(magic):
+                blocks = unpack(partial(next, blocks, b""), self._inflation)
         if ahead:
             blocks = self._thread = Background(blocks)
         return blocks

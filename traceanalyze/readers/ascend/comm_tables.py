@@ -6,9 +6,9 @@ only the sums by type (`allreduce-total`) are taken; its other entries are singl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,10 +102,15 @@ def group_label(name: str, group: str, about: About) -> str:
 TIMES, MATRIX = "communication.json", "communication_matrix.json"
 MOST_BYTES = 1 << 25
 """Larger files are not read: they only serve to check numbers, and would take longer than the timeline."""
-TOTAL = regex(r"(.+)-total$")
-SUMS = frozenset({"SDMA"})
+_TOTAL = regex(r"(.+)-total$")
+_SUMS = frozenset({"SDMA"})
 """Of links: what is the sum of the others."""
-_MOST = 1 << 62
+_UNIT = 10**6
+"""ns in the files' ms, bytes in their MB."""
+_MOST = (1 << 62) / _UNIT
+Row = tuple[object, ...]
+Collective = tuple[object, object, object, Sequence[object], Sequence[Row]]
+"""Cells as written, whatever they are."""
 
 
 def communication_tables(profile: Profile, about: About, notes: list[str]) -> VendorCollectives | None:
@@ -116,123 +121,133 @@ def communication_tables(profile: Profile, about: About, notes: list[str]) -> Ve
         about: What it says of itself; names groups.
         notes: Grows by what was left out.
     """
-    found = {name: path for name in (TIMES, MATRIX) if (path := profile.table(name)) is not None}
-    read = {name: value for name, path in found.items() if (value := _object_of(path, notes)) is not None}
-    lost = {TIMES: 0, MATRIX: 0}
-    collectives = tuple(_collectives(read.get(TIMES, {}), about, lost))
-    links = _links(read.get(MATRIX, {}), about, lost)
-    notes.extend(lost_rows(lost))
-    return VendorCollectives(TIMES, collectives, MATRIX, links) if collectives or links else None
+    times, matrix = (_object_of(profile.table(name), notes) for name in (TIMES, MATRIX))
+    return vendor_collectives((TIMES, TIMES, MATRIX), _collectives(times), _pairs(matrix), about, notes)
 
 
-def _object_of(path: Path, notes: list[str]) -> dict[str, Any] | None:
+def _object_of(path: Path | None, notes: list[str]) -> dict[str, Any]:
+    if path is None:
+        return {}
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
             notes.append(f"{path.name} has {size:,} bytes, more than {MOST_BYTES:,}: not compared with the timeline")
-            return None
+            return {}
         # A pipe of that name would be waited for without end; as an empty file it is no JSON.
         found = lenient_json(path.read_bytes() if path.is_file() else b"")
     except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):
         notes.append(f"{path.name} cannot be read and was left out")
-        return None
+        return {}
     return found
 
 
-def _entries(found: dict[str, Any]) -> Iterator[tuple[int | None, str, str, dict[str, Any]]]:
+def _entries(found: dict[str, Any]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
     """Step, name, group's hash and content of all entries below the steps and the kinds (collective, p2p)."""
     for step, kinds in found.items():
-        for entries in _values(kinds):
-            for key, value in entries.items():
+        for _, entries in _objects(kinds):
+            for key, value in _objects(entries):
                 name, _, group = key.partition("@")
-                if isinstance(value, dict):
-                    yield step_number(step), name, group, value
+                yield step, name, group, value
 
 
-def _values(value: object) -> Iterator[dict[str, Any]]:
+def _objects(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(value, dict):
-        yield from (each for each in value.values() if isinstance(each, dict))
+        yield from ((key, each) for key, each in value.items() if isinstance(each, dict))
 
 
-def lost_rows(lost: Mapping[str, int]) -> Iterator[str]:
-    """Notes on rows that could not be read, by where they stood."""
-    for name, count in lost.items():
-        if count:
-            yield f"{name}: {count:,} row(s) without a readable size or time were left out"
-
-
-def _collectives(found: dict[str, Any], about: About, lost: dict[str, int]) -> Iterator[VendorCollective]:
+def _collectives(found: dict[str, Any]) -> Iterator[Collective]:
     for step, name, group, content in _entries(found):
         times = content.get("Communication Time Info")
-        if not group or not isinstance(times, dict):
-            continue
-        elapsed, transit, wait, idle = (
-            scaled(times.get(f"{what} Time(ms)"), 10**6) for what in ("Elapse", "Transit", "Wait", "Idle")
-        )
-        links = tuple(_transfers(content.get("Communication Bandwidth Info"), lost))
-        yield VendorCollective(name, group_label(name, group, about), step, elapsed, transit, wait, idle, links)
+        if group and isinstance(times, dict):
+            links = [
+                (link, values.get("Transit Size(MB)"), values.get("Transit Time(ms)"))
+                for link, values in _objects(content.get("Communication Bandwidth Info"))
+            ]
+            stated = [times.get(f"{what} Time(ms)") for what in ("Elapse", "Transit", "Wait", "Idle")]
+            yield name, group, step, stated, links
 
 
-def _transfers(found: object, lost: dict[str, int]) -> Iterator[tuple[str, int, int]]:
-    if not isinstance(found, dict):
-        return
-    for link, values in found.items():
-        if link not in SUMS and isinstance(values, dict):
-            size, time = scaled(values.get("Transit Size(MB)"), 10**6), scaled(values.get("Transit Time(ms)"), 10**6)
-            if size is None or time is None:
-                lost[TIMES] += 1
-            elif size > 0:
-                yield str(link), size, time
-
-
-def _links(found: dict[str, Any], about: About, lost: dict[str, int]) -> tuple[VendorLink, ...]:
-    rows: list[MatrixRow] = []
-    names: dict[str, str] = {}
+def _pairs(found: dict[str, Any]) -> Iterator[Row]:
     for _, name, group, pairs in _entries(found):
-        total = TOTAL.match(name)
-        for pair, values in pairs.items():
-            if not isinstance(values, dict):
-                continue
-            if values.get("Op Name"):
-                names.setdefault(group, str(values["Op Name"]))
+        for pair, values in _objects(pairs):
             source, _, target = pair.partition("-")
-            if total and source.isdecimal() and target.isdecimal():
-                size, time = (scaled(values.get(f"Transit {what}"), 10**6) for what in ("Size(MB)", "Time(ms)"))
-                link = str(values.get("Transport Type") or "")
-                if size is None or time is None:
-                    lost[MATRIX] += 1
-                else:
-                    rows.append(MatrixRow(total[1], group, int(source), int(target), link, size, time))
-    return summed(rows, names, about)
+            sums = (values.get(key) for key in ("Transport Type", "Transit Size(MB)", "Transit Time(ms)", "Op Name"))
+            yield name, group, source, target, *sums
 
 
-class MatrixRow(NamedTuple):
-    """Sums of one pair of ranks, as written: type, hash of the group, ranks, kind of link, bytes, ns."""
+def vendor_collectives(
+    sources: tuple[str, str, str],
+    collectives: Iterable[Collective],
+    pairs: Iterable[Row],
+    about: About,
+    notes: list[str],
+) -> VendorCollectives | None:
+    """Both tables from their rows; None where nothing can be used.
 
-    collective: str
-    group: str
-    source: int
-    target: int
-    link: str
-    bytes: int
-    time: int
+    Args:
+        sources: What the tables of times, of links and of pairs of ranks are called.
+        collectives: Name, group, step, times (elapsed, transit, wait, idle; ms), links (kind, MB, ms).
+        pairs: Name, group, source, target, kind of link, MB, ms, and an operation of the group.
+        about: What the profile says of itself; names groups.
+        notes: Grows by the rows that could not be read.
+    """
+    lost = dict.fromkeys(sources, 0)
+    times, links, matrix = sources
+    found = tuple(_collective(row, about, lost, links) for row in collectives)
+    sums = _links(pairs, about, lost, matrix)
+    for table, count in lost.items():
+        if count:
+            notes.append(f"{table}: {count:,} row(s) without a readable size or time were left out")
+    return VendorCollectives(times, found, matrix, sums) if found or sums else None
 
 
-def summed(rows: Iterable[MatrixRow], names: Mapping[str, str], about: About) -> tuple[VendorLink, ...]:
-    """All steps together, by type, group and pair; `names` holds one operation of each group, to name it by."""
+def _collective(row: Collective, about: About, lost: dict[str, int], table: str) -> VendorCollective:
+    name, group, step, (elapsed, transit, wait, idle), written = row
+    links: dict[str, tuple[int, int]] = {}
+    for link, *moved in written:
+        size, time = map(_scaled, moved)
+        if link in _SUMS or size == 0:
+            continue
+        if size is None or time is None:
+            lost[table] += 1
+        elif size > 0:
+            links[str(link or "")] = size, time
+    return VendorCollective(
+        name=str(name or ""),
+        group=group_label(str(name or ""), str(group or ""), about),
+        step=step_number(str(step or "")),
+        elapsed=_scaled(elapsed),
+        transit=_scaled(transit),
+        wait=_scaled(wait),
+        idle=_scaled(idle),
+        links=tuple((link, *moved) for link, moved in links.items()),
+    )
+
+
+def _links(pairs: Iterable[Row], about: About, lost: dict[str, int], table: str) -> tuple[VendorLink, ...]:
+    """All steps together, by type, group and pair of ranks; a group is named by one of its operations."""
     sums: dict[tuple[str, str, int, int, str], list[int]] = {}
-    for row in rows:
-        group = group_label(names.get(row.group, ""), row.group, about)
-        kind = collective_type(row.collective) or row.collective
-        sizes = sums.setdefault((kind, group, row.source, row.target, row.link), [0, 0])
-        sizes[0], sizes[1] = sizes[0] + row.bytes, sizes[1] + row.time
-    return tuple(VendorLink(*key, *sizes) for key, sizes in sums.items())
+    rows = list(pairs)
+    names = {str(group or ""): str(operation) for _, group, *_, operation in reversed(rows) if operation}
+    for name, group, source, target, link, *moved, _ in rows:
+        total, ends = _TOTAL.match(str(name or "")), (str(source), str(target))
+        if total is None or not all(map(str.isdecimal, ends)):
+            continue
+        size, time = map(_scaled, moved)
+        if size is None or time is None:
+            lost[table] += 1
+            continue
+        label = group_label(names.get(str(group or ""), ""), str(group or ""), about)
+        kind = collective_type(total[1]) or total[1]
+        both = sums.setdefault((kind, label, int(ends[0]), int(ends[1]), str(link or "")), [0, 0])
+        both[0], both[1] = both[0] + size, both[1] + time
+    return tuple(VendorLink(*key, *both) for key, both in sums.items())
 
 
-def scaled(value: object, unit: int) -> int | None:
+def _scaled(value: object) -> int | None:
     """A number of the file in the unit's smallest parts; None for what is no number, or none that can be meant."""
     number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
     # A comparison holds for integers of any size, and fails for NaN.
-    return round(number * unit) if number is not None and abs(number) < _MOST / unit else None
+    return round(number * _UNIT) if number is not None and abs(number) < _MOST else None

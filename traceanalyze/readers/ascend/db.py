@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
 from traceanalyze.model.trace import Device, Flows, Origin, ReadReport, Trace
-from traceanalyze.readers.ascend import db_file, db_host
+from traceanalyze.readers.ascend import db_host
 from traceanalyze.readers.ascend.analysis_db import communication_tables, step_times
 from traceanalyze.readers.ascend.db_device import collectives, device_tasks
 from traceanalyze.readers.ascend.db_file import Columns, Database, open_database
-from traceanalyze.readers.ascend.db_host import allocations
 from traceanalyze.readers.ascend.db_rows import HOST, Reading, pairs, read_strings
 from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.info import About, read_about
@@ -25,14 +25,11 @@ from traceanalyze.readers.ascend.sampled_memory import module_memory_of, process
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
     Block,
-    Parts,
-    assemble,
+    completed,
     joined_events,
     memory_instants,
     no_instants,
 )
-
-_TO_DEVICE, _TO_BACKWARD = "async_npu", "fwdbwd"
 
 
 def flows(reading: Reading, ops: Block, key: NDArray[np.int64], connections: Columns, device: Sequence[Block]) -> Flows:
@@ -54,13 +51,17 @@ def flows(reading: Reading, ops: Block, key: NDArray[np.int64], connections: Col
     tracks = np.concatenate([part.track for part in device])
     source, target = pairs(of_op, np.concatenate([part.fields["correlation"] for part in device]))
     source = _innermost(ops.ts, op[source], target)
-    launched = _arrows(reading, _TO_DEVICE, ops.ts[source], ops.track[source], starts[target], tracks[target])
     forward, backward = _couples(ops, op, of_op)
-    passed = _arrows(reading, _TO_BACKWARD, ops.ts[forward], ops.track[forward], ops.ts[backward], ops.track[backward])
-    return Flows(*(np.concatenate((getattr(launched, name), getattr(passed, name))) for name in _COLUMNS))
-
-
-_COLUMNS = ("ts", "track", "cat", "id", "phase")
+    code, counts = reading.strings.texts.code, (len(source), len(forward))
+    cat = np.repeat(np.array([code("async_npu"), code("fwdbwd")], np.int32), counts)
+    begins = np.concatenate((source, forward))
+    return Flows(
+        ts=np.concatenate((ops.ts[begins], starts[target], ops.ts[backward])),
+        track=np.concatenate((ops.track[begins], tracks[target], ops.track[backward])),
+        cat=np.tile(cat, 2),
+        id=np.tile(np.concatenate([np.arange(count, dtype=np.int64) for count in counts]), 2),
+        phase=np.repeat(np.array([ord("s"), ord("f")], np.uint8), len(cat)),
+    )
 
 
 def _innermost(start: NDArray[np.int64], op: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -80,25 +81,6 @@ def _couples(
     same = (connection[1:] == connection[:-1]) & (connection[1:] != ABSENT)
     same &= ops.track[op[1:]] != ops.track[op[:-1]]
     return op[:-1][same], op[1:][same]
-
-
-def _arrows(
-    reading: Reading,
-    cat: str,
-    start: NDArray[np.int64],
-    start_track: NDArray[np.int32],
-    end: NDArray[np.int64],
-    end_track: NDArray[np.int32],
-) -> Flows:
-    """One pair of rows an arrow, numbered."""
-    count = len(start)
-    return Flows(
-        ts=np.concatenate((start, end)),
-        track=np.concatenate((start_track, end_track)),
-        cat=np.full(2 * count, reading.strings.texts.code(cat), np.int32),
-        id=np.tile(np.arange(count, dtype=np.int64), 2),
-        phase=np.repeat(np.array([ord("s"), ord("f")], np.uint8), count),
-    )
 
 
 _TABLES = {
@@ -131,21 +113,27 @@ def read_database(profile: Profile, progress: Callable[[int], None] | None = Non
         _check_tables(path, database)
         about = _with_rank(read_about(profile), database)
         reading = Reading(database, read_strings(database), about, Counter(), _missing(database))
-        parts = _parts(reading)
-    parts = _with_totals(parts, profile, about, reading.notes)
+        tables = _tables(reading)
+    beside = profile.table("analysis.db")
+    vendor: dict[str, Any] = {
+        "vendor": None if beside is None else step_times(beside, reading.notes),
+        "vendor_collectives": None if beside is None else communication_tables(beside, about, reading.notes),
+        "other_export": text_beside(profile, reading.notes),
+    }
     size = path.stat().st_size
     if progress is not None:
         progress(size)
-    if not any(len(ts) for ts in (parts.events.ts, parts.instants.ts)):
+    events, instants = tables["events"], tables["instants"]
+    if not len(events) + len(instants.ts):
         raise InputError(f"{path}: the database holds no event; was anything recorded between start and stop?")
     read = ReadReport(
         counts={key: n for key, n in reading.counts.items() if n},
-        phases={"X": len(parts.events), "i": len(parts.instants.ts)},
+        phases={"X": len(events), "i": len(instants.ts)},
         notes=tuple(reading.notes),
     )
     pid = next((int(pid) for pid, name in reading.process_names.items() if name == HOST and pid.isdecimal()), None)
     origin = Origin(path=str(profile.folder), form="db", size_bytes=size, pid=pid)
-    return assemble(parts, about, origin, read)
+    return completed(Trace(origin, read, **tables, **vendor), about)
 
 
 def _check_tables(path: Path, database: Database) -> None:
@@ -170,52 +158,39 @@ def _missing(database: Database) -> list[str]:
 
 def _with_rank(about: About, database: Database) -> About:
     """The rank from the database where nothing else names it; there -1 stands for "not distributed"."""
-    ranks = db_file.integers(database, "RANK_DEVICE_MAP", ["rankId"])["rankId"]
+    ranks = database.integers("RANK_DEVICE_MAP", ["rankId"])["rankId"]
     if about.rank is not None or len(ranks) != 1 or ranks[0] < 0:
         return about
     return replace(about, rank=int(ranks[0]), rank_source="RANK_DEVICE_MAP")
 
 
-def _with_totals(parts: Parts, profile: Profile, about: About, notes: list[str]) -> Parts:
-    """The profile's own numbers in the files beside the database."""
-    path = profile.table("analysis.db")
-    return replace(
-        parts,
-        vendor=None if path is None else step_times(path, notes),
-        vendor_collectives=None if path is None else communication_tables(path, about, notes),
-        other_export=text_beside(profile, notes),
-    )
-
-
-def _parts(reading: Reading) -> Parts:
-    """All tables; the collectives come first, because their parts name them by row."""
-    connections = db_file.integers(reading.database, "CONNECTION_IDS", ["id", "connectionId"])
+def _tables(reading: Reading) -> dict[str, Any]:
+    """All tables as members of a `Trace`; the collectives come first, because their parts name them by row."""
+    connections = reading.database.integers("CONNECTION_IDS", ["id", "connectionId"])
     framework, key = db_host.framework_events(reading, connections)
     calls = db_host.cann_calls(reading)
-    tasks = device_tasks(reading)
-    groups, planes = collectives(reading, tasks.table)
-    blocks = [groups, planes, *framework, calls, tasks.kernels, tasks.copies, *tasks.others]
-    blocks += [db_host.garbage_collections(reading), db_host.marks(reading)]
+    table, tasks = device_tasks(reading)
+    groups, planes = collectives(reading, table)
+    blocks = [groups, planes, *framework, calls, *tasks, db_host.garbage_collections(reading), db_host.marks(reading)]
     blocks.append(db_host.step_markers(reading, framework))
-    arrows = flows(reading, framework[0], key, connections, (tasks.kernels, tasks.copies, groups))
-    records, texts = allocations(reading), reading.strings.texts
+    records, texts = db_host.allocator_records(reading), reading.strings.texts
     track = reading.track(*db_host.main_thread(reading))
-    return Parts(
-        texts=texts,
-        tracks=np.array([texts.codes(ids) for ids in reading.tracks], np.int32).reshape(-1, 2),
-        events=joined_events(blocks, texts),
-        instants=memory_instants(records, texts, track) if len(records.ts) else no_instants(),
-        flows=arrows,
-        process_names=reading.process_names,
-        thread_names=reading.thread_names,
-        devices=_devices(reading, tasks.table),
-        module_memory=module_memory_of(reading),
-        process_memory=process_memory_of(reading),
-    )
+    return {
+        "tracks": np.array([texts.codes(ids) for ids in reading.tracks], np.int32).reshape(-1, 2),
+        "events": joined_events(blocks, texts),
+        "instants": memory_instants(records, texts, track) if len(records["ts"]) else no_instants(),
+        "flows": flows(reading, framework[0], key, connections, (*tasks[:2], groups)),
+        "process_names": reading.process_names,
+        "thread_names": reading.thread_names,
+        "devices": _devices(reading, table),
+        "module_memory": module_memory_of(reading),
+        "process_memory": process_memory_of(reading),
+        "strings": texts.table(),
+    }
 
 
 def _devices(reading: Reading, tasks: Columns) -> tuple[Device, ...]:
     """Devices with tasks, by the names of NPU_INFO; without any tasks those that it lists."""
-    named = db_file.vocabulary(reading.database, "NPU_INFO")
+    named = reading.database.vocabulary("NPU_INFO")
     used = set(tasks["deviceId"].tolist()) or set(named)
     return tuple(Device(number, named.get(number, "")) for number in sorted(used))

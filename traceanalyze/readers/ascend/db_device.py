@@ -5,16 +5,14 @@ Collectives come from COMMUNICATION_OP, the tasks on their planes from COMMUNICA
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
-from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
-from traceanalyze.readers.ascend.db_file import Columns
+from traceanalyze.readers.ascend.db_file import Columns, count, select
 from traceanalyze.readers.ascend.db_rows import Reading, block, known, selected, timed
 from traceanalyze.readers.ascend.hardware import task_category
 from traceanalyze.readers.ascend.shared import (
@@ -47,25 +45,13 @@ _HARDWARE, _COLLECTIVES = 13, 15
 """The text export's numbers of the processes "Ascend Hardware" and "HCCL"."""
 
 
-@frozen
-class Tasks:
-    """All device tasks, the kernels and copies among them as blocks."""
-
-    table: Columns
-    """TASK: rows with usable times."""
-    kernels: Block
-    copies: Block
-    others: list[Block]
-    """Fills, and what is not work."""
-
-
-def device_tasks(reading: Reading) -> Tasks:
-    """TASK with COMPUTE_TASK_INFO, TASK_PMU_INFO and MEMCPY_INFO; kernels are the rows of COMPUTE_TASK_INFO."""
+def device_tasks(reading: Reading) -> tuple[Columns, list[Block]]:
+    """TASK's rows with usable times, and its blocks: kernels (rows of COMPUTE_TASK_INFO), copies, fills, no work."""
     database, strings = reading.database, reading.strings
-    table = timed(reading, db_file.integers(database, "TASK", _TASK))
-    compute = db_file.integers(database, "COMPUTE_TASK_INFO", _COMPUTE)
+    table = timed(reading, database.integers("TASK", _TASK))
+    compute = database.integers("COMPUTE_TASK_INFO", _COMPUTE)
     at = index_of(compute["globalTaskId"], table["globalTaskId"])
-    lost = db_file.count(compute) - len(np.unique(at[at >= 0]))
+    lost = count(compute) - len(np.unique(at[at >= 0]))
     if lost:
         reading.notes.append(f"{lost:,} rows of COMPUTE_TASK_INFO have no task with times and were left out")
     kind = strings.names(table["taskType"])
@@ -76,8 +62,8 @@ def device_tasks(reading: Reading) -> Tasks:
         return np.asarray(strings.table.lookup(kind, lambda text: task_category(text, text) == cat) > 0)
 
     kernel = at >= 0
-    if db_file.count(compute) == 0:
-        operations = db_file.integers(database, "COMMUNICATION_OP", ["connectionId"])
+    if count(compute) == 0:
+        operations = database.integers("COMMUNICATION_OP", ["connectionId"])
         kernel = are(KERNEL) & ~np.isin(table["connectionId"], operations["connectionId"])
         if kernel.any():
             reading.notes.append("COMPUTE_TASK_INFO is missing: kernels are known by the type of their task alone")
@@ -87,12 +73,12 @@ def device_tasks(reading: Reading) -> Tasks:
     numbers["stream"] = known(table["streamId"])
     whole = block("", table, name, _streams(reading, table), numbers)
     task = table["globalTaskId"]
-    return Tasks(
-        table=table,
-        kernels=selected(whole, KERNEL, kernel, **_kernel_fields(reading, compute, at[kernel], task[kernel])),
-        copies=selected(whole, COPY, copy, **_copy_fields(reading, task[copy])),
-        others=[selected(whole, SET, fill), selected(whole, CONTROL, ~(kernel | copy | fill))],
-    )
+    return table, [
+        selected(whole, KERNEL, kernel, **_kernel_fields(reading, compute, at[kernel], task[kernel])),
+        selected(whole, COPY, copy, **_copy_fields(reading, task[copy])),
+        selected(whole, SET, fill),
+        selected(whole, CONTROL, ~(kernel | copy | fill)),
+    ]
 
 
 def _streams(reading: Reading, table: Columns) -> NDArray[np.int32]:
@@ -143,25 +129,22 @@ def _pmu(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[np.int6
     """Counter times of kernels, ns."""
     ids = {field: reading.strings.ids_of(*names) for field, names in _PMU.items()}
     columns, every = ("globalTaskId", "name", "value"), [one for named in ids.values() for one in named]
-    table = db_file.integers(reading.database, "TASK_PMU_INFO", columns, only=("name", every))
+    table = reading.database.integers("TASK_PMU_INFO", columns, only=("name", every))
     found = {}
     for field, named in ids.items():
-        mine = np.isin(table["name"], named)
-        at = index_of(table["globalTaskId"][mine], task)
-        found[field] = values_at(table["value"][mine], at, ABSENT)
+        counter = np.isin(table["name"], named)
+        at = index_of(table["globalTaskId"][counter], task)
+        found[field] = values_at(table["value"][counter], at, ABSENT)
     return found
 
 
 def _copy_fields(reading: Reading, task: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     """Size and direction of copies (MEMCPY_INFO, which older versions do not write)."""
-    table = db_file.integers(reading.database, "MEMCPY_INFO", ["globalTaskId", "size", "memcpyOperation"])
+    table = reading.database.integers("MEMCPY_INFO", ["globalTaskId", "size", "memcpyOperation"])
     at = index_of(table["globalTaskId"], task)
-    names = db_file.vocabulary(reading.database, "ENUM_MEMCPY_OPERATION")
-    operations, texts = values_at(table["memcpyOperation"], at, ABSENT), reading.strings.texts
-    kind = np.full(len(task), NO_TEXT, np.int32)
-    for number in set(operations.tolist()) & set(names):
-        direction = copy_direction(names[number])
-        kind[operations == number] = NO_TEXT if direction is None else texts.code(direction)
+    names = reading.database.vocabulary("ENUM_MEMCPY_OPERATION")
+    directions = {key: direction for key, name in names.items() if (direction := copy_direction(name)) is not None}
+    kind = _words(reading, values_at(table["memcpyOperation"], at, ABSENT), directions)
     return {"bytes": values_at(table["size"], at, ABSENT), "copy_kind": kind}
 
 
@@ -174,18 +157,8 @@ _PART = (
     *("transportType", "size", "linkType", "opId"),
 )
 _DATA_TYPES = (
-    "INT8",
-    "INT16",
-    "INT32",
-    "FP16",
-    "FP32",
-    "INT64",
-    "UINT64",
-    "UINT8",
-    "UINT16",
-    "UINT32",
-    "FP64",
-    "BFP16",
+    *("INT8", "INT16", "INT32", "FP16", "FP32", "INT64", "UINT64", "UINT8"),
+    *("UINT16", "UINT32", "FP64", "BFP16"),
 )
 _LINKS = ("ON_CHIP", "HCCS", "PCIE", "ROCE", "SIO", "HCCS_SW", "STANDARD_ROCE")
 _TRANSPORTS = ("SDMA", "RDMA", "LOCAL")
@@ -201,8 +174,8 @@ def collectives(reading: Reading, tasks: Columns) -> tuple[Block, Block]:
         reading: The database.
         tasks: TASK, rows with usable times.
     """
-    table = timed(reading, db_file.integers(reading.database, "COMMUNICATION_OP", _OP))
-    parts = db_file.integers(reading.database, "COMMUNICATION_TASK_INFO", _PART)
+    table = timed(reading, reading.database.integers("COMMUNICATION_OP", _OP))
+    parts = reading.database.integers("COMMUNICATION_TASK_INFO", _PART)
     groups = np.unique(np.concatenate((table["groupName"], parts["groupName"])))
     return _operations(reading, table, tasks, groups), _parts(reading, parts, tasks, table, groups)
 
@@ -235,20 +208,22 @@ def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns
     at = index_of(tasks["globalTaskId"], table["globalTaskId"])
     if (at < 0).any():
         reading.notes.append(f"{int((at < 0).sum()):,} parts of collectives have no task with times and were left out")
-    table, at = db_file.select(table, at >= 0), at[at >= 0]
+    table, at = select(table, at >= 0), at[at >= 0]
     table |= {name: tasks[name][at] for name in ("startNs", "endNs", "deviceId", "connectionId", "streamId")}
     owner = index_of(operations["opId"], table["opId"])
     owner = np.where(owner >= 0, owner, index_of(operations["connectionId"], table["connectionId"]))
     group = np.searchsorted(groups, table["groupName"])
     ranks = {name: known(table[column]) for name, column in (("src_rank", "srcRank"), ("dst_rank", "dstRank"))}
+    links = _enumeration(reading, "ENUM_HCCL_LINK_TYPE", _LINKS)
+    transports = _enumeration(reading, "ENUM_HCCL_TRANSPORT_TYPE", _TRANSPORTS)
     fields = ranks | {
         "device": table["deviceId"],
         "stream": known(table["streamId"]),
         "part_of": np.where(owner >= 0, owner, ABSENT),
         "bytes": np.where(table["size"] >= 0, table["size"], ABSENT),
         "plane": table["planeId"],
-        "link_type": _words(reading, table["linkType"], "ENUM_HCCL_LINK_TYPE", _LINKS),
-        "transport": _words(reading, table["transportType"], "ENUM_HCCL_TRANSPORT_TYPE", _TRANSPORTS),
+        "link_type": _words(reading, table["linkType"], links),
+        "transport": _words(reading, table["transportType"], transports),
     }
     track = _tracks(reading, tasks, table["deviceId"], group, table["planeId"])
     return block(HCCL_TASK, table, reading.strings.names(table["taskType"]), track, fields)
@@ -256,7 +231,7 @@ def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns
 
 def _devices(reading: Reading, table: Columns, tasks: Columns) -> NDArray[np.int64]:
     """Device of each collective: its own, else that of its tasks, else the one of the profile."""
-    mapped = db_file.integers(reading.database, "RANK_DEVICE_MAP", ["deviceId"])["deviceId"]
+    mapped = reading.database.integers("RANK_DEVICE_MAP", ["deviceId"])["deviceId"]
     usual = next(iter([*mapped.tolist(), *tasks["deviceId"].tolist()]), 0)
     of_task = values_at(tasks["deviceId"], index_of(tasks["connectionId"], table["connectionId"]), usual)
     return np.where(table["deviceId"] != ABSENT, table["deviceId"], of_task)
@@ -283,14 +258,14 @@ def _tracks(
     return reading.tracks_of((device << 40) | (group * _PLANES + np.clip(plane, -1, _PLANES - 2) + 1), place)
 
 
-def _enumeration(reading: Reading, table: str, usual: tuple[str, ...]) -> dict[int, str]:
+def _enumeration(reading: Reading, table: str, usual: Sequence[str]) -> dict[int, str]:
     """Words of a numbered vocabulary: those the database lists, else the usual ones."""
-    listed = db_file.vocabulary(reading.database, table) or dict(enumerate(usual))
+    listed = reading.database.vocabulary(table) or dict(enumerate(usual))
     return {key: text for key, text in listed.items() if text not in _UNNAMED}
 
 
-def _words(reading: Reading, number: NDArray[np.int64], table: str, usual: tuple[str, ...]) -> NDArray[np.int32]:
+def _words(reading: Reading, number: NDArray[np.int64], words: Mapping[int, str]) -> NDArray[np.int32]:
     codes = np.full(len(number), NO_TEXT, np.int32)
-    for key, text in _enumeration(reading, table, usual).items():
+    for key, text in words.items():
         codes[number == key] = reading.strings.texts.code(text)
     return codes

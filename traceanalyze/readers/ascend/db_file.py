@@ -34,6 +34,53 @@ class Database:
     tables: Mapping[str, frozenset[str]]
     """Table name (upper case) → column names (lower case)."""
 
+    def integers(
+        self, table: str, columns: Sequence[str | tuple[str, ...]], only: tuple[str, Sequence[int]] | None = None
+    ) -> Columns:
+        """Columns of a table as int64, by their first name; no rows when there is no such table.
+
+        Args:
+            table: Its name.
+            columns: Names; a tuple holds the names of one column over the versions. Reals are rounded, numbers stored
+                as text are converted.
+            only: A column, and the values that it must have one of.
+        """
+        present = self.tables.get(table.upper())
+        names = [(column,) if isinstance(column, str) else column for column in columns]
+        if present is None or (only is not None and only[0].lower() not in present):
+            return {name[0]: np.empty(0, np.int64) for name in names}
+        selected = ", ".join(_expression(name, present) for name in names)
+        where = "" if only is None else f' WHERE "{only[0]}" IN ({", ".join(map(str, only[1]))})'
+        # Names are constants of this package and values are integers: nothing of the file enters the statement.
+        query = f'SELECT {selected} FROM "{table}"{where}'  # noqa: S608
+        flat = np.fromiter(chain.from_iterable(self.connection.execute(query)), np.int64)
+        rows = flat.reshape(-1, len(names))
+        return {name[0]: np.ascontiguousarray(rows[:, place]) for place, name in enumerate(names)}
+
+    def texts(self, table: str, key: str, value: str) -> list[tuple[int, bytes]]:
+        """Rows (integer key, text) without those that hold a NULL; none without the table or a column of it."""
+        if not {key.lower(), value.lower()} <= self.tables.get(table.upper(), frozenset()):
+            return []
+        query = (
+            f'SELECT CAST("{key}" AS INTEGER), CAST("{value}" AS BLOB) FROM "{table}" '  # noqa: S608
+            f'WHERE "{key}" IS NOT NULL AND "{value}" IS NOT NULL'
+        )
+        return self.connection.execute(query).fetchall()
+
+    def vocabulary(self, table: str) -> dict[int, str]:
+        """The names in a table of ids and names."""
+        return {key: name.decode("utf-8", "replace") for key, name in self.texts(table, "id", "name")}
+
+
+def _expression(names: tuple[str, ...], present: frozenset[str]) -> str:
+    name = next((name for name in names if name.lower() in present), None)
+    if name is None:
+        return str(ABSENT)
+    return (
+        f"CASE typeof(\"{name}\") WHEN 'integer' THEN \"{name}\" WHEN 'null' THEN {ABSENT} "
+        f'WHEN \'real\' THEN CAST(ROUND("{name}") AS INTEGER) ELSE CAST("{name}" AS INTEGER) END'
+    )
+
 
 @contextmanager
 def open_database(path: Path) -> Iterator[Database]:
@@ -100,60 +147,6 @@ def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
 def _columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     found = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return frozenset(row[0].decode("utf-8", "replace").lower() for row in found)
-
-
-def integers(
-    database: Database,
-    table: str,
-    columns: Sequence[str | tuple[str, ...]],
-    only: tuple[str, Sequence[int]] | None = None,
-) -> Columns:
-    """Columns of a table as int64, by their first name; no rows when there is no such table.
-
-    Args:
-        database: Where from.
-        table: Its name.
-        columns: Names; a tuple holds the names of one column over the versions. Reals are rounded, numbers stored as
-            text are converted.
-        only: A column, and the values that it must have one of.
-    """
-    present = database.tables.get(table.upper())
-    names = [(column,) if isinstance(column, str) else column for column in columns]
-    if present is None or (only is not None and only[0].lower() not in present):
-        return {name[0]: np.empty(0, np.int64) for name in names}
-    chosen = ", ".join(_expression(name, present) for name in names)
-    wanted = "" if only is None else f' WHERE "{only[0]}" IN ({", ".join(map(str, only[1]))})'
-    # Names are constants of this package and values are integers: nothing of the file enters the statement.
-    query = f'SELECT {chosen} FROM "{table}"{wanted}'  # noqa: S608
-    flat = np.fromiter(chain.from_iterable(database.connection.execute(query)), np.int64)
-    rows = flat.reshape(-1, len(names))
-    return {name[0]: np.ascontiguousarray(rows[:, place]) for place, name in enumerate(names)}
-
-
-def _expression(names: tuple[str, ...], present: frozenset[str]) -> str:
-    name = next((name for name in names if name.lower() in present), None)
-    if name is None:
-        return str(ABSENT)
-    return (
-        f"CASE typeof(\"{name}\") WHEN 'integer' THEN \"{name}\" WHEN 'null' THEN {ABSENT} "
-        f'WHEN \'real\' THEN CAST(ROUND("{name}") AS INTEGER) ELSE CAST("{name}" AS INTEGER) END'
-    )
-
-
-def texts(database: Database, table: str, key: str, value: str) -> list[tuple[int, bytes]]:
-    """Rows (integer key, text) of a table without those that hold a NULL; none without the table or a column of it."""
-    if not {key.lower(), value.lower()} <= database.tables.get(table.upper(), frozenset()):
-        return []
-    query = (
-        f'SELECT CAST("{key}" AS INTEGER), CAST("{value}" AS BLOB) FROM "{table}" '  # noqa: S608
-        f'WHERE "{key}" IS NOT NULL AND "{value}" IS NOT NULL'
-    )
-    return database.connection.execute(query).fetchall()
-
-
-def vocabulary(database: Database, table: str) -> dict[int, str]:
-    """The names in a table of ids and names."""
-    return {key: name.decode("utf-8", "replace") for key, name in texts(database, table, "id", "name")}
 
 
 def count(columns: Columns) -> int:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
-from traceanalyze.readers.ascend import db_file
-from traceanalyze.readers.ascend.db_file import Columns
+from traceanalyze.readers.ascend.db_file import Columns, count, select
 from traceanalyze.readers.ascend.db_rows import Reading, StringIds, block, known, selected, timed
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
@@ -19,19 +18,20 @@ from traceanalyze.readers.ascend.shared import (
     OP,
     PYTHON,
     QUEUE,
-    Allocations,
     Block,
+    Records,
     dtypes_as_json,
     index_of,
+    joined_records,
     shapes_as_json,
     values_at,
 )
-from traceanalyze.readers.ascend.tables import POOL, joined_allocations
+from traceanalyze.readers.ascend.tables import POOL
 
 
 def _stack_codes(reading: Reading, chain: NDArray[np.int64]) -> NDArray[np.int32]:
     """Code of the stack of each row by its `callchainId`; `NO_TEXT` for none."""
-    table = db_file.integers(reading.database, "PYTORCH_CALLCHAINS", ["id", "stack", "stackDepth"])
+    table = reading.database.integers("PYTORCH_CALLCHAINS", ["id", "stack", "stackDepth"])
     frame = reading.strings.of(table["stack"])
     order = np.lexsort((table["stackDepth"], table["id"]))
     order = order[(frame[order] >= 0) & (table["id"][order] != ABSENT)]
@@ -87,7 +87,7 @@ def framework_events(reading: Reading, connections: Columns) -> tuple[list[Block
 
     A kind that is not known becomes a category of its own, `pytorch_api_<number>`. `connections` is CONNECTION_IDS.
     """
-    table = timed(reading, db_file.integers(reading.database, "PYTORCH_API", _API))
+    table = timed(reading, reading.database.integers("PYTORCH_API", _API))
     kind, strings = table["type"], reading.strings
     dtypes, shapes = _arguments(strings, table)
     whole = block(
@@ -137,10 +137,10 @@ def _queue_ids(connections: Columns, connection: NDArray[np.int64]) -> NDArray[n
 def cann_calls(reading: Reading) -> Block:
     """CANN_API, named as the text export does: `Node@launch`."""
     names = ("startNs", "endNs", "type", "globalTid", "connectionId", "name")
-    table = timed(reading, db_file.integers(reading.database, "CANN_API", names))
+    table = timed(reading, reading.database.integers("CANN_API", names))
     layers = _LAYERS | {
         number: text.capitalize()
-        for number, text in db_file.vocabulary(reading.database, "ENUM_API_TYPE").items()
+        for number, text in reading.database.vocabulary("ENUM_API_TYPE").items()
         if number not in _LAYERS or text.lower() == "communication"
     }
     plain = reading.strings.names(table["name"])
@@ -154,14 +154,14 @@ def cann_calls(reading: Reading) -> Block:
 
 def garbage_collections(reading: Reading) -> Block:
     """GC_RECORD."""
-    table = timed(reading, db_file.integers(reading.database, "GC_RECORD", ["startNs", "endNs", "globalTid"]))
-    name = np.full(db_file.count(table), reading.strings.texts.code("GC"), np.int32)
+    table = timed(reading, reading.database.integers("GC_RECORD", ["startNs", "endNs", "globalTid"]))
+    name = np.full(count(table), reading.strings.texts.code("GC"), np.int32)
     return block(GC, table, name, reading.threads(table["globalTid"]), {})
 
 
 def marks(reading: Reading) -> Block:
     """MSTX_EVENTS: ranges that the program marked; a mark without an end lasts no time."""
-    table = db_file.integers(reading.database, "MSTX_EVENTS", ["startNs", "endNs", "message", "globalTid"])
+    table = reading.database.integers("MSTX_EVENTS", ["startNs", "endNs", "message", "globalTid"])
     table["endNs"] = np.where(table["endNs"] == ABSENT, table["startNs"], table["endNs"])
     table = timed(reading, table)
     return block(_ANNOTATION, table, reading.strings.names(table["message"]), reading.threads(table["globalTid"]), {})
@@ -169,10 +169,10 @@ def marks(reading: Reading) -> Block:
 
 def step_markers(reading: Reading, framework: list[Block]) -> Block:
     """STEP_TIME as `ProfilerStep#N` on the main thread; nothing when the operators hold these already."""
-    table = timed(reading, db_file.integers(reading.database, "STEP_TIME", ["id", "startNs", "endNs"]))
+    table = timed(reading, reading.database.integers("STEP_TIME", ["id", "startNs", "endNs"]))
     codes = [code for text, code in reading.strings.known.items() if _STEP.fullmatch(text)]
     if any(np.isin(part.name, codes).any() for part in framework):
-        table = db_file.select(table, np.zeros(db_file.count(table), np.bool_))
+        table = select(table, np.zeros(count(table), np.bool_))
     name = reading.strings.texts.codes(f"ProfilerStep#{number}" for number in table["id"].tolist())
     pid, tid = main_thread(reading)
     return block(_ANNOTATION, table, name, reading.tracks_of(table["id"] * 0, lambda _: (pid, tid)), {})
@@ -191,28 +191,29 @@ _OPERATORS = (
 )
 
 
-def allocations(reading: Reading) -> Allocations:
+def allocator_records(reading: Reading) -> Records:
     """OP_MEMORY, and those records of MEMORY_RECORD's pool of PyTorch that are at other times."""
-    table = db_file.integers(reading.database, "OP_MEMORY", _OPERATORS)
+    table = reading.database.integers("OP_MEMORY", _OPERATORS)
     size = table["size"]
-    parts = [
-        _records(table, "allocationTime", size, "allocationTotalAllocated", "allocationTotalReserved"),
-        _records(
-            table, "releaseTime", np.where(size == ABSENT, size, -size), "releaseTotalAllocated", "releaseTotalReserved"
-        ),
-    ]
+    released = np.where(size == ABSENT, ABSENT, -size)
     columns = ("timestamp", "totalAllocated", "totalReserved", "deviceId")
     pool = ("component", reading.strings.ids_of(POOL))
-    totals = db_file.integers(reading.database, "MEMORY_RECORD", columns, only=pool)
-    other = ~np.isin(totals["timestamp"], np.concatenate([part.ts for part in parts]))
-    change = np.where(other, 0, ABSENT)
-    parts.append(_records(totals, "timestamp", change, "totalAllocated", "totalReserved"))
-    return joined_allocations(parts)
+    totals = reading.database.integers("MEMORY_RECORD", columns, only=pool)
+    return joined_records(
+        [
+            _records(table, "allocationTime", size, "allocationTotalAllocated", "allocationTotalReserved"),
+            _records(table, "releaseTime", released, "releaseTotalAllocated", "releaseTotalReserved"),
+        ],
+        _records(totals, "timestamp", np.zeros_like(totals["timestamp"]), "totalAllocated", "totalReserved"),
+    )
 
 
-def _records(table: Columns, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Allocations:
-    """Rows with a time and a size."""
-    rows = np.flatnonzero((table[at] > 0) & (size != ABSENT))
-    totals = [np.maximum(table[name][rows], -1) for name in (allocated, reserved)]
-    device = np.maximum(table["deviceId"][rows], 0)
-    return Allocations(table[at][rows], size[rows], device, np.ones(len(rows), np.int64), totals[0], totals[1])
+def _records(table: Columns, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Records:
+    return {
+        "ts": np.where(table[at] > 0, table[at], ABSENT),
+        "bytes": size,
+        "device_type": np.ones_like(size),
+        "device": np.maximum(table["deviceId"], 0),
+        "allocated": table[allocated],
+        "reserved": table[reserved],
+    }

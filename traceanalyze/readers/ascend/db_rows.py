@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.columns import Strings
-from traceanalyze.readers.ascend import db_file
-from traceanalyze.readers.ascend.db_file import Columns, Database
+from traceanalyze.model.columns import Strings, strings_of
+from traceanalyze.readers.ascend.db_file import Columns, Database, select
 from traceanalyze.readers.ascend.info import About
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Block, Texts
 
@@ -56,16 +55,14 @@ class StringIds:
 
 def read_strings(database: Database) -> StringIds:
     """All texts of a database. Equal texts get one code; ids without a text are unknown ids."""
-    groups = [db_file.integers(database, table, ["groupName"])["groupName"] for table in _GROUPS]
+    groups = [database.integers(table, ["groupName"])["groupName"] for table in _GROUPS]
     hidden = set(np.unique(np.concatenate(groups)).tolist())
-    rows = db_file.texts(database, "STRING_IDS", "id", "value")
+    rows = database.texts("STRING_IDS", "id", "value")
     known: dict[bytes, int] = {b"": 0}
     codes = [0 if key in hidden else known.setdefault(value, len(known)) for key, value in rows]
     ids = np.array([key for key, _ in rows], np.int64)
     order = np.argsort(ids, kind="stable")
-    offsets = np.zeros(len(known) + 1, np.int64)
-    np.cumsum([len(text) for text in known], out=offsets[1:])
-    table = Strings(np.frombuffer(b"".join(known), np.uint8), offsets)
+    table = strings_of(list(known))
     return StringIds(
         table=table,
         texts=Texts(table),
@@ -127,7 +124,7 @@ def timed(reading: Reading, table: Columns) -> Columns:
     for reason, rows in reasons.items():
         reading.counts[reason] += int(rows.sum())
     good = ~late & (end >= start)
-    return table if good.all() else db_file.select(table, good)
+    return table if good.all() else select(table, good)
 
 
 def block(

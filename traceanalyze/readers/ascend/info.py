@@ -10,10 +10,8 @@ from typing import Any
 from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import Profile, rank_of_name
-from traceanalyze.readers.header import lenient_json
+from traceanalyze.readers.header import OPTIONS, json_object, lenient_json, rank_of, ranks_of
 
-_MOST_RANKS = 1 << 20
-_OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_modules", "with_flops")
 _ENVIRONMENT = regex(
     r"(ASCEND|HCCL|ACL|ACLNN|TORCH_HCCL|PYTORCH_NPU|TORCH_NPU)_\w+|TASK_QUEUE_ENABLE|CPU_AFFINITY_CONF"
     r"|HOST_CACHE_CAPACITY|MULTI_STREAM_MEMORY_REUSE|COMBINED_ENABLE|INF_NAN_MODE_ENABLE|OMP_NUM_THREADS"
@@ -52,20 +50,20 @@ def read_about(profile: Profile) -> About:
     notes = _missing(profile)
     info = _object_of(profile.info, notes)
     metadata = _object_of(profile.metadata, notes)
-    config = _object(info.get("config"))
+    config = json_object(info.get("config"))
     # MindSpore keeps all settings in one place, under names of their own.
-    settings = _object(info.get("profiler_parameters"))
-    common, experimental = _object(config.get("common_config")), _object(config.get("experimental_config"))
-    common = settings | common
-    groups, group_names = _groups(_object(metadata.get("parallel_group_info")))
-    distributed = _object(metadata.get("distributed_args"))
+    settings = json_object(info.get("profiler_parameters"))
+    common = settings | json_object(config.get("common_config"))
+    experimental = json_object(config.get("experimental_config"))
+    groups, group_names = _groups(json_object(metadata.get("parallel_group_info")))
+    distributed = json_object(metadata.get("distributed_args"))
     rank, source = _rank_of(profile, info, distributed)
     return About(
         rank=rank,
         rank_source=source,
-        world_size=_natural(distributed.get("world_size")) or None,
+        world_size=rank_of(distributed.get("world_size")) or None,
         level=_level(experimental.get("_profiler_level") or settings.get("profiler_level")),
-        options={name: bool(common[name]) for name in _OPTIONS if isinstance(common.get(name), bool)},
+        options={name: bool(common[name]) for name in OPTIONS if isinstance(common.get(name), bool)},
         versions={name: str(info[key]) for key, name in _VERSIONS.items() if info.get(key)},
         groups=groups,
         group_names=group_names,
@@ -99,9 +97,9 @@ def _rank_of(profile: Profile, info: dict[str, Any], distributed: dict[str, Any]
     # The name of a database is more certain than a list that may lie there for all ranks of a folder.
     for rank, source in (
         (named, "profiler_info"),
-        (_natural(info.get("rank_id")), "profiler_info"),
+        (rank_of(info.get("rank_id")), "profiler_info"),
         (rank_of_name([profile.database.name] if profile.database else []), "file name"),
-        (_natural(distributed.get("rank")), "profiler_metadata"),
+        (rank_of(distributed.get("rank")), "profiler_metadata"),
     ):
         if rank is not None:
             return rank, source
@@ -113,8 +111,8 @@ def _groups(listed: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], dict[st
     groups: dict[str, tuple[int, ...]] = {}
     names: dict[str, str] = {}
     for key, value in listed.items():
-        entry = _object(value)
-        ranks = tuple(rank for rank in map(_natural, _list(entry.get("global_ranks"))) if rank is not None)
+        entry = json_object(value)
+        ranks = ranks_of(entry.get("global_ranks"))
         name = str(entry.get("group_name") or "")
         if not name or not ranks:
             continue
@@ -135,24 +133,7 @@ def _object_of(path: Path | None, notes: list[str]) -> dict[str, Any]:
         return {}
     try:
         # A pipe of that name would be waited for without end; as an empty file it is no JSON.
-        return _object(lenient_json(path.read_bytes() if path.is_file() else b""))
+        return json_object(lenient_json(path.read_bytes() if path.is_file() else b""))
     except (OSError, ValueError):
         notes.append(f"{path.name} cannot be read and was left out")
         return {}
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _natural(value: object) -> int | None:
-    """A number from 0, bare or quoted."""
-    try:
-        number = int(value) if isinstance(value, (int, str)) else None
-    except ValueError:
-        return None
-    return number if number is not None and 0 <= number <= _MOST_RANKS else None

@@ -7,8 +7,7 @@ from pathlib import Path
 from traceanalyze.errors import InputError
 from traceanalyze.model.trace import OtherExport, VendorStep
 from traceanalyze.readers.ascend import analysis_db as db_steps
-from traceanalyze.readers.ascend import db_file
-from traceanalyze.readers.ascend.db_file import Database
+from traceanalyze.readers.ascend.db_file import Database, check_finished, open_database
 from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import read_table, step_times
@@ -30,8 +29,8 @@ def database_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
     kernels: tuple[int | None, int | None] = (None, None)
     if profile.database is not None:
         try:
-            db_file.check_finished(profile.database)
-            with db_file.open_database(profile.database) as database:
+            check_finished(profile.database)
+            with open_database(profile.database) as database:
                 windows, kernels = _windows(database), _kernels(database)
         except InputError as error:
             notes.append(f"the other export was not compared: {error}")
@@ -42,7 +41,7 @@ def database_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
 
 
 def _windows(database: Database) -> tuple[int, ...] | None:
-    table = db_file.integers(database, "STEP_TIME", ["startNs", "endNs"])
+    table = database.integers("STEP_TIME", ["startNs", "endNs"])
     return tuple((table["endNs"] - table["startNs"]).tolist()) or None
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.trace import ModuleMemory
-from traceanalyze.readers.ascend import db_file
 from traceanalyze.readers.ascend.db_rows import Reading
 from traceanalyze.readers.ascend.shared import ABSENT
 from traceanalyze.readers.ascend.tables import MB, Table, device_of, read_table
@@ -43,8 +42,8 @@ def process_memory(record: Table) -> tuple[ModuleMemory, ...]:
 def module_memory_of(reading: Reading) -> tuple[ModuleMemory, ...]:
     """The same from a database."""
     database = reading.database
-    table = db_file.integers(database, "NPU_MODULE_MEM", ["moduleId", "timestampNs", "totalReserved", "deviceId"])
-    names = db_file.vocabulary(database, "ENUM_MODULE")
+    table = database.integers("NPU_MODULE_MEM", ["moduleId", "timestampNs", "totalReserved", "deviceId"])
+    names = database.vocabulary("ENUM_MODULE")
     component = [names.get(key, f"module {key}") for key in table["moduleId"].tolist()]
     kept = np.array([name != _POOL_IN_MODULES for name in component], np.bool_)
     size = np.where(kept, table["totalReserved"], ABSENT)
@@ -55,7 +54,7 @@ def process_memory_of(reading: Reading) -> tuple[ModuleMemory, ...]:
     """The same from a database; memory on the device's DDR, which few have, counts with that on its HBM."""
     columns = ("type", "timestampNs", "ddr", "hbm", "deviceId")
     wanted = ("type", reading.strings.ids_of("app", PROCESS))
-    table = db_file.integers(reading.database, "NPU_MEM", columns, only=wanted)
+    table = reading.database.integers("NPU_MEM", columns, only=wanted)
     both = np.stack((table["ddr"], table["hbm"]))
     size = np.where((both == ABSENT).all(axis=0), ABSENT, np.where(both == ABSENT, 0, both).sum(axis=0))
     return _highest([PROCESS] * len(size), table["deviceId"], table["timestampNs"], size)

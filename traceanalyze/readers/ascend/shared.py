@@ -1,8 +1,4 @@
-"""What the text and the database form of an Ascend profile share: columns in, `Trace` out.
-
-A form's reader collects `Block`s of rows, one a category, and hands them to `joined_events`; it makes flows and
-allocator records, and gives everything to `assemble`. All texts are codes of one `Texts`.
-"""
+"""What the text and the database form of an Ascend profile share; all texts are codes of one `Texts`."""
 
 from __future__ import annotations
 
@@ -16,20 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
-from traceanalyze.model.collectives import VendorCollectives
-from traceanalyze.model.columns import Sparse, Strings, distinct_codes
-from traceanalyze.model.trace import (
-    Device,
-    Events,
-    Flows,
-    Instants,
-    ModuleMemory,
-    Origin,
-    OtherExport,
-    ReadReport,
-    Trace,
-    VendorNumbers,
-)
+from traceanalyze.model.columns import Sparse, Strings, distinct_codes, strings_of
+from traceanalyze.model.trace import Events, Instants, Trace
 from traceanalyze.readers.ascend.info import About
 
 ABSENT = -(2**62)
@@ -38,7 +22,6 @@ NO_TEXT = -1
 """The same for a text."""
 NONE_32 = (1 << 32) - 1
 """How the profiler writes "none" for ids and ranks."""
-MEMORY_RECORD = "[memory]"
 
 OP, PYTHON, QUEUE, CANN = "cpu_op", "python_function", "task_queue_runtime", "cann_runtime"
 KERNEL, COPY, SET = "kernel", "gpu_memcpy", "gpu_memset"
@@ -50,7 +33,7 @@ class Texts:
     """A dictionary of strings that grows: codes of `base` stay, new texts get the next codes."""
 
     def __init__(self, base: Strings | None = None) -> None:
-        self._base = base or Strings(np.zeros(0, np.uint8), np.zeros(2, np.int64))
+        self._base = base or strings_of([b""])
         self._new: dict[bytes, int] = {b"": 0}
 
     def code(self, text: str | bytes) -> int:
@@ -72,10 +55,9 @@ class Texts:
 
     def table(self) -> Strings:
         """All of them; the position is the code."""
-        new = list(self._new)[1:]
-        ends = np.cumsum([len(text) for text in new], dtype=np.int64) + int(self._base.offsets[-1])
-        blob = np.concatenate((self._base.blob, np.frombuffer(b"".join(new), np.uint8)))
-        return Strings(blob, np.concatenate((self._base.offsets, ends)))
+        base, new = self._base, strings_of(list(self._new))
+        offsets = np.concatenate((base.offsets, new.offsets[2:] + int(base.offsets[-1])))
+        return Strings(np.concatenate((base.blob, new.blob)), offsets)
 
 
 @frozen
@@ -100,29 +82,23 @@ class Block:
 
 def joined_events(blocks: Sequence[Block], texts: Texts) -> Events:
     """All blocks as one table of events, in the order given; negative durations become 0."""
-    first = np.concatenate(([0], np.cumsum([len(block) for block in blocks], dtype=np.int64)))
-    names = dict.fromkeys(name for block in blocks for name in block.fields)
+    first = np.cumsum([0, *map(len, blocks)], dtype=np.int64)
     fields = {}
-    for name in names:
-        having = [
-            (block.fields[name], int(at)) for block, at in zip(blocks, first, strict=False) if name in block.fields
+    for name in dict.fromkeys(name for block in blocks for name in block.fields):
+        parts = [
+            (at, sparse(block.fields[name])) for at, block in zip(first, blocks, strict=False) if name in block.fields
         ]
-        parts = [(column, at, np.flatnonzero(present(column))) for column, at in having]
-        row = np.concatenate([rows + at for _, at, rows in parts]).astype(np.uint32)
+        row = np.concatenate([column.row + at for at, column in parts]).astype(np.uint32)
         if len(row):
-            fields[name] = Sparse(row, np.concatenate([column[rows] for column, _, rows in parts]))
+            fields[name] = Sparse(row, np.concatenate([column.value for _, column in parts]))
     return Events(
-        ts=_stacked([block.ts for block in blocks], np.int64),
-        dur=np.maximum(_stacked([block.dur for block in blocks], np.int64), 0),
-        name=_stacked([block.name for block in blocks], np.int32),
-        cat=_stacked([np.full(len(block), texts.code(block.cat)) for block in blocks], np.int32),
-        track=_stacked([block.track for block in blocks], np.int32),
+        ts=np.concatenate([block.ts for block in blocks]),
+        dur=np.maximum(np.concatenate([block.dur for block in blocks]), 0),
+        name=np.concatenate([block.name for block in blocks]),
+        cat=np.concatenate([np.full(len(block), texts.code(block.cat), np.int32) for block in blocks]),
+        track=np.concatenate([block.track for block in blocks]),
         fields=fields,
     )
-
-
-def _stacked(parts: Sequence[NDArray[Any]], dtype: type) -> NDArray[Any]:
-    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype)
 
 
 def present(column: NDArray[Any]) -> NDArray[np.bool_]:
@@ -202,37 +178,37 @@ def copy_direction(text: str) -> str | None:
     return None if found is None else f"{found[1][0].upper()}to{found[2][0].upper()}"
 
 
-@frozen
-class Allocations:
-    """Records of the allocator: int64 columns of equal length, sizes in bytes, totals -1 where unknown."""
-
-    ts: NDArray[np.int64]
-    bytes: NDArray[np.int64]
-    """Given out (+) or given back (-); 0 for a record of the totals alone."""
-    device: NDArray[np.int64]
-    device_type: NDArray[np.int64]
-    """1 for the accelerator, 0 for the host, as PyTorch's records."""
-    allocated: NDArray[np.int64]
-    reserved: NDArray[np.int64]
+Records = dict[str, NDArray[np.int64]]
+"""Columns of allocator records: ts, bytes (given out +, given back -, 0 for a record of the totals alone), device,
+device_type (1 for the accelerator, 0 for the host, as PyTorch's records), and the totals allocated and reserved."""
 
 
-def memory_instants(records: Allocations, texts: Texts, track: int) -> Instants:
+def joined_records(changes: Sequence[Records], totals: Records | None) -> Records:
+    """Records that change a size, and totals at other times; rows without a time or a size are left out."""
+    parts = [_usable(records) for records in changes]
+    if totals is not None:
+        known = np.concatenate([np.empty(0, np.int64), *(part["ts"] for part in parts)])
+        parts.append(_usable(totals | {"bytes": np.where(np.isin(totals["ts"], known), ABSENT, totals["bytes"])}))
+    names = ("ts", "bytes", "device", "device_type", "allocated", "reserved")
+    return {name: np.concatenate([np.empty(0, np.int64), *(part[name] for part in parts)]) for name in names}
+
+
+def _usable(records: Records) -> Records:
+    rows = (records["ts"] != ABSENT) & (records["bytes"] != ABSENT)
+    return {name: column[rows] for name, column in records.items()}
+
+
+def memory_instants(records: Records, texts: Texts, track: int) -> Instants:
     """Allocator records in order of time; of several at one instant the ones that change the size come first."""
-    order = np.lexsort((records.bytes == 0, records.ts))
-    count = len(order)
-    columns = {
-        "bytes": records.bytes,
-        "device": records.device,
-        "device_type": records.device_type,
-        "allocated": np.where(records.allocated < 0, ABSENT, records.allocated),
-        "reserved": np.where(records.reserved < 0, ABSENT, records.reserved),
-    }
+    order = np.lexsort((records["bytes"] == 0, records["ts"]))
+    totals = {name: np.where(records[name] < 0, ABSENT, records[name]) for name in ("allocated", "reserved")}
+    names = ("bytes", "device", "device_type", "allocated", "reserved")
     return Instants(
-        ts=records.ts[order],
-        name=np.full(count, texts.code(MEMORY_RECORD), np.int32),
-        cat=np.full(count, texts.code("cpu_instant_event"), np.int32),
-        track=np.full(count, track, np.int32),
-        fields={name: sparse(column[order]) for name, column in columns.items()},
+        ts=records["ts"][order],
+        name=np.full(len(order), texts.code("[memory]"), np.int32),
+        cat=np.full(len(order), texts.code("cpu_instant_event"), np.int32),
+        track=np.full(len(order), track, np.int32),
+        fields={name: sparse((records | totals)[name][order]) for name in names},
     )
 
 
@@ -242,39 +218,13 @@ def no_instants() -> Instants:
     return Instants(np.empty(0, np.int64), empty, empty, empty, {})
 
 
-@frozen
-class Parts:
-    """Everything a form's reader found."""
-
-    texts: Texts
-    tracks: NDArray[np.int32]
-    """(n, 2) string codes: the texts of process id and thread id of each track."""
-    events: Events
-    instants: Instants
-    flows: Flows
-    process_names: Mapping[str, str]
-    thread_names: Mapping[tuple[str, str], str]
-    devices: tuple[Device, ...] = ()
-    vendor: VendorNumbers | None = None
-    vendor_collectives: VendorCollectives | None = None
-    other_export: OtherExport | None = None
-    module_memory: tuple[ModuleMemory, ...] = ()
-    process_memory: tuple[ModuleMemory, ...] = ()
-
-
-def assemble(parts: Parts, about: About, origin: Origin, read: ReadReport) -> Trace:
-    """The trace of one rank.
-
-    Args:
-        parts: The tables; times are absolute ns, and become relative to the first event.
-        about: What the profile says of itself (`info.read_about`).
-        origin: Path as the user names it, form (`text`, `db`), sizes; rank and the like are taken from `about`.
-        read: What reading had to leave out.
-    """
-    base = int(parts.events.ts.min()) if len(parts.events) else 0
-    return Trace(
+def completed(trace: Trace, about: About) -> Trace:
+    """The trace with what the profile says of itself; absolute times become relative to the first event."""
+    base = int(trace.events.ts.min()) if len(trace.events) else 0
+    return replace(
+        trace,
         origin=replace(
-            origin,
+            trace.origin,
             format="ascend",
             level=about.level,
             rank=about.rank,
@@ -282,24 +232,13 @@ def assemble(parts: Parts, about: About, origin: Origin, read: ReadReport) -> Tr
             world_size=about.world_size,
             backend="hccl" if about.groups or about.world_size else None,
         ),
-        read=replace(read, notes=(*about.notes, *read.notes)),
-        strings=parts.texts.table(),
-        tracks=parts.tracks,
-        events=replace(parts.events, ts=parts.events.ts - base),
-        instants=replace(parts.instants, ts=parts.instants.ts - base),
-        flows=replace(parts.flows, ts=parts.flows.ts - base),
+        read=replace(trace.read, notes=(*about.notes, *trace.read.notes)),
+        events=replace(trace.events, ts=trace.events.ts - base),
+        instants=replace(trace.instants, ts=trace.instants.ts - base),
+        flows=replace(trace.flows, ts=trace.flows.ts - base),
         base_ns=base,
-        resolution_ns=1,
-        devices=parts.devices,
-        process_names=parts.process_names,
-        thread_names=parts.thread_names,
         groups=about.groups,
         options=about.options,
         versions=about.versions,
-        vendor=parts.vendor,
-        vendor_collectives=parts.vendor_collectives,
-        other_export=parts.other_export,
-        module_memory=parts.module_memory,
-        process_memory=parts.process_memory,
         environment=about.environment,
     )

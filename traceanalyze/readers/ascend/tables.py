@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import VendorNumbers, VendorStep
-from traceanalyze.readers.ascend.shared import ABSENT, Allocations
+from traceanalyze.readers.ascend.shared import ABSENT, Records, joined_records
 
 _BLOCK = 1 << 19
 _BOM = b"\xef\xbb\xbf"
@@ -272,44 +272,35 @@ POOL = "PTA"
 """The allocator of PyTorch in memory_record; GE and the sum of both are other curves."""
 
 
-def allocations(operators: Path | None, totals: Table | None) -> Allocations:
+def allocator_records(operators: Path | None, totals: Table | None) -> Records:
     """Records of PyTorch's allocator: what operators allocate and release, and memory_record's totals at other times.
 
     Raises:
         OSError: The table of operators cannot be read.
     """
-    parts = []
+    changes = []
     if operators is not None and (table := read_table(operators, _OPERATOR_MEMORY)) is not None:
         size = table.sizes("size", _KB)
         size[[(text or "").startswith(_GRAPH_ENGINE) for text in table.texts("name")]] = ABSENT
-        parts.append(_records(table, "at", size, "allocated", "reserved"))
-        parts.append(
-            _records(table, "until", np.where(size == ABSENT, ABSENT, -size), "allocated_after", "reserved_after")
-        )
-    if totals is not None:
-        pool = np.array([text == POOL for text in totals.texts("component")], np.bool_)
-        size = np.where(pool, 0, ABSENT)
-        changes = np.concatenate([part.ts for part in parts]) if parts else np.empty(0, np.int64)
-        size[np.isin(totals.times("at"), changes)] = ABSENT
-        parts.append(_records(totals, "at", size, "allocated", "reserved"))
-    return joined_allocations(parts)
+        released = np.where(size == ABSENT, ABSENT, -size)
+        changes.append(_records(table, "at", size, "allocated", "reserved"))
+        changes.append(_records(table, "until", released, "allocated_after", "reserved_after"))
+    if totals is None:
+        return joined_records(changes, None)
+    pool = np.array([text == POOL for text in totals.texts("component")], np.bool_)
+    return joined_records(changes, _records(totals, "at", np.where(pool, 0, ABSENT), "allocated", "reserved"))
 
 
-def joined_allocations(parts: Sequence[Allocations]) -> Allocations:
-    """Records of several tables one after another."""
-    names = ("ts", "bytes", "device", "device_type", "allocated", "reserved")
-    empty = np.empty(0, np.int64)
-    return Allocations(*(np.concatenate([empty, *(getattr(part, name) for part in parts)]) for name in names))
-
-
-def _records(table: Table, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Allocations:
-    """Rows with a time and a size; `size` is `ABSENT` in the others."""
-    ts = table.times(at)
-    rows = np.flatnonzero((ts != ABSENT) & (size != ABSENT))
-    devices = [device_of(text) for text in table.texts("device")]
-    totals = [np.maximum(table.sizes(name, MB), -1)[rows] for name in (allocated, reserved)]
-    kind, number = (np.array([device[i] for device in devices], np.int64)[rows] for i in (0, 1))
-    return Allocations(ts[rows], size[rows], number, kind, totals[0], totals[1])
+def _records(table: Table, at: str, size: NDArray[np.int64], allocated: str, reserved: str) -> Records:
+    devices = np.array([device_of(text) for text in table.texts("device")], np.int64).reshape(-1, 2)
+    return {
+        "ts": table.times(at),
+        "bytes": size,
+        "device_type": devices[:, 0],
+        "device": devices[:, 1],
+        "allocated": table.sizes(allocated, MB),
+        "reserved": table.sizes(reserved, MB),
+    }
 
 
 def device_of(text: str | None) -> tuple[int, int]:

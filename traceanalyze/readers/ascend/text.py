@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
-from traceanalyze.model.collectives import VendorCollectives
 from traceanalyze.model.columns import Sparse
-from traceanalyze.model.trace import (
-    Device,
-    Events,
-    Flows,
-    ModuleMemory,
-    Origin,
-    OtherExport,
-    ReadReport,
-    Trace,
-    VendorNumbers,
-)
+from traceanalyze.model.trace import Device, Events, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import shared
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields, communication_tables
 from traceanalyze.readers.ascend.folder import Profile
@@ -32,57 +20,81 @@ from traceanalyze.readers.ascend.info import About, read_about
 from traceanalyze.readers.ascend.other_export import database_beside
 from traceanalyze.readers.ascend.processes import Places, Process, places
 from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
-from traceanalyze.readers.ascend.shared import ABSENT, NONE_32, Allocations, Columns, Parts, Texts
-from traceanalyze.readers.ascend.tables import KERNELS, MEMORY_RECORD, Table, allocations, read_table, step_times
+from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Columns, Records, Texts
+from traceanalyze.readers.ascend.tables import (
+    KERNELS,
+    MEMORY_RECORD,
+    Table,
+    allocator_records,
+    read_table,
+    step_times,
+)
 from traceanalyze.readers.header import process_names, thread_names
-from traceanalyze.readers.scan import Scan
+from traceanalyze.readers.scan.result import Scan
 
 _T = TypeVar("_T")
 
 
-@frozen
-class TextTables:
-    """The contents of the tables beside a timeline; None for those that are missing."""
+def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport) -> Trace:
+    """The trace of one rank.
 
-    kernels: Table | None
-    memory: Allocations | None
-    vendor: VendorNumbers | None
-    collectives: VendorCollectives | None
-    other: OtherExport | None
-    module_memory: tuple[ModuleMemory, ...]
-    process_memory: tuple[ModuleMemory, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def only_device(self) -> int | None:
-        """The device's number where the tables name just one."""
-        named: set[int] = set()
-        if self.kernels is not None:
-            named |= set(self.kernels.integers("device").tolist())
-        if self.memory is not None:
-            named |= set(self.memory.device[self.memory.device_type == 1].tolist())
-        named.discard(ABSENT)
-        return named.pop() if len(named) == 1 else None
-
-
-def _read_tables(profile: Profile, about: About) -> TextTables:
-    """Read the tables of a profile's text form. One that cannot be read is noted and left out."""
-    notes: list[str] = []
+    Args:
+        found: The scanned trace_view.json.
+        profile: The files it belongs to.
+        origin: Path as the user names it, and sizes.
+        read: What reading had to leave out.
+    """
+    texts, notes = Texts(found.strings), list(read.notes)
+    about = read_about(profile)
     kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS), notes)
     record = _read(profile, "memory_record.csv", lambda path: read_table(path, MEMORY_RECORD), notes)
-    operators = profile.table("operator_memory.csv")
-    memory = None
+    memory = _memory(profile, record, notes)
+    vendor: dict[str, Any] = {
+        "vendor": _read(profile, "step_trace_time.csv", step_times, notes),
+        "module_memory": _read(profile, "npu_module_mem.csv", module_memory, notes) or (),
+        "process_memory": () if record is None else process_memory(record),
+        "vendor_collectives": communication_tables(profile, about, notes),
+        "other_export": database_beside(profile, notes),
+    }
+    notes += _missing(profile, kernels)
+    place = places(found, _only_device(kernels, memory))
+    conversion = _Conversion(found, texts, place, kernels, about)
+    events = conversion.events()
+    instants = shared.no_instants() if memory is None else shared.memory_instants(memory, texts, track=0)
+    trace = Trace(
+        origin=replace(origin, form="text", pid=place.host),
+        read=replace(read, notes=tuple(notes)),
+        strings=texts.table(),
+        tracks=place.tracks,
+        events=events,
+        instants=instants,
+        flows=conversion.flows(),
+        process_names=process_names(found.metadata),
+        thread_names=thread_names(found.metadata),
+        devices=tuple(Device(number, "") for number in sorted({n for n in place.device.tolist() if n >= 0})),
+        **vendor,
+    )
+    return shared.completed(trace, about)
+
+
+def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes: list[str]) -> _T | None:
+    path = profile.table(name)
+    if path is None:
+        return None
     try:
-        memory = allocations(operators, record) if operators or record else None
+        return read(path)
+    except OSError as error:
+        notes.append(f"{name} cannot be read ({error.strerror or error}) and was left out")
+        return None
+
+
+def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records | None:
+    operators = profile.table("operator_memory.csv")
+    try:
+        return allocator_records(operators, record) if operators or record else None
     except OSError as error:
         notes.append(f"operator_memory.csv cannot be read ({error.strerror or error}): no memory curves")
-    vendor = _read(profile, "step_trace_time.csv", step_times, notes)
-    modules = _read(profile, "npu_module_mem.csv", module_memory, notes) or ()
-    process = () if record is None else process_memory(record)
-    collectives = communication_tables(profile, about, notes)
-    other = database_beside(profile, notes)
-    notes += _missing(profile, kernels)
-    return TextTables(kernels, memory, vendor, collectives, other, modules, process, tuple(notes))
+        return None
 
 
 _PAIRS = (
@@ -112,240 +124,176 @@ def _missing(profile: Profile, kernels: Table | None) -> list[str]:
     return notes
 
 
-def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes: list[str]) -> _T | None:
-    path = profile.table(name)
-    if path is None:
-        return None
-    try:
-        return read(path)
-    except OSError as error:
-        notes.append(f"{name} cannot be read ({error.strerror or error}) and was left out")
-        return None
+def _only_device(kernels: Table | None, memory: Records | None) -> int | None:
+    """The device's number where the tables name just one."""
+    named: set[int] = set() if kernels is None else set(kernels.integers("device").tolist())
+    if memory is not None:
+        named |= set(memory["device"][memory["device_type"] == 1].tolist())
+    named.discard(ABSENT)
+    return named.pop() if len(named) == 1 else None
 
 
 _SLACK_NS = 2
 """How far a task may begin outside its operation: both are rounded to ns by themselves."""
-
-
-def _operations(found: Scan, place: Places) -> NDArray[np.int64]:
-    """Rows of group-level collectives: on a communication process, on no plane."""
-    track = found.events.track
-    here = place.process[track] == Process.COMMUNICATION
-    return np.flatnonzero(here & (place.plane[track] < 0))
-
-
-def _tasks(found: Scan, place: Places) -> NDArray[np.int64]:
-    """Rows of the _tasks that collectives consist of."""
-    return np.flatnonzero(place.plane[found.events.track] >= 0)
-
-
-def _put_operations(found: Scan, place: Places, texts: Texts, about: About, columns: Columns) -> None:
-    """Fill in what is known of each group-level collective."""
-    rows = _operations(found, place)
-    if len(rows) == 0:
-        return
-    track = found.events.track[rows]
-    streams = {one: FIRST_STREAM - index for index, one in enumerate(sorted(place.group))}
-    columns.put("stream", rows, np.array([streams[one] for one in track.tolist()], np.int64))
-    text = found.strings.text
-    dtype = _argument(found, "data_type", rows, -1)
-    described = collective_fields(
-        texts,
-        about,
-        names=[text(code) for code in found.events.name[rows].tolist()],
-        groups=[place.group[one] for one in track.tolist()],
-        dtypes=[text(code) if code >= 0 else None for code in dtype.tolist()],
-        count=_argument(found, "count", rows),
-        ranks=_argument(found, "rank_size", rows),
-    )
-    for name, values in described.items():
-        columns.put(name, rows, values)
-    columns.put("algorithm", rows, _argument(found, "algorithm", rows, -1))
-
-
-def _put_tasks(found: Scan, place: Places, columns: Columns) -> None:
-    """Fill in what is known of each task, and which collective it is part of."""
-    rows = _tasks(found, place)
-    if len(rows) == 0:
-        return
-    columns.put("part_of", rows, _owners(found, place, rows))
-    columns.put("plane", rows, place.plane[found.events.track[rows]])
-    columns.put("stream", rows, _argument(found, "task_stream", rows))
-    columns.put("bytes", rows, _argument(found, "task_bytes", rows))
-    for name in ("src_rank", "dst_rank"):
-        rank = _argument(found, name, rows)
-        columns.put(name, rows, np.where(rank == NONE_32, ABSENT, rank))
-    for name in ("link_type", "transport"):
-        columns.put(name, rows, _argument(found, name, rows, -1))
-
-
-def _owners(found: Scan, place: Places, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Row of the collective that each task is part of: of the nearest group thread below the plane's thread number."""
-    events = found.events
-    ops = _operations(found, place)
-    pid = found.tracks[:, 0]
-    owner_track = np.full(len(place.process), -1, np.int64)
-    heads = sorted(place.group, key=lambda one: (int(pid[one]), int(place.number[one])))
-    for one in np.flatnonzero(place.plane >= 0).tolist():
-        below = [head for head in heads if pid[head] == pid[one] and place.number[head] < place.number[one]]
-        owner_track[one] = below[-1] if below else -1
-    owner = np.full(len(rows), ABSENT, np.int64)
-    of_task = owner_track[events.track[rows]]
-    for head in heads:
-        mine = ops[events.track[ops] == head]
-        mine = mine[np.argsort(events.ts[mine], kind="stable")]
-        here = np.flatnonzero(of_task == head)
-        if len(mine) == 0 or len(here) == 0:
-            continue
-        start = events.ts[rows[here]]
-        at = np.searchsorted(events.ts[mine], start + _SLACK_NS, "right") - 1
-        op = mine[np.maximum(at, 0)]
-        inside = (at >= 0) & (start <= events.ts[op] + events.dur[op] + _SLACK_NS)
-        owner[here[inside]] = op[inside]
-    return owner
-
-
-def _argument(found: Scan, name: str, rows: NDArray[np.int64], missing: int = ABSENT) -> NDArray[np.int64]:
-    """A scanned argument of some rows."""
-    return found.events.fields[name].take(rows, missing)
-
-
 _HOST_FIELDS = ("sequence", "fwd_thread", "stack", "module", "concrete")
 _HOST_CATEGORIES = {"enqueue": shared.QUEUE, "dequeue": shared.QUEUE, "GC": shared.GC}
 _WHOLE_PROCESS = {Process.GC: shared.GC, Process.CANN: shared.CANN, Process.OVERLAP: shared.OVERLAP}
 _FLOWS = frozenset({"async_npu", "fwdbwd"})
 
 
-def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport) -> Trace:
-    """The trace of one rank.
-
-    Args:
-        found: The scanned trace_view.json.
-        profile: The files it belongs to.
-        origin: Path as the user names it, and sizes.
-        read: What reading had to leave out.
-    """
-    texts = Texts(found.strings)
-    about = read_about(profile)
-    tables = _read_tables(profile, about)
-    memory = tables.memory
-    place = places(found, tables.only_device)
-    conversion = _Conversion(found, texts, place, tables, about)
-    parts = Parts(
-        texts=texts,
-        tracks=place.tracks,
-        events=conversion.events(),
-        instants=shared.memory_instants(memory, texts, track=0) if memory is not None else shared.no_instants(),
-        flows=conversion.flows(),
-        process_names=process_names(found.metadata),
-        thread_names=thread_names(found.metadata),
-        devices=tuple(Device(number, "") for number in sorted({n for n in place.device.tolist() if n >= 0})),
-        vendor=tables.vendor,
-        vendor_collectives=tables.collectives,
-        other_export=tables.other,
-        module_memory=tables.module_memory,
-        process_memory=tables.process_memory,
-    )
-    return shared.assemble(
-        parts, about, replace(origin, form="text", pid=place.host), replace(read, notes=(*read.notes, *tables.notes))
-    )
-
-
-@frozen
 class _Conversion:
-    """What the tables of the trace are made of."""
+    """A scanned timeline in the model's words."""
 
-    found: Scan
-    texts: Texts
-    place: Places
-    tables: TextTables
-    about: About
+    def __init__(self, found: Scan, texts: Texts, place: Places, kernels: Table | None, about: About) -> None:
+        self._found, self._texts, self._place, self._kernels, self._about = found, texts, place, kernels, about
+        self._track = found.events.track
+        self._process = place.process[self._track]
+        plane = place.plane[self._track]
+        self._operations = np.flatnonzero((self._process == Process.COMMUNICATION) & (plane < 0))
+        """Rows of group-level collectives."""
+        self._parts = np.flatnonzero(plane >= 0)
+        """Rows of the tasks that collectives consist of."""
+        self._hardware = np.flatnonzero(self._process == Process.HARDWARE)
 
     def events(self) -> Events:
-        scanned, texts = self.found.events, self.texts
-        process = self.place.process[scanned.track]
-        cat = self._categories(process)
-        columns = Columns(len(scanned))
-        device = self.place.device[scanned.track]
+        scanned, columns = self._found.events, Columns(len(self._track))
+        cat = self._categories()
+        device = self._place.device[self._track]
         on_device = np.flatnonzero(device >= 0)
         columns.put("device", on_device, device[on_device])
-        self._put_hardware(np.flatnonzero(process == Process.HARDWARE), cat, columns)
-        _put_operations(self.found, self.place, texts, self.about, columns)
-        _put_tasks(self.found, self.place, columns)
+        self._put_hardware(cat, columns)
+        if len(self._operations):
+            self._put_operations(columns)
+        if len(self._parts):
+            self._put_parts(columns)
         fields = {name: scanned.fields[name] for name in _HOST_FIELDS}
         fields["correlation"], fields["queue_id"] = scanned.fields["connection"], scanned.fields["queue_id"]
         for name, change in (("shapes", shared.shapes_as_json), ("dtypes", shared.dtypes_as_json)):
             column = scanned.fields[name]
-            fields[name] = Sparse(column.row, texts.mapped(column.value, change))
+            fields[name] = Sparse(column.row, self._texts.mapped(column.value, change))
         fields = {name: column for name, column in fields.items() if len(column.row)}
-        track = self.place.track_map[scanned.track]
+        track = self._place.track_map[self._track]
         return Events(scanned.ts, scanned.dur, scanned.name, cat, track, fields | columns.fields())
 
-    def _categories(self, process: NDArray[np.int64]) -> NDArray[np.int32]:
+    def flows(self) -> Flows:
+        """Arrows from operators to device events and from forward to backward; without CANN's calls also its own."""
+        flows = self._found.flows
+        wanted = _FLOWS if (self._process == Process.CANN).any() else _FLOWS | {"HostToDevice"}
+        kept = np.flatnonzero(self._found.strings.lookup(flows.cat, lambda text: text in wanted))
+        track = self._place.track_map[flows.track[kept]]
+        return Flows(flows.ts[kept], track, flows.cat[kept], flows.id[kept], flows.phase[kept])
+
+    def _argument(self, name: str, rows: NDArray[np.int64], missing: int = ABSENT) -> NDArray[Any]:
+        """A scanned argument of some rows."""
+        return self._found.events.fields[name].take(rows, missing)
+
+    def _categories(self) -> NDArray[np.int32]:
         """Category of every event in the model's words."""
-        found, texts = self.found, self.texts
-        cat = found.events.cat.copy()
-        host = np.flatnonzero(process == Process.HOST)
-        renamed = found.strings.lookup(
+        texts = self._texts
+        cat = self._found.events.cat.copy()
+        host = np.flatnonzero(self._process == Process.HOST)
+        renamed = self._found.strings.lookup(
             cat[host], lambda text: texts.code(_HOST_CATEGORIES[text]) if text in _HOST_CATEGORIES else -1
         )
         cat[host[renamed >= 0]] = renamed[renamed >= 0]
-        for kind, ours in _WHOLE_PROCESS.items():
-            cat[process == kind] = texts.code(ours)
-        hardware = np.flatnonzero(process == Process.HARDWARE)
-        cat[hardware] = self._task_categories(hardware)
-        cat[_operations(found, self.place)] = texts.code(shared.KERNEL)
-        cat[_tasks(found, self.place)] = texts.code(shared.HCCL_TASK)
+        for kind, category in _WHOLE_PROCESS.items():
+            cat[self._process == kind] = texts.code(category)
+        cat[self._hardware] = self._task_categories()
+        cat[self._operations] = texts.code(shared.KERNEL)
+        cat[self._parts] = texts.code(shared.HCCL_TASK)
         return cat
 
-    def _task_categories(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The same for _tasks on the hardware, decided once a distinct (type, name)."""
-        strings = self.found.strings
-        kind = np.maximum(_argument(self.found, "task_type", rows, 0), 0).astype(np.int64)
-        key, position = np.unique(kind * len(strings) + self.found.events.name[rows], return_inverse=True)
+    def _task_categories(self) -> NDArray[np.int32]:
+        """The same of tasks on the hardware, decided once a distinct (type, name)."""
+        strings, rows = self._found.strings, self._hardware
+        kind = np.maximum(self._argument("task_type", rows, 0), 0).astype(np.int64)
+        key, position = np.unique(kind * len(strings) + self._found.events.name[rows], return_inverse=True)
         decided = [
-            self.texts.code(task_category(strings.text(code // len(strings)), strings.text(code % len(strings))))
+            self._texts.code(task_category(strings.text(code // len(strings)), strings.text(code % len(strings))))
             for code in key.tolist()
         ]
         out: NDArray[np.int32] = np.array(decided, np.int32)[position.reshape(-1)]
         return out
 
-    def _put_hardware(self, rows: NDArray[np.int64], cat: NDArray[np.int32], columns: Columns) -> None:
-        """Streams of device _tasks, sizes and directions of copies, and what the kernel table says of kernels."""
-        found, texts = self.found, self.texts
-        stream = _argument(found, "task_stream", rows)
-        stream = np.where(stream == ABSENT, self.place.number[found.events.track[rows]], stream)
+    def _put_hardware(self, cat: NDArray[np.int32], columns: Columns) -> None:
+        """Streams of device tasks, sizes and directions of copies, and what the kernel table says of kernels."""
+        texts, rows = self._texts, self._hardware
+        stream = self._argument("task_stream", rows)
+        stream = np.where(stream == ABSENT, self._place.number[self._track[rows]], stream)
         columns.put("stream", rows, stream)
         copies = rows[cat[rows] == texts.code(shared.COPY)]
-        columns.put("bytes", copies, _argument(found, "task_bytes", copies))
-        directions = texts.mapped(_argument(found, "operation", copies, -1).astype(np.int32), shared.copy_direction)
+        columns.put("bytes", copies, self._argument("task_bytes", copies))
+        directions = texts.mapped(self._argument("operation", copies, NO_TEXT), shared.copy_direction)
         columns.put("copy_kind", copies, directions)
         kernel = cat[rows] == texts.code(shared.KERNEL)
         kernels, streams = rows[kernel], stream[kernel]
         cores = texts.mapped(
-            _argument(found, "task_type", kernels, -1).astype(np.int32),
+            self._argument("task_type", kernels, NO_TEXT),
             # "AI_CORE" stands for vector kernels too in the timeline of some versions.
             lambda text: text if text in CORES and text != "AI_CORE" else None,
         )
         columns.put("core", kernels, cores)
-        if self.tables.kernels is None:
+        if self._kernels is None:
             return
-        row = kernel_rows(self.tables.kernels, found.events.ts[kernels], streams, _argument(found, "task", kernels))
+        row = kernel_rows(self._kernels, self._found.events.ts[kernels], streams, self._argument("task", kernels))
         known = np.flatnonzero(row >= 0)
-        for name, values in kernel_columns(self.tables.kernels, row[known], texts).items():
+        for name, values in kernel_columns(self._kernels, row[known], texts).items():
             stated = np.flatnonzero(shared.present(values))
             columns.put(name, kernels[known[stated]], values[stated])
 
-    def flows(self) -> Flows:
-        """Arrows from operators to device events and from forward to backward; without CANN's calls also its own."""
-        flows = self.found.flows
-        calls = (self.place.process[self.found.events.track] == Process.CANN).any()
-        wanted = _FLOWS if calls else _FLOWS | {"HostToDevice"}
-        kept = np.flatnonzero(self.found.strings.lookup(flows.cat, lambda text: text in wanted))
-        return Flows(
-            flows.ts[kept],
-            self.place.track_map[flows.track[kept]],
-            flows.cat[kept],
-            flows.id[kept],
-            flows.phase[kept],
+    def _put_operations(self, columns: Columns) -> None:
+        """What is known of each group-level collective."""
+        rows, groups = self._operations, self._place.group
+        track = self._track[rows].tolist()
+        streams = {one: FIRST_STREAM - index for index, one in enumerate(sorted(groups))}
+        columns.put("stream", rows, np.array([streams[one] for one in track], np.int64))
+        text = self._found.strings.text
+        described = collective_fields(
+            self._texts,
+            self._about,
+            names=[text(code) for code in self._found.events.name[rows].tolist()],
+            groups=[groups[one] for one in track],
+            dtypes=[text(code) if code >= 0 else None for code in self._argument("data_type", rows, NO_TEXT).tolist()],
+            count=self._argument("count", rows),
+            ranks=self._argument("rank_size", rows),
         )
+        for name, values in described.items():
+            columns.put(name, rows, values)
+        columns.put("algorithm", rows, self._argument("algorithm", rows, NO_TEXT))
+
+    def _put_parts(self, columns: Columns) -> None:
+        """What is known of each task of a collective, and which one it is part of."""
+        rows = self._parts
+        columns.put("part_of", rows, self._owners())
+        columns.put("plane", rows, self._place.plane[self._track[rows]])
+        columns.put("stream", rows, self._argument("task_stream", rows))
+        columns.put("bytes", rows, self._argument("task_bytes", rows))
+        for name in ("src_rank", "dst_rank"):
+            rank = self._argument(name, rows)
+            columns.put(name, rows, np.where(rank == NONE_32, ABSENT, rank))
+        for name in ("link_type", "transport"):
+            columns.put(name, rows, self._argument(name, rows, NO_TEXT))
+
+    def _owners(self) -> NDArray[np.int64]:
+        """Row of the collective that each task is part of: of the nearest group thread below the plane's number."""
+        events, place = self._found.events, self._place
+        pid = self._found.tracks[:, 0]
+        owner_track = np.full(len(place.process), -1, np.int64)
+        heads = sorted(place.group, key=lambda one: (int(pid[one]), int(place.number[one])))
+        for one in np.flatnonzero(place.plane >= 0).tolist():
+            below = [head for head in heads if pid[head] == pid[one] and place.number[head] < place.number[one]]
+            owner_track[one] = below[-1] if below else -1
+        owner = np.full(len(self._parts), ABSENT, np.int64)
+        of_part = owner_track[self._track[self._parts]]
+        for head in heads:
+            ops = self._operations[self._track[self._operations] == head]
+            ops = ops[np.argsort(events.ts[ops], kind="stable")]
+            here = np.flatnonzero(of_part == head)
+            if len(ops) == 0 or len(here) == 0:
+                continue
+            start = events.ts[self._parts[here]]
+            at = np.searchsorted(events.ts[ops], start + _SLACK_NS, "right") - 1
+            op = ops[np.maximum(at, 0)]
+            inside = (at >= 0) & (start <= events.ts[op] + events.dur[op] + _SLACK_NS)
+            owner[here[inside]] = op[inside]
+        return owner
