@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from functools import cache
 from importlib.machinery import PathFinder
@@ -61,8 +61,8 @@ def found() -> _Found:
     from importlib.metadata import entry_points
 
     every = entry_points()
-    mine = (entry for group in (RULES, CLASSIFIERS, READERS) for entry in every.select(group=group))
-    return _Found(tuple(sorted(mine, key=lambda entry: entry.name)), {}, {})
+    own = (entry for group in (RULES, CLASSIFIERS, READERS) for entry in every.select(group=group))
+    return _Found(tuple(sorted(own, key=lambda entry: entry.name)), {}, {})
 
 
 def _announced() -> bool:
@@ -100,23 +100,19 @@ def load(group: str, use: Callable[[str, Any], T]) -> tuple[T, ...]:
     """
     known = found()
     if group not in known.made:
-        known.made[group] = tuple(_made(group, use))
+        made = []
+        for entry in known.entries:
+            if entry.group == group:
+                try:
+                    with stdout_aside():
+                        made.append(use(entry.name, entry.load()))
+                except FAILURES as error:
+                    failed(group, entry.name, error)
+        known.made[group] = tuple(made)
     return known.made[group]
 
 
-def _made(group: str, use: Callable[[str, Any], T]) -> Iterator[T]:
-    for entry in found().entries:
-        if entry.group != group:
-            continue
-        try:
-            with told_aside():
-                made = use(entry.name, entry.load())
-            yield made
-        except FAILURES as error:
-            failed(group, entry.name, error)
-
-
-def told_aside() -> redirect_stdout[TextIO]:
+def stdout_aside() -> redirect_stdout[TextIO]:
     """While code of others runs: what it prints goes to stderr, as stdout is for reports."""
     return redirect_stdout(sys.stderr)
 

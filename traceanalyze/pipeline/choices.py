@@ -90,10 +90,7 @@ def _text(value: Any, where: str) -> str:
 
 def _pattern(value: Any, where: str) -> str:
     text = _text(value, where)
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise UsageError(f"{where}: {text}: not a regular expression: {error}") from error
+    _compiled(f"{where}:", text)
     return text
 
 
@@ -181,8 +178,8 @@ class Choices:
         Raises:
             UsageError: No rule or option is called so, or the file cannot be used.
         """
-        told = configured_rules()
-        wanted = replace(told, select=self.select or told.select, ignore=(*told.ignore, *self.ignore))
+        stated = configured_rules()
+        wanted = replace(stated, select=self.select or stated.select, ignore=(*stated.ignore, *self.ignore))
         if self.verdict_only and wanted == RuleConfig():
             return Plan(())
         # Imported here: a verdict needs no rules, and there are more than a hundred modules of them.
@@ -199,10 +196,10 @@ class Choices:
         """
         classify = ClassifyOptions(
             categories=dict(_category(text) for text in self.categories),
-            comm=_choices_pattern("--comm-regex", self.comm_regex),
-            not_comm=_choices_pattern("--not-comm-regex", self.not_comm_regex),
-            data=_choices_pattern("--data-regex", self.data_regex),
-            step_marker=_choices_pattern("--step-marker", self.step_marker),
+            comm=_compiled("--comm-regex", self.comm_regex),
+            not_comm=_compiled("--not-comm-regex", self.not_comm_regex),
+            data=_compiled("--data-regex", self.data_regex),
+            step_marker=_compiled("--step-marker", self.step_marker),
             plugins=known_names(),
         )
         return Options(
@@ -217,7 +214,7 @@ class Choices:
             return None
         return Filter(
             streams=None if self.streams is None else stream_chooser(self.streams),
-            name=_choices_pattern("--name-regex", self.name_regex),
+            name=_compiled("--name-regex", self.name_regex),
             time=None if self.time is None else _time(self.time),
         )
 
@@ -241,13 +238,11 @@ def _time(text: str) -> tuple[int, int]:
     return first, last
 
 
-def _choices_pattern(option: str, text: str | None) -> re.Pattern[str] | None:
-    if text is None:
-        return None
+def _compiled(place: str, text: str | None) -> re.Pattern[str] | None:
     try:
-        return re.compile(text)
+        return None if text is None else re.compile(text)
     except re.error as error:
-        raise UsageError(f"{option} {text}: not a regular expression: {error}") from error
+        raise UsageError(f"{place} {text}: not a regular expression: {error}") from error
 
 
 def _category(text: str) -> tuple[str, EventKind]:

@@ -29,8 +29,6 @@ from traceanalyze.readers.sources import expand, survey
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
-"""By the name of a trace and its rank."""
-
 if TYPE_CHECKING:
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
 
 
 Allocators: TypeAlias = "Mapping[str, Mapping[int | None, AllocatorAnalysis]]"
+"""By the name of a trace and its rank."""
 
 MAX_PLACES = 6
 """Findings that are shown in the trace, most saving first."""
@@ -123,12 +122,22 @@ def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnal
 
     context = context_of(trace, options)
     analysis = analyze_context(context)
-    placed = None if allocator is None else _in_trace(context, allocator)
+    placed = None
+    if allocator is not None:
+        # Imported here: most recordings come without a snapshot.
+        from traceanalyze.analyses.memory.in_trace import in_trace
+
+        placed = in_trace(context, allocator)
     facts = Facts(analysis, context, allocator)
     outcome = evaluate(facts, rules)
-    costs = costs_of(outcome.findings, facts)
-    summary, places = summarize(context, analysis), places_of(context, outcome)
-    return Judged(analysis, outcome, summary, places=places, in_trace=placed, costs=costs)
+    return Judged(
+        analysis,
+        outcome,
+        summarize(context, analysis),
+        places=places_of(context, outcome),
+        in_trace=placed,
+        costs=costs_of(outcome.findings, facts),
+    )
 
 
 def verdict_of(trace: Trace, options: Options, *, alone: bool) -> Judged:
@@ -140,13 +149,6 @@ def verdict_of(trace: Trace, options: Options, *, alone: bool) -> Judged:
     from traceanalyze.ranks.summary import summarize
 
     return Judged(analysis, compared=summarize(context, analysis))
-
-
-def _in_trace(context: Context, allocator: AllocatorAnalysis) -> InTrace | NotMeasured:
-    # Imported here: most recordings come without a snapshot.
-    from traceanalyze.analyses.memory.in_trace import in_trace
-
-    return in_trace(context, allocator)
 
 
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
@@ -171,35 +173,34 @@ def judged_files(
     `known` names files that are used for something else.
     """
     selection = expand(paths) if required else survey(paths)
-    judge = _judge(choices, alone=len(selection.sources) == 1)
-    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in selection.sources]
+    sources = selection.sources
+    judge = _judge(choices, alone=len(sources) == 1)
+    sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in sources]
     workers = workers_for(sizes) if parallel else 1
-    found: dict[str, Judged] = {}
 
-    def here() -> Iterator[Judged | InputError]:
-        for source in selection.sources:
-            yield _attempt(source, judge, progress, allocators, lenient=not required)
-
-    def elsewhere() -> Iterator[Judged | InputError]:
-        jobs = [
-            _Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required)
-            for one in selection.sources
-        ]
-        for source, one in zip(selection.sources, map_ranks(_of_job, jobs, workers), strict=True):
+    def results() -> Iterator[Judged | InputError]:
+        if workers == 1:
+            for source in sources:
+                yield _attempt(source, judge, progress, allocators, lenient=not required)
+            return
+        jobs = [_Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required) for one in sources]
+        for source, (one, faults) in zip(sources, map_ranks(_elsewhere, jobs, workers), strict=True):
             if progress is not None:
                 progress(source.name, source.size or 0, source.size)
-            plugins.failed_elsewhere(one.faults)
-            yield one.found
+            plugins.failed_elsewhere(faults)
+            yield one
 
-    def kept() -> Iterator[Trace | InputError]:
-        for one in elsewhere() if workers > 1 else here():
+    found: dict[str, Judged] = {}
+
+    def traces() -> Iterator[Trace | InputError]:
+        for one in results():
             if isinstance(one, InputError):
                 yield one
             else:
                 found[one.analysis.trace.origin.path] = one
                 yield one.analysis.trace
 
-    return collected(selection, kept(), required=required, known=known), found
+    return collected(selection, traces(), required=required, known=known), found
 
 
 class _Job(NamedTuple):
@@ -210,15 +211,10 @@ class _Job(NamedTuple):
     lenient: bool
 
 
-class _Done(NamedTuple):
-    found: Judged | InputError
-    faults: tuple[plugins.Fault, ...]
-    """Plug-ins that failed in the process that did it."""
-
-
-def _of_job(job: _Job) -> _Done:
-    found = _attempt(job.source, _judge(job.choices, alone=False), None, job.allocators, lenient=job.lenient)
-    return _Done(found, plugins.faults())
+def _elsewhere(job: _Job) -> tuple[Judged | InputError, tuple[plugins.Fault, ...]]:
+    """What became of it, and plug-ins that failed in the process that did it."""
+    judge = _judge(job.choices, alone=False)
+    return _attempt(job.source, judge, None, job.allocators, lenient=job.lenient), plugins.faults()
 
 
 _Judge = Callable[[Trace, "AllocatorAnalysis | None"], Judged]

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from traceanalyze import plugins
 from traceanalyze.errors import InputError
 from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse, Strings
-from traceanalyze.model.trace import Origin, ReadReport, Trace
+from traceanalyze.model.trace import Events, Flows, Instants, Origin, ReadReport, Trace
 from traceanalyze.readers.detect import Kind, sniff
 from traceanalyze.readers.source import STDIN, Source
 from traceanalyze.readers.streams import read_head
@@ -45,19 +45,20 @@ def require_sound(trace: object, dtypes: Mapping[str, str]) -> Trace:
     events, instants, flows = trace.events, trace.instants, trace.flows
     _about(trace)
     _strings(trace.strings)
-    tables = {
-        "events": ({"ts": events.ts, "dur": events.dur}, {"name": events.name, "cat": events.cat}, events.track),
-        "instants": ({"ts": instants.ts}, {"name": instants.name, "cat": instants.cat}, instants.track),
-        "flows": ({"ts": flows.ts, "id": flows.id}, {"cat": flows.cat}, flows.track),
-    }
-    for table, (numbers, texts, track) in tables.items():
-        columns: dict[str, NDArray[Any]] = {**numbers, **texts, "track": track}
-        for name, column in columns.items():
-            _column(f"{table}.{name}", column, "int64" if name in numbers else "int32", len(numbers["ts"]))
-        _within(f"{table}.ts", numbers["ts"], _EARLIEST, _LATEST)
-        _within(f"{table}.track", track, 0, len(trace.tracks))
-        for name, column in texts.items():
-            _within(f"{table}.{name}", column, 0, len(trace.strings))
+    tables: tuple[tuple[str, Events | Instants | Flows, tuple[str, ...]], ...] = (
+        ("events", events, ("ts", "dur")),
+        ("instants", instants, ("ts",)),
+        ("flows", flows, ("ts", "id")),
+    )
+    for table, columns, numbers in tables:
+        texts = ("cat",) if table == "flows" else ("name", "cat")
+        for name in (*numbers, *texts, "track"):
+            dtype = "int64" if name in numbers else "int32"
+            _column(f"{table}.{name}", getattr(columns, name), dtype, len(columns.ts))
+        _within(f"{table}.ts", columns.ts, _EARLIEST, _LATEST)
+        _within(f"{table}.track", columns.track, 0, len(trace.tracks))
+        for name in texts:
+            _within(f"{table}.{name}", getattr(columns, name), 0, len(trace.strings))
     _column("flows.phase", flows.phase, "uint8", len(flows.ts))
     _within("events.dur", events.dur, 0, _LATEST)
     _within("tracks", trace.tracks.reshape(-1), 0, len(trace.strings))
@@ -133,17 +134,11 @@ class Reader:
     """Ends of names, in any case, that are worth opening when a folder is searched; a named file always is."""
 
 
-class _Named(NamedTuple):
-    name: str
-    """Of the plug-in."""
-    reader: Reader
-
-
 def wants(source: Source) -> bool:
     """Whether a plug-in recognises a file that was found by searching, and that is no trace to the tool itself."""
     name = Path(source.path).name.lower()
-    ends = (end.lower() for one in _readers() for end in one.reader.suffixes)
-    return any(map(name.endswith, ends)) and _who(source) is not None
+    ends = (end.lower() for _, reader in _readers() for end in reader.suffixes)
+    return any(map(name.endswith, ends)) and _recognised(source) is not None
 
 
 def read_by_plugin(source: Source, refused: InputError) -> Trace:
@@ -153,45 +148,46 @@ def read_by_plugin(source: Source, refused: InputError) -> Trace:
         InputError: No plug-in recognises it (then why it was refused, and what went wrong in plug-ins), or the one
             that does cannot read it.
     """
-    one = _who(source)
-    if one is None:
+    found = _recognised(source)
+    if found is None:
         broken = (f"; the reader plug-in {each.name} failed: {each.error}" for each in plugins.faults(plugins.READERS))
         raise InputError("".join((str(refused), *broken))) from refused
     # Imported here: folders are searched without them.
     from traceanalyze.readers.header import DTYPES
 
-    told = f"{source.name}: the reader plug-in {one.name} cannot read it: "
+    name, reader = found
+    failure = f"{source.name}: the reader plug-in {name} cannot read it: "
     try:
-        with plugins.told_aside():
-            made = one.reader.read(Path(source.path))
+        with plugins.stdout_aside():
+            made = reader.read(Path(source.path))
         trace = require_sound(made, DTYPES)
     except InputError as error:
-        raise InputError(told + str(error).removeprefix(f"{source.name}: ")) from error
+        raise InputError(failure + str(error).removeprefix(f"{source.name}: ")) from error
     except plugins.FAILURES as error:
-        raise InputError(told + plugins.one_line(error)) from error
-    origin = replace(trace.origin, path=source.name, size_bytes=source.size or 0, plugin=one.name)
-    notes = (f"read by the plug-in {one.name}", *trace.read.notes)
+        raise InputError(failure + plugins.one_line(error)) from error
+    origin = replace(trace.origin, path=source.name, size_bytes=source.size or 0, plugin=name)
+    notes = (f"read by the plug-in {name}", *trace.read.notes)
     return replace(trace, origin=origin, read=replace(trace.read, notes=notes))
 
 
-def _who(source: Source) -> _Named | None:
+def _recognised(source: Source) -> tuple[str, Reader] | None:
     """The plug-in that recognises a file, the first by name; one that fails in looking at it does not."""
-    found = _readers()
-    if not found or not _may_be_asked(source):
+    readers = _readers()
+    if not readers or not _may_be_shown(source):
         return None
-    for one in found:
+    for name, reader in readers:
         try:
-            with plugins.told_aside():
-                mine = one.reader.recognises(Path(source.path))
-            if mine:
-                return one
+            with plugins.stdout_aside():
+                recognised = reader.recognises(Path(source.path))
+            if recognised:
+                return name, reader
         except plugins.FAILURES as error:
-            plugins.failed(plugins.READERS, one.name, error)
+            plugins.failed(plugins.READERS, name, error)
     return None
 
 
-def _may_be_asked(source: Source) -> bool:
-    """Only about whole files: plug-ins open them by themselves."""
+def _may_be_shown(source: Source) -> bool:
+    """Only whole files: plug-ins open them by themselves."""
     if source.path == STDIN or source.member or source.folder or source.size is None:
         return False
     try:
@@ -200,15 +196,15 @@ def _may_be_asked(source: Source) -> bool:
         return os.access(source.path, os.R_OK)
 
 
-def _readers() -> tuple[_Named, ...]:
-    return plugins.load(plugins.READERS, _named)
+def _readers() -> tuple[tuple[str, Reader], ...]:
+    return plugins.load(plugins.READERS, _checked)
 
 
-def _named(name: str, reader: object) -> _Named:
+def _checked(name: str, reader: object) -> tuple[str, Reader]:
     if not isinstance(reader, Reader):
         raise TypeError(f"{type(reader).__name__} is no traceanalyze.readers.plugin.Reader")
     if not isinstance(reader.suffixes, tuple) or not all(isinstance(each, str) for each in reader.suffixes):
         raise TypeError("suffixes is no tuple of texts")
     if not (callable(reader.recognises) and callable(reader.read)):
         raise TypeError("recognises and read are no functions")
-    return _Named(name, reader)
+    return name, reader

@@ -51,7 +51,7 @@ def _guarded(plugin: str, code: str, find: Find) -> Find:
     @wraps(find)
     def run(facts: Any, options: Options) -> Iterator[Finding | NotApplicable]:
         try:
-            with plugins.told_aside():
+            with plugins.stdout_aside():
                 found = [_sound(each) for each in find(facts, options)]
         except plugins.FAILURES as error:
             plugins.failed(plugins.RULES, plugin, error, about=code)
