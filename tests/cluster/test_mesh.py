@@ -8,9 +8,9 @@ import pytest
 
 from tests.cluster.mesh import MS, Mesh, gained, run
 from traceanalyze.ranks.compare import compare_ranks
+from traceanalyze.rules.across_ranks import evaluate_run, subtract_waiting
 from traceanalyze.rules.evaluate import plan
 from traceanalyze.rules.finding import Finding, Outcome, Severity
-from traceanalyze.rules.of_run import evaluate_run, without_waiting
 
 LATE = {
     "in its tensor group": (Mesh(layer_extra={3: MS // 2}), 3),
@@ -67,7 +67,7 @@ def test_waiting_that_spreads_to_other_groups_is_no_saving_of_communication(name
     transfers = (mesh.layers + 1) * mesh.transfer
     exposed = [int(one.parts["communication"].sum()) // mesh.steps for one in ranks]
     before = [Outcome((Finding(saving=each, draws="comm_exposed", severity=Severity.HIGH),)) for each in exposed]
-    after = without_waiting(before, compare_ranks(ranks), plan())
+    after = subtract_waiting(before, compare_ranks(ranks), plan())
     assert min(exposed) == exposed[late] < 0.7 * sum(exposed) / len(exposed)
     for outcome in after:
         assert [one.saving for one in outcome.findings] == [pytest.approx(transfers, rel=0.1)]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.rules.make import busy, finding, judged, program
+from traceanalyze.rules.across_ranks import RANKS
 from traceanalyze.rules.finding import Severity
-from traceanalyze.rules.of_run import RANKS
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import FAMILIES
 

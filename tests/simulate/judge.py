@@ -17,10 +17,10 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.summary import summarize
 from traceanalyze.readers.kineto import read_text
+from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Severity
-from traceanalyze.rules.of_run import evaluate_run, of_one_rank, without_waiting
 
 if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule
@@ -60,7 +60,7 @@ def judge(workload: Workload, layout: str = TODAY.name) -> Verdict:
     if not summaries:
         return Verdict((outcomes[0].findings,))
     cluster = compare_ranks(summaries)
-    ranks = without_waiting([of_one_rank(one) for one in outcomes], cluster, RULES)
+    ranks = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, RULES)
     return Verdict(tuple(one.findings for one in ranks), evaluate_run(cluster, RULES).findings)
 
 

@@ -48,9 +48,9 @@ def side_by_side(ranks: Sequence[Judged], rules: Plan | None) -> SideBySide:
     cluster = compare_ranks([one.summary for one in ranks])
     if rules is None:
         return SideBySide(tuple(ranks), tuple(outcomes), cluster, None)
-    from traceanalyze.rules.of_run import evaluate_run, of_one_rank, without_waiting
+    from traceanalyze.rules.across_ranks import evaluate_run, drop_rank_rules, subtract_waiting
 
-    told = without_waiting([of_one_rank(one) for one in outcomes], cluster, rules)
+    told = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
     return SideBySide(tuple(ranks), tuple(told), cluster, evaluate_run(cluster, rules))
 
 

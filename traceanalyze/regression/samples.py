@@ -22,10 +22,10 @@ from traceanalyze.ranks.summary import summarize
 from traceanalyze.regression.explain import Explain
 from traceanalyze.regression.measures import BUSY, Values
 from traceanalyze.regression.metrics import Metric, metric_of
+from traceanalyze.rules.across_ranks import evaluate_run, subtract_waiting
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, Outcome, Severity
-from traceanalyze.rules.of_run import evaluate_run, without_waiting
 
 _LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
 
@@ -83,7 +83,7 @@ def side_by_side(ranks: Sequence[tuple[int | None, RankSample]]) -> tuple[list[R
         return samples, Counted()
     wanted = plan()
     cluster = compare_ranks([summary for summary, _ in known])
-    outcomes = without_waiting([outcome for _, outcome in known], cluster, wanted)
+    outcomes = subtract_waiting([outcome for _, outcome in known], cluster, wanted)
     beside = [with_findings(sample, _counted(one.findings)) for sample, one in zip(samples, outcomes, strict=True)]
     return beside, _counted(evaluate_run(cluster, wanted).findings)
 

@@ -25,7 +25,7 @@ def located(one: Finding, facts: Facts) -> Finding:
     """The finding with a place on its first evidence, where it has stretches of time and no place yet.
 
     A stretch is for the device event that it is, or that ends it: its line is that of the user's function from which
-    the event was launched. The line that most of the stretches are for is told, with the longest of them; without any
+    the event was launched. The line that most of the stretches are for is named, with the longest of them; without any
     line, the longest of all.
     """
     spans = one.intervals
@@ -71,14 +71,7 @@ def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
 NO_COLLECTIVES = "no_collective_metadata"
 """Where there is no communication at all, there is nothing to miss."""
 _OF_DEVICES = frozenset(
-    {
-        "no_device_events",
-        "no_api",
-        "no_snapshot",
-        "no_launch_configuration",
-        "no_kernel_shapes",
-        "no_collective_tasks",
-    }
+    {"no_device_events", "no_api", "no_snapshot", "no_launch_configuration", "no_kernel_shapes", "no_collective_tasks"}
 )
 """What a program without a device cannot have recorded."""
 
@@ -95,13 +88,13 @@ def plan(config: RuleConfig | None = None, rules: Sequence[Rule] | None = None) 
 
 
 def evaluate(facts: Facts, wanted: Plan) -> Outcome:
-    """Findings of one rank, ranked, and the rules that could not be judged."""
+    """Findings of one rank, ranked, and the rules that could not be applied."""
     found: list[Finding] = []
-    unjudged: list[NotApplicable] = []
+    not_applicable: list[NotApplicable] = []
     for rule, options in wanted.rules:
-        for each in _said(facts, rule, options):
+        for each in _applied(facts, rule, options):
             if isinstance(each, NotApplicable):
-                unjudged.append(replace(each, rule=rule.id, slug=rule.slug))
+                not_applicable.append(replace(each, rule=rule.id, slug=rule.slug))
             else:
                 found.append(
                     replace(
@@ -113,18 +106,18 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
                         scope=_scope(each, facts),
                     )
                 )
-    told = ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules})
-    return Outcome(tuple(located(one, facts) for one in told), tuple(unjudged))
+    kept = ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules})
+    return Outcome(tuple(located(one, facts) for one in kept), tuple(not_applicable))
 
 
 def _scope(each: Finding, facts: Facts) -> Scope:
-    """Where it holds, with the rank that was judged."""
+    """Where it holds, with the rank it was found on."""
     rank = facts.context.trace.origin.rank
     return each.scope if each.scope.ranks or rank is None else replace(each.scope, ranks=(rank,))
 
 
-def _said(facts: Facts, rule: Rule, options: Options) -> Iterator[Finding | NotApplicable]:
-    """What one rule says; nothing on platforms it is not about."""
+def _applied(facts: Facts, rule: Rule, options: Options) -> Iterator[Finding | NotApplicable]:
+    """What one rule finds; nothing on platforms it is not about."""
     if facts.platform not in rule.platforms:
         return
     reason = facts.missing(rule.host if rule.host is not None and facts.host_computes else rule.needs)
@@ -137,5 +130,5 @@ def _said(facts: Facts, rule: Rule, options: Options) -> Iterator[Finding | NotA
 
 
 def why(reason: str, *, host_computes: bool) -> str:
-    """The reason why a rule cannot be judged; where the host alone computed, nothing of a device is missing."""
+    """The reason why a rule cannot be applied; where the host alone computed, nothing of a device is missing."""
     return "no_device_used" if host_computes and reason in _OF_DEVICES else reason

@@ -104,7 +104,7 @@ class Facts:
         return amount / self.step_time if self.step_time else 0.0
 
     def missing(self, needs: str) -> str | None:
-        """Reason why a rule with these needs cannot be judged, None if it can. Codes as in `Rule.needs`."""
+        """Reason why a rule with these needs cannot be applied, None if it can. Codes as in `Rule.needs`."""
         return next((reason for code, reason in _REASONS.items() if code in needs and not self._has(code)), None)
 
     def _has(self, code: str) -> bool:
@@ -142,7 +142,7 @@ class Facts:
         return intervals_of(self.pieces.start[chosen], self.pieces.end[chosen])
 
     def idle_mean(self, *causes: Cause) -> int:
-        """Idle time of these causes, ns a step; 0 where it cannot be told, so ask `missing` first."""
+        """Idle time of these causes, ns a step; 0 where it is unknown, so ask `missing` first."""
         found = self.analysis.idle
         if not isinstance(found, IdleCauses):
             return 0

@@ -1,4 +1,4 @@
-"""What a rule says: a finding with its proof and its price, or why it could not be judged."""
+"""What a rule says: a finding with its proof and its price, or why it could not be applied."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Finding:
     intervals: NDArray[np.int64] | None = None
     """(n, 2) ns: the idle or exposed time behind it. Findings are made disjoint by them."""
     sentence: str = ""
-    """Which sentence tells it, where a rule has several: key `finding_<rule>_<sentence>`."""
+    """Which sentence describes it, where a rule has several: key `finding_<rule>_<sentence>`."""
     evidence: tuple[Evidence, ...] = ()
     advice: tuple[str, ...] = ()
     """Keys; those of the rule where empty."""
@@ -102,7 +102,7 @@ class Finding:
 
 @frozen
 class NotApplicable:
-    """A rule that could not be judged, and why."""
+    """A rule that could not be applied, and why."""
 
     reason: str
     """Key of `Texts.reasons`."""
@@ -122,4 +122,4 @@ class Outcome:
     findings: tuple[Finding, ...] = ()
     """Most saving first."""
     not_applicable: tuple[NotApplicable, ...] = ()
-    """Rules that could not be judged, by id."""
+    """Rules that could not be applied, by id."""

@@ -1,4 +1,4 @@
-"""From what rules say to a ranked list: savings made disjoint, capped, judged by their share of the step.
+"""From what rules say to a ranked list: savings made disjoint, capped, graded by their share of the step.
 
 Savings of different findings come from different time, so they never add to more than the step: where two findings are
 about the same interval, that of the more particular rule keeps it, then the one of higher confidence, then the one
@@ -17,7 +17,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.common.without import without
+from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
 from traceanalyze.rules.rule import Rule
@@ -44,7 +44,7 @@ def with_late_host(facts: Facts, spans: NDArray[np.int64], saving: int) -> int:
     order = np.argsort(device.start[event], kind="stable")
     part = min(1.0, saving * facts.window.count / max(int(inside.sum()), 1))
     shorter = np.round(inside[order] * part).astype(np.int64)
-    return min(saving, without(facts, intervals.EMPTY, (event[order], shorter)).saving)
+    return min(saving, replay_without(facts, intervals.EMPTY, (event[order], shorter)).saving)
 
 
 def shared_compute(facts: Facts) -> Intervals:
@@ -69,20 +69,20 @@ LEAST_NS = 100_000
 HIGH, MEDIUM = 0.20, 0.05
 """Shares of the step from which on a finding is severe."""
 LEFT = 0.5
-"""A finding most of whose time others have explained is told by them, unless what is left is much."""
+"""A finding most of whose time others have explained is left to them, unless what is left is much."""
 PRESENT = 0.25
 """A finding holds in a step where it takes at least this part of its own mean."""
 
 
 def ranked(found: Iterable[Finding], facts: Facts, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
-    """Findings worth telling, most saving first; those that save no time after them, by severity."""
+    """Findings worth a row, most saving first; those that save no time after them, by severity."""
     ordered = sorted(_merged(found), key=lambda one: _claim(one, rules[one.rule]))
     kept = [one for one in _disjoint(ordered, facts) if _worth(one, facts, rules[one.rule])]
-    told = {one.rule for one in kept}
-    kept = [one for one in kept if rules[one.rule].beside in told or rules[one.rule].beside not in rules]
-    kept = [one for one in kept if rules[one.rule].unless not in told]
-    judged = [one if one.severity is not None else replace(one, severity=_severity(one, facts)) for one in kept]
-    return tuple(sorted(judged, key=_rank))
+    rules_kept = {one.rule for one in kept}
+    kept = [one for one in kept if rules[one.rule].beside in rules_kept or rules[one.rule].beside not in rules]
+    kept = [one for one in kept if rules[one.rule].unless not in rules_kept]
+    severe = [one if one.severity is not None else replace(one, severity=_severity(one, facts)) for one in kept]
+    return tuple(sorted(severe, key=_rank))
 
 
 def _claim(one: Finding, rule: Rule) -> tuple[int, int, int, str]:

@@ -62,7 +62,7 @@ def _guarded(plugin: str, code: str, find: Find) -> Find:
 
 
 def _sound(each: object) -> Finding | NotApplicable:
-    """What a rule said, if it can be told and ranked.
+    """What a rule said, if it can be shown and ranked.
 
     Raises:
         TypeError: A value is of another type than `rules/finding.py` says.
@@ -101,7 +101,7 @@ def _known_advice(keys: tuple[str, ...]) -> None:
 
 @cache
 def every_rule() -> tuple[Rule, ...]:
-    """All rules by id; a plug-in that cannot be used is left out, and `plugins.faults` tells why."""
+    """All rules by id; a plug-in that cannot be used is left out, and `plugins.faults` says why."""
     found = dict(own_rules())
     for name, rules in plugins.load(plugins.RULES, _rules_of_plugin):
         try:

@@ -99,11 +99,11 @@ class Rule:
     """Of two findings about the same time, that of the rule with the lower order keeps it; general rules, which explain
     what particular ones leave, have a positive one."""
     beside: str = ""
-    """A rule whose findings this one only adds to: where that one was judged and is not told, nor is this one."""
+    """A rule whose findings this one only adds to: where that one was applied and left out, so is this one."""
     unless: str = ""
-    """A rule that tells the same better: where it is told, this one is not."""
+    """A rule that says the same better: where it has a finding, this one is left out."""
     host: str | None = None
-    """Its needs where the host alone computes (`Facts.host_computes`) and it judges the time of the host; None: it is
+    """Its needs where the host alone computes (`Facts.host_computes`) and it is about the time of the host; None: it is
     about devices."""
     doc: str = ""
 

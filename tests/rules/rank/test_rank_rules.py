@@ -16,10 +16,10 @@ from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Fault, Model, Ranks
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.ranks.results import Group, LinkTraffic
+from traceanalyze.rules.across_ranks import evaluate_run, subtract_waiting
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import plan
 from traceanalyze.rules.finding import Finding, Outcome, Severity
-from traceanalyze.rules.of_run import evaluate_run, without_waiting
 
 MS = 1_000_000
 
@@ -134,14 +134,14 @@ def test_waiting_for_each_other_in_turn_is_no_saving_of_communication(wait):
     """In half of the steps each rank waits so many ms; a transfer takes one."""
     cluster = compare_ranks(alternating(wait, wait))
     one = Finding(saving=(2 + wait) * MS // 2, draws="comm_exposed", rule="COM101", severity=Severity.HIGH)
-    for found in without_waiting([Outcome((one,))] * 2, cluster, plan()):
+    for found in subtract_waiting([Outcome((one,))] * 2, cluster, plan()):
         assert [each.saving for each in found.findings] == [MS]
 
 
 def test_savings_of_communication_without_waiting_stay():
     cluster = compare_ranks(alternating(0, 0))
     before = Outcome((Finding(saving=MS, draws="comm_exposed", rule="COM101", severity=Severity.MEDIUM),))
-    assert without_waiting([before] * 2, cluster, plan()) == [before] * 2
+    assert subtract_waiting([before] * 2, cluster, plan()) == [before] * 2
 
 
 def test_of_ranks_that_were_not_all_recorded_what_is_known_to_be_waiting_is_no_saving():
@@ -150,7 +150,7 @@ def test_of_ranks_that_were_not_all_recorded_what_is_known_to_be_waiting_is_no_s
     cluster = compare_ranks(pair(2 * MS, 0, group=group, world=4, communication=(3 * MS, MS)))
     assert cluster.exposed_waits.bound
     one = Finding(saving=3 * MS, draws="comm_exposed", rule="COM101", severity=Severity.HIGH)
-    first, second = without_waiting([Outcome((one,)), Outcome((replace(one, saving=MS),))], cluster, plan())
+    first, second = subtract_waiting([Outcome((one,)), Outcome((replace(one, saving=MS),))], cluster, plan())
     assert [each.saving for each in (*first.findings, *second.findings)] == [MS, MS]
 
 

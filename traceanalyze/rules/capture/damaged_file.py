@@ -9,9 +9,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     sentence="The file is damaged or has impossible values; see {checks} under the quality of the recording.",
     confidence=Confidence.HIGH,
     needs="",
-    advice_texts={
-        "write_whole": "Let the profiler finish writing before the program ends.",
-    },
+    advice_texts={"write_whole": "Let the profiler finish writing before the program ends."},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -8,9 +8,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     sentence="Only {steps} complete step(s): medians and patterns are uncertain.",
     confidence=Confidence.HIGH,
     needs="",
-    advice_texts={
-        "more_steps": "Record more steps: schedule(…, active=5).",
-    },
+    advice_texts={"more_steps": "Record more steps: schedule(…, active=5)."},
     options={"steps": (3.0, "rules specification: medians of fewer are shaky")},
     rare=True,
 )

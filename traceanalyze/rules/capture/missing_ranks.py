@@ -9,9 +9,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     sentence="Ranks are missing or mixed; see {checks} under the quality of the recording.",
     confidence=Confidence.HIGH,
     needs="",
-    advice_texts={
-        "file_per_rank": "Write one file a rank: tensorboard_trace_handler(folder, worker_name=…).",
-    },
+    advice_texts={"file_per_rank": "Write one file a rank: tensorboard_trace_handler(folder, worker_name=…)."},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -9,9 +9,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     sentence="No step is marked: {time} of trace are one window.",
     confidence=Confidence.HIGH,
     needs="",
-    advice_texts={
-        "mark_steps": "Mark steps: profile(schedule=…) and prof.step() after each.",
-    },
+    advice_texts={"mark_steps": "Mark steps: profile(schedule=…) and prof.step() after each."},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

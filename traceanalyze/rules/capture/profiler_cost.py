@@ -13,7 +13,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     confidence=Confidence.HIGH,
     needs="",
     advice_texts={
-        "light_recording": "Confirm findings about the host with a recording without stacks, shapes and memory.",
+        "light_recording": "Confirm findings about the host with a recording without stacks, shapes and memory."
     },
     rare=True,
 )

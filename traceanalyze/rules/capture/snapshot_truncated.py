@@ -25,7 +25,7 @@ from traceanalyze.rules.rule import (
     advice_texts={
         "longer_history": (
             '_record_memory_history(max_entries=1000000, stacks="python"), called at the start of the program.'
-        ),
+        )
     },
     rare=True,
 )

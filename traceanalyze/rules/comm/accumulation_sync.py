@@ -21,7 +21,7 @@ _FORWARD = regex(r"^DistributedDataParallel\.forward$")
     confidence=Confidence.HIGH,
     needs="DLO",
     advice_texts={
-        "no_sync": "with ddp.no_sync(): around all micro-steps but the last; FSDP2: set_requires_gradient_sync(False).",
+        "no_sync": "with ddp.no_sync(): around all micro-steps but the last; FSDP2: set_requires_gradient_sync(False)."
     },
     order=-1,
 )
@@ -47,13 +47,13 @@ def find(facts: Facts, options: Options) -> Findings:
     ts = facts.context.trace.events.ts
     forward, updated = ts[facts.rows(kinds, _FORWARD)], ts[facts.rows(kinds, OPTIMIZER_STEP)]
     work = facts.once(communicating)
-    reduces = work.of_kind("all_reduce", "reduce_scatter") & (work.asked > 0)
+    reduces = work.of_kind("all_reduce", "reduce_scatter") & (work.issued > 0)
     if len(forward) < 2 or len(updated) == 0 or not reduces.any():
         return
     # Of each forward: the optimizer step it belongs to, and whether another one follows before that.
     update = np.searchsorted(updated, forward)
     early = np.append(update[1:] == update[:-1], False) & (update < len(updated))
-    of = np.searchsorted(forward, work.asked, "right") - 1
+    of = np.searchsorted(forward, work.issued, "right") - 1
     known = reduces & (of >= 0)
     per_forward = np.bincount(of[known], minlength=len(forward))
     if not early.any() or 2 * int((per_forward[early] > 0).sum()) <= int(early.sum()):

@@ -29,7 +29,7 @@ _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "A
     advice_texts={
         "async_collective": (
             "async_op=True, then work that does not need the result, then work.wait() where it is needed first."
-        ),
+        )
     },
     options={"part": (0.5, "rules specification, own: compute that follows, over the time of the collective")},
 )

@@ -21,7 +21,7 @@ _FORWARD = regex(r"^DistributedDataParallel\.forward$")
     confidence=Confidence.MEDIUM,
     needs="DLO",
     advice_texts={
-        "tune_buckets": "Try bucket_cap_mb (25 by default) at half and at twice its value; the more ranks, the larger.",
+        "tune_buckets": "Try bucket_cap_mb (25 by default) at half and at twice its value; the more ranks, the larger."
     },
     options={
         "part": (0.5, "rules specification, own: of the exposed communication"),

@@ -17,9 +17,7 @@ _PARTS = regex(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcast_coa
     evidence={"devices": "devices"},
     confidence=Confidence.HIGH,
     needs="O",
-    advice_texts={
-        "use_ddp": "torch.nn.parallel.DistributedDataParallel with one process a device (torchrun).",
-    },
+    advice_texts={"use_ddp": "torch.nn.parallel.DistributedDataParallel with one process a device (torchrun)."},
     platforms=("cuda",),
     threshold=False,
 )

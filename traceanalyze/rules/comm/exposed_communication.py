@@ -26,7 +26,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "overlap_communication": (
             "First compare the ranks: waiting for a late one is no matter of overlap. Then tune DDP (bucket_cap_mb, "
             "static_graph=True, gradient_as_bucket_view=True) or prefetching in FSDP, or raise the batch."
-        ),
+        )
     },
     options={"share": (0.10, "TensorBoard plugin: exposed communication from a tenth of the step on")},
     order=1,

@@ -21,7 +21,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "prefetch_parameters": (
             "Prefetch: FSDP(forward_prefetch=True, backward_prefetch=BACKWARD_PRE), FSDP2 "
             "set_modules_to_forward_prefetch."
-        ),
+        )
     },
     options={
         "share": (0.05, "own: of the step"),
@@ -48,14 +48,14 @@ def find(facts: Facts, options: Options) -> Findings:
         FSDP.
     """
     work, device = facts.once(communicating), facts.context.device
-    gathers = work.of_kind("all_gather") & (work.exposed > 0) & (work.asked > 0)
+    gathers = work.of_kind("all_gather") & (work.exposed > 0) & (work.issued > 0)
     if not gathers.any():
         return
     mine = (device.klass == DeviceClass.COMPUTE) & (device.device == facts.context.devices[0])
     compute = intervals.merge(device.start[mine], device.end[mine])
     before = np.searchsorted(compute.end, work.start, "right") - 1
     ended = np.where(before >= 0, compute.end[np.maximum(before, 0)] if len(compute.end) else 0, 0)
-    late = gathers & (before >= 0) & (work.asked >= ended)
+    late = gathers & (before >= 0) & (work.issued >= ended)
     spans = work.exposed_spans(late)
     exposed = facts.length(spans)
     if exposed < options.number("late") * facts.length(work.exposed_spans(gathers)):

@@ -27,7 +27,7 @@ _MB = 1 << 20
         "hccl_buffsize": (
             "HCCL_BUFFSIZE in MB at least the size of the largest message; each communicator takes twice as much "
             "memory."
-        ),
+        )
     },
     options={"default_mb": (200.0, "CANN: HCCL_BUFFSIZE where it is not set")},
     platforms=("ascend",),

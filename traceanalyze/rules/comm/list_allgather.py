@@ -24,7 +24,7 @@ _NEAR_NS = 1_000_000
     advice_texts={
         "gather_into_tensor": (
             "torch.distributed.all_gather_into_tensor and reduce_scatter_tensor with one tensor, without torch.cat."
-        ),
+        )
     },
     order=-1,
 )

@@ -10,7 +10,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Not
 
 _MB = 1 << 20
 _ON_BOARD = 8
-"""Ranks that a machine with such links has at most, where machines are not told."""
+"""Ranks that a machine with such links has at most, where machines are unknown."""
 _NOMINAL = (
     (r"V100.*SXM", 150.0),
     (r"A100.*SXM", 300.0),
@@ -91,7 +91,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     # Imported here: with it come fractions and decimal, and most recordings are of one rank.
     from statistics import median
 
-    judged = False
+    comparable = False
     for mine in rates:
         alike = [
             other.rate
@@ -101,7 +101,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             == (mine.group.role, len(mine.group.members), mine.nominal is None)
         ]
         usual = [*([mine.nominal] if mine.nominal else []), *([median(alike)] if len(alike) > 1 else [])]
-        judged |= bool(usual)
+        comparable |= bool(usual)
         if not usual or any(mine.rate >= least * each for each in usual):
             continue
         exposed = int(mine.group.exposed[mine.rows].sum()) // (len(mine.group.members) * max(len(ranks.steps), 1))
@@ -119,7 +119,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             scope=Scope(ops=(mine.group.group,)),
             count=len(mine.rows),
         )
-    if rates and not judged:
+    if rates and not comparable:
         yield NotApplicable("unknown_links")
 
 

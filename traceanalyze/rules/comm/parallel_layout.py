@@ -30,7 +30,7 @@ _INSIDE = frozenset({"tensor", "expert"})
         "groups_inside_node": (
             "Tensor and expert parallel groups inside one machine; pipeline stages and data parallel groups across "
             "them."
-        ),
+        )
     },
     options={"share": (0.05, "own: of the step, in exposed collectives of these groups")},
 )

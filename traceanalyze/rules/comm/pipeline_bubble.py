@@ -10,9 +10,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     sentence="Sending to and receiving from neighbours takes {exposed} {per} ({share}) with no compute beside it.",
     confidence=Confidence.MEDIUM,
     needs="D",
-    advice_texts={
-        "more_micro_batches": "More micro-batches, an interleaved schedule, stages of equal time.",
-    },
+    advice_texts={"more_micro_batches": "More micro-batches, an interleaved schedule, stages of equal time."},
     options={"share": (0.10, "rules specification: of the step")},
     order=-1,
 )

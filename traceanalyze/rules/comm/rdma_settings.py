@@ -37,7 +37,7 @@ _MB = 1 << 20
         "rdma_settings": (
             "Set HCCL_RDMA_TC (0 to 255, a multiple of 4) and HCCL_RDMA_SL (0 to 7) as the switches are configured "
             "(PFC, DSCP); HCCL_INTRA_ROCE_ENABLE=1 only with HCCL_INTRA_PCIE_ENABLE=0; leave HCCL_ALGO unset."
-        ),
+        )
     },
     options={
         "repeat_s": (4.0, "msprof-analyze advisor: a transfer of so many seconds was sent again"),

@@ -94,10 +94,7 @@ def find(facts: Facts, options: Options) -> Findings:
         if not isinstance(peak, NotMeasured) and peak > capacity * options.number("full"):
             yield Finding(
                 sentence="replicated",
-                evidence=(
-                    Evidence("used", peak / capacity, "SHARE"),
-                    Evidence("capacity", capacity, "MEMORY"),
-                ),
+                evidence=(Evidence("used", peak / capacity, "SHARE"), Evidence("capacity", capacity, "MEMORY")),
                 advice=("shard_more",),
                 severity=Severity.INFO,
             )

@@ -18,7 +18,7 @@ _MB = 1 << 20
         "larger_buckets": (
             "Larger buckets (bucket_cap_mb), coalesced collectives, gradient accumulation; ZeRO-2 or ZeRO-1 instead of "
             "ZeRO-3."
-        ),
+        )
     },
     options={
         "share": (0.20, "msprof-analyze advisor: of the communication time"),

@@ -19,9 +19,7 @@ _LAYER = regex(r"^SyncBatchNorm(Backward)?$|^autograd::engine::evaluate_function
     evidence={"usual": "median time"},
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice_texts={
-        "plain_batchnorm": "Plain batch norm if each rank has 16 samples or more; or convert fewer layers.",
-    },
+    advice_texts={"plain_batchnorm": "Plain batch norm if each rank has 16 samples or more; or convert fewer layers."},
     options={"least": (20.0, "msprof-analyze advisor: layers a step")},
     order=-1,
 )

@@ -25,9 +25,7 @@ from traceanalyze.rules.rule import (
     ),
     confidence=Confidence.MEDIUM,
     needs="D",
-    advice_texts={
-        "align_messages": "Pad tensors so that the part of each rank is a multiple of 512 bytes.",
-    },
+    advice_texts={"align_messages": "Pad tensors so that the part of each rank is a multiple of 512 bytes."},
     options={
         "align": (512.0, "msprof-analyze advisor: bytes; smaller transfers are not judged"),
         "share": (0.05, "own: of the time of all transfers between devices"),
@@ -56,11 +54,11 @@ def find(facts: Facts, options: Options) -> Findings:
     if tasks is None:
         yield NotApplicable("no_collective_tasks")
         return
-    judged = ~tasks.network & ~tasks.inside & (tasks.size > options.number("align"))
-    if not judged.any():
+    between = ~tasks.network & ~tasks.inside & (tasks.size > options.number("align"))
+    if not between.any():
         return
-    unaligned = judged & (tasks.size % max(1, round(options.number("align"))) != 0)
-    part = int(tasks.time[unaligned].sum()) / max(int(tasks.time[judged].sum()), 1)
+    unaligned = between & (tasks.size % max(1, round(options.number("align"))) != 0)
+    part = int(tasks.time[unaligned].sum()) / max(int(tasks.time[between].sum()), 1)
     if not unaligned.any() or part < options.number("share"):
         return
     yield Finding(

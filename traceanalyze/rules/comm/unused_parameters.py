@@ -19,7 +19,7 @@ _SEARCH = regex(r"nn/parallel/distributed\.py\(\d+\): _find_tensors$")
     advice_texts={
         "no_unused_search": (
             "find_unused_parameters=False, or static_graph=True if the same parameters are used in every step."
-        ),
+        )
     },
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -13,7 +13,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
-from traceanalyze.rules.common.without import without
+from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of
 
 _PINNED = regex(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
@@ -59,7 +59,7 @@ def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
     """What the chosen calls cost: the host side of the gaps they lie in, or what a replay without them gains."""
     calls, pieces = facts.once(allocator_calls), facts.pieces
     removed = merge(calls.start[chosen], calls.end[chosen])
-    gone = without(facts, removed)
+    gone = replay_without(facts, removed)
     spans = _gaps_with(facts, removed.start, removed.end)
     caused, blocked = facts.length(spans), facts.mean(int((removed.end - removed.start).sum()))
     of_calls = (pieces.cause == Cause.DISPATCH_ALLOC).any()
@@ -113,9 +113,9 @@ def memory_finding(severity: Severity, line: str, count: int, *evidence: Evidenc
 
 
 def reserved_of_capacity(facts: Facts) -> tuple[int, int] | None:
-    """The snapshot's highest reserve, and the device's memory by whoever tells it; None where either is unknown."""
+    """The snapshot's highest reserve, and the device's memory by whoever states it; None where either is unknown."""
     if facts.allocator is None:
         return None
-    told = {device.id: device.memory_bytes for device in facts.context.trace.devices}
-    capacity = facts.allocator.capacity or (None if facts.analysis.device is None else told.get(facts.analysis.device))
+    known = {device.id: device.memory_bytes for device in facts.context.trace.devices}
+    capacity = facts.allocator.capacity or (None if facts.analysis.device is None else known.get(facts.analysis.device))
     return (facts.allocator.most_reserved, capacity) if capacity else None

@@ -35,8 +35,8 @@ class Communicating:
     ranks: NDArray[np.int64]
     """Of the group, -1 where not recorded."""
     track: NDArray[np.int64]
-    """Thread that asked for it, -1 where unknown."""
-    asked: NDArray[np.int64]
+    """Thread that issued it, -1 where unknown."""
+    issued: NDArray[np.int64]
     """When; 0 where unknown."""
     free: Intervals
     """Exposed communication in the windows."""
@@ -77,7 +77,7 @@ def communicating(facts: Facts) -> Communicating:
     start, end = device.start[event], device.end[event]
     free = exposed_communication(facts)
     linked = context.link[event] >= 0
-    asked = np.maximum(context.asked[event], 0)
+    call = np.maximum(context.asked[event], 0)
     calls = context.calls
     none = np.zeros(len(event), np.int64)
     return Communicating(
@@ -88,8 +88,8 @@ def communicating(facts: Facts) -> Communicating:
         kind=kind,
         size=sizes(facts.context, described, kind),
         ranks=np.where(described >= 0, np.maximum(argument(context, "group_size", np.maximum(described, 0)), -1), -1),
-        track=np.where(linked, calls.track[asked], -1) if len(calls) else none - 1,
-        asked=np.where(linked, calls.start[asked], 0) if len(calls) else none,
+        track=np.where(linked, calls.track[call], -1) if len(calls) else none - 1,
+        issued=np.where(linked, calls.start[call], 0) if len(calls) else none,
         free=free,
     )
 

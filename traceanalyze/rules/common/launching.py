@@ -50,16 +50,16 @@ def launching(facts: Facts) -> Launching:
     """The host's part in the idle time of a rank."""
     context, pieces = facts.context, facts.pieces
     gaps = context.once(idle_gaps)
-    seen = distinct(pieces.gap)
+    counted = distinct(pieces.gap)
     late = (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
     short = (pieces.cause == Cause.UNTRACED) & (pieces.end - pieces.start < PYTHON_NS)
     dispatch = np.isin(pieces.cause, DISPATCH)
-    first = _first_use(facts, seen, dispatch)[pieces.gap]
+    first = _first_use(facts, counted, dispatch)[pieces.gap]
     chosen = (dispatch | short) & (gaps.launch_end > gaps.start)[pieces.gap] & ~first
     loading = intervals_of(*intervals.merge(pieces.start[dispatch & first], pieces.end[dispatch & first]))
     return Launching(
         facts.share(facts.idle_mean(*DISPATCH) - facts.length(loading)),
-        float(late[seen].mean()) if len(seen) else 0.0,
+        float(late[counted].mean()) if len(counted) else 0.0,
         facts.context.once(median_depth),
         intervals_of(pieces.start[chosen], pieces.end[chosen]),
         pieces.gap[chosen],
@@ -67,19 +67,19 @@ def launching(facts: Facts) -> Launching:
     )
 
 
-def _first_use(facts: Facts, seen: NDArray[np.int64], dispatch: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _first_use(facts: Facts, counted: NDArray[np.int64], dispatch: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Whether each of `idle_gaps` is too long to be slow launching, or is for the capture of a graph.
 
     Args:
         facts: Of the rank.
-        seen: Gaps in the windows.
+        counted: Gaps in the windows.
         dispatch: Which pieces of idle time are launching.
     """
     gaps, pieces = facts.context.once(idle_gaps), facts.pieces
     launching_in = np.zeros(len(gaps), np.int64)
     np.add.at(launching_in, pieces.gap[dispatch], (pieces.end - pieces.start)[dispatch])
     length = gaps.end - gaps.start
-    usual = float(np.median(length[seen])) if len(seen) else 0.0
+    usual = float(np.median(length[counted])) if len(counted) else 0.0
     long: NDArray[np.bool_] = (length >= max(LONG_NS, LONG_TIMES * usual)) & (2 * launching_in >= length)
     if _recurs(facts, intervals_of(gaps.start[long], gaps.end[long])):
         long[:] = False

@@ -19,7 +19,7 @@ from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
-from traceanalyze.rules.common.without import without
+from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
 _AHEAD = 2
@@ -60,15 +60,15 @@ def sync_calls(facts: Facts) -> SyncCalls:
     row[chosen] = np.arange(len(chosen))
     by, _ = blamed(every, calls, context.once(idle_gaps), facts.pieces)
     of = np.where(by >= 0, row[by], -1)
-    seen = of >= 0
+    caused = of >= 0
     return SyncCalls(
         chosen,
         context.call_op[chosen],
         _direction(facts, chosen),
         tuple(context.trace.strings.text(code) for code in calls.name[chosen].tolist()),
-        facts.pieces.start[seen],
-        facts.pieces.end[seen],
-        of[seen],
+        facts.pieces.start[caused],
+        facts.pieces.end[caused],
+        of[caused],
     )
 
 
@@ -185,7 +185,7 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     if with_use:
         after = facts.clip(quiet[~pause])
         removed = union(removed, intersect(after, merge(spans[:, 0], spans[:, 1])))
-    gone = without(facts, removed)
+    gone = replay_without(facts, removed)
     saving = max(caused, gone.saving)
     blocked = facts.mean(int((end - start)[chosen].sum()))
     where = places(facts, calls, chosen)

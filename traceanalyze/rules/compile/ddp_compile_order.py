@@ -19,7 +19,7 @@ _DDP = regex(r"^DistributedDataParallel\.forward$")
     confidence=Confidence.MEDIUM,
     needs="DLO",
     advice_texts={
-        "compile_after_ddp": "Wrap the module in DistributedDataParallel first, then compile the wrapped module.",
+        "compile_after_ddp": "Wrap the module in DistributedDataParallel first, then compile the wrapped module."
     },
     order=-1,
 )
@@ -44,12 +44,12 @@ def find(facts: Facts, options: Options) -> Findings:
     kinds = (EventKind.HOST_OP, EventKind.ANNOTATION)
     backward, ddp = facts.rows(kinds, _BACKWARD), facts.rows(kinds, _DDP)
     work = facts.once(communicating)
-    reduces = work.of_kind("all_reduce") & (work.asked > 0)
+    reduces = work.of_kind("all_reduce") & (work.issued > 0)
     if not len(backward) or not len(ddp) or len(backward) > facts.window.count or int(reduces.sum()) < 2:
         return
     spans = facts.spans(backward)
-    at = np.searchsorted(spans[:, 0], work.asked[reduces], "right") - 1
-    if (at < 0).any() or (work.asked[reduces] < spans[at, 1]).any():
+    at = np.searchsorted(spans[:, 0], work.issued[reduces], "right") - 1
+    if (at < 0).any() or (work.issued[reduces] < spans[at, 1]).any():
         return
     exposed = work.exposed_spans(reduces)
     yield Finding(

@@ -27,7 +27,7 @@ REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
     advice_texts={
         "find_graph_breaks": (
             "TORCH_LOGS=graph_breaks names the places; torch.compile(fullgraph=True) makes them errors."
-        ),
+        )
     },
     options={
         "frames": (2.0, "rules specification: more than one graph"),

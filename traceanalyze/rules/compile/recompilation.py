@@ -21,7 +21,7 @@ _COMPILING = regex(
         "find_recompiles": (
             "TORCH_LOGS=recompiles names the guard that fails; dynamic=True or torch._dynamo.mark_dynamic for sizes, "
             "tensors for numbers that change."
-        ),
+        )
     },
     rare=True,
     order=-1,

@@ -13,9 +13,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     needs="DO",
     host="O",
     advice=("worker_cores", "local_data"),
-    advice_texts={
-        "worker_cores": "Check which cores the workers are bound to, and OMP_NUM_THREADS.",
-    },
+    advice_texts={"worker_cores": "Check which cores the workers are bound to, and OMP_NUM_THREADS."},
     options={
         "share": (0.05, "as DAT101"),
         "variation": (1.0, "rules specification, own: standard deviation of the waits over their mean"),

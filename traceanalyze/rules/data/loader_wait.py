@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.loader import READY_NS, batches, single_process, waited
-from traceanalyze.rules.common.without import without
+from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 
@@ -97,7 +97,7 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _replayed(found: Finding, facts: Facts, idle: NDArray[np.int64], batches: NDArray[np.int64]) -> Finding:
     """With what the device gains: a replay without the loader."""
-    gone = without(facts, merge(batches[:, 0], batches[:, 1]))
+    gone = replay_without(facts, merge(batches[:, 0], batches[:, 1]))
     saving = max(facts.length(idle), gone.saving)
     return replace(
         found,

@@ -3,7 +3,7 @@ import numpy as np
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.without import without
+from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
 
 _PIN = regex(r"^aten::_?pin_memory$")
@@ -19,7 +19,7 @@ _PIN = regex(r"^aten::_?pin_memory$")
     advice_texts={
         "pin_in_loader": (
             "Pin in the DataLoader (pin_memory=True); batches of your own types need a method pin_memory()."
-        ),
+        )
     },
     order=-1,
 )
@@ -46,7 +46,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     spans = facts.spans(rows)
     removed = merge(spans[:, 0], spans[:, 1])
-    gone = without(facts, removed)
+    gone = replay_without(facts, removed)
     yield Finding(
         saving=gone.saving,
         bound=facts.mean(int(np.sum(removed.end - removed.start))),

@@ -48,10 +48,10 @@ def _shapes(facts: Facts) -> list[tuple[int, ...]]:
     """The distinct input shapes of operators in each step."""
     context = facts.context
     rows = np.flatnonzero(context.kind == EventKind.HOST_OP)
-    said, start = context.trace.events.fields["shapes"].take(rows, -1), context.trace.events.ts[rows]
+    shapes, start = context.trace.events.fields["shapes"].take(rows, -1), context.trace.events.ts[rows]
     steps = facts.analysis.steps
     found = []
     for row in facts.window.rows:
         mine = (start >= steps.host_start[row]) & (start < steps.host_end[row])
-        found.append(tuple(distinct(said[mine]).tolist()))
+        found.append(tuple(distinct(shapes[mine]).tolist()))
     return found

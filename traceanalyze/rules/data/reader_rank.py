@@ -121,9 +121,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         )
 
 
-def _first_broadcasts(
-    one: MatchedGroup,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _first_broadcasts(one: MatchedGroup) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Broadcasts that are the first collective of the group in their step.
 
     Waiting by member, of it what is exposed, and the steps.

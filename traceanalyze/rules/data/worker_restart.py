@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.loader import batches, single_process
-from traceanalyze.rules.common.without import Without, without
+from traceanalyze.rules.common.replay import Gain, replay_without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
 
 
@@ -17,9 +17,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     confidence=Confidence.MEDIUM,
     needs="DO",
     host="O",
-    advice_texts={
-        "persistent_workers": "DataLoader(persistent_workers=True), or longer epochs.",
-    },
+    advice_texts={"persistent_workers": "DataLoader(persistent_workers=True), or longer epochs."},
     options={"ratio": (10.0, "rules specification, own: the longest wait over the median")},
     rare=True,
     order=-1,
@@ -52,7 +50,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     excess = merge(spans[long, 0], spans[long, 1] - usual)
     host = facts.host_computes
-    gone = Without(facts.length(intervals_of(*excess)), intervals_of(*excess)) if host else without(facts, excess)
+    gone = Gain(facts.length(intervals_of(*excess)), intervals_of(*excess)) if host else replay_without(facts, excess)
     yield Finding(
         saving=gone.saving,
         bound=facts.mean(int((time[long] - usual).sum())),

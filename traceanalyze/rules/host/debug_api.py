@@ -14,9 +14,7 @@ _DEBUG = regex(
     sentence="Debugging tools run inside the steps, {count} time(s): {what}.",
     confidence=Confidence.HIGH,
     needs="OP",
-    advice_texts={
-        "no_debugging": "Switch debugging tools off in production runs.",
-    },
+    advice_texts={"no_debugging": "Switch debugging tools off in production runs."},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

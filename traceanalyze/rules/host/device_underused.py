@@ -27,9 +27,7 @@ LONG_NS = 1_000_000
     needs="D",
     host="O",
     advice=("larger_batch",),
-    advice_texts={
-        "compile_host": "torch.compile makes fewer, larger operators of many.",
-    },
+    advice_texts={"compile_host": "torch.compile makes fewer, larger operators of many."},
     options={
         "busy": (0.50, "TensorBoard plugin: utilisation below 50 %"),
         "calls": (0.40, "own: of the step without what recording adds, where the host computes"),
@@ -76,7 +74,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     if len(ops.row) < options.number("operators") * facts.window.count:
         return
     calls, _ = calls_and_work(facts, ops, intervals.subtract(facts.windows, other))
-    # Of operators that took less than recording them adds, nothing is left that could be told.
+    # Of operators that took less than recording them adds, nothing is left to measure.
     unrecorded = max(0, facts.step_time - facts.mean(len(ops.row) * RECORDING_NS))
     if calls and calls >= options.number("calls") * unrecorded:
         yield Finding(

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from traceanalyze.model.intervals import Intervals, merge
-from traceanalyze.rules.common.without import without
+from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -107,11 +107,8 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _replayed(found: Finding, facts: Facts, pause: Intervals, length: int) -> Finding:
     """With what the device gains: a replay without the pauses."""
-    gone = without(facts, pause)
+    gone = replay_without(facts, pause)
     saving = max(found.saving or 0, gone.saving)
     return replace(
-        found,
-        saving=saving,
-        bound=max(saving, length),
-        intervals=np.concatenate((facts.overlap(pause), gone.idle)),
+        found, saving=saving, bound=max(saving, length), intervals=np.concatenate((facts.overlap(pause), gone.idle))
     )

@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.vocabulary import ApiClass, SyncKind
-from traceanalyze.rules.common.without import without
+from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
 
 
@@ -48,7 +48,7 @@ def find(facts: Facts, options: Options) -> Findings:
     enough = count >= options.number("least") * facts.window.count and len(blocked) >= options.number("share") * count
     if not enough or not len(blocked):
         return
-    gone = without(facts, merge(calls.start[blocked], calls.end[blocked]))
+    gone = replay_without(facts, merge(calls.start[blocked], calls.end[blocked]))
     yield Finding(
         saving=gone.saving,
         bound=facts.mean(int((calls.end - calls.start)[blocked].sum())),

@@ -109,10 +109,7 @@ def find(facts: Facts, options: Options) -> Findings:
         draws="",
         intervals=intervals_of(*intervals.union(work, free)),
         sentence="foreach" if listed else "",
-        evidence=(
-            Evidence("kernels", round(each), "COUNT"),
-            Evidence("time", facts.mean(idle + time), "DURATION"),
-        ),
+        evidence=(Evidence("kernels", round(each), "COUNT"), Evidence("time", facts.mean(idle + time), "DURATION")),
         count=len(rows),
     )
 

@@ -18,9 +18,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     confidence=Confidence.MEDIUM,
     needs="DL",
     advice=("pack_copies", "create_on_device"),
-    advice_texts={
-        "pack_copies": "Pack small tensors into one pinned buffer and copy it once.",
-    },
+    advice_texts={"pack_copies": "Pack small tensors into one pinned buffer and copy it once."},
     options={
         "count": (10.0, "TraceLens: copies a step"),
         "bytes": (65536.0, "TraceLens: the median copy is smaller than 64 KiB"),

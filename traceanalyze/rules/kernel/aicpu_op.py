@@ -13,7 +13,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Optio
         "off_aicpu": (
             "Use int32 or float32 in place of int64 or float64, and operators that the AI Core has in place of index*, "
             "nonzero, argmin."
-        ),
+        )
     },
     options={"longest_us": (20.0, "msprof-analyze advisor: from 20 µs on")},
     platforms=("ascend",),

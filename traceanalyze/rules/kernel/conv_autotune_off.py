@@ -34,9 +34,7 @@ _MALLOC = regex(r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$")
     ),
     confidence=Confidence.MEDIUM,
     needs="DOHL",
-    advice_texts={
-        "cudnn_benchmark": "torch.backends.cudnn.benchmark = True, as the sizes do not change.",
-    },
+    advice_texts={"cudnn_benchmark": "torch.backends.cudnn.benchmark = True, as the sizes do not change."},
     options={
         "share": (0.10, "rules specification, own: of compute"),
         "fixed": (0.90, "own: of the time of convolutions, in shapes that come back in half of the steps"),
@@ -93,8 +91,8 @@ def _fixed(facts: Facts, chosen: NDArray[np.bool_]) -> float:
     rows = np.array(facts.window.rows, np.int64)
     step = np.searchsorted(np.sort(steps.start[rows]), work.start[chosen], "right")
     keys = group(work.op_name[chosen], argument(facts.context, "shapes", work.op_row[chosen]))
-    seen = group(keys.of, step)
-    often = 2 * np.bincount(keys.of[seen.first], minlength=len(keys)) >= len(rows)
+    pairs = group(keys.of, step)
+    often = 2 * np.bincount(keys.of[pairs.first], minlength=len(keys)) >= len(rows)
     time = work.time[chosen]
     return int(time[often[keys.of]].sum()) / max(int(time.sum()), 1)
 

@@ -11,9 +11,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     sentence="{count} convolution(s) add a bias that batch norm takes away again, {time} {per}.",
     confidence=Confidence.LOW,
     needs="DOH",
-    advice_texts={
-        "no_conv_bias": "bias=False in convolutions that batch norm follows.",
-    },
+    advice_texts={"no_conv_bias": "bias=False in convolutions that batch norm follows."},
     options={"least": (1.0, "PyTorch pattern matcher: convolutions a step")},
 )
 def find(facts: Facts, options: Options) -> Findings:

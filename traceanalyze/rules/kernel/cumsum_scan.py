@@ -21,7 +21,7 @@ _LONGEST = 4096
     confidence=Confidence.LOW,
     needs="DOH",
     advice_texts={
-        "cumsum_as_matmul": "Multiply with a triangular matrix of ones, accumulating in float32, and measure.",
+        "cumsum_as_matmul": "Multiply with a triangular matrix of ones, accumulating in float32, and measure."
     },
     options={"share": (0.01, "rules specification: of compute")},
 )

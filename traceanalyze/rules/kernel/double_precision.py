@@ -27,7 +27,7 @@ _FLOATING = regex(r"(^|::)(double|float|half|bfloat16)$")
     needs="DOH",
     host="OH",
     advice_texts={
-        "float32_inputs": "Cast inputs to float32 where they come into the program (numpy makes float64 by default).",
+        "float32_inputs": "Cast inputs to float32 where they come into the program (numpy makes float64 by default)."
     },
     options={"share": (0.01, "rules specification: of compute")},
 )

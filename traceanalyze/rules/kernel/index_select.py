@@ -17,7 +17,7 @@ _BACKWARD = r"^(autograd::engine::evaluate_function: )?Index(Select)?Backward\d*
     confidence=Confidence.MEDIUM,
     needs="DOH",
     advice_texts={
-        "use_embedding": "torch.nn.functional.embedding(rows, table) in place of index_select; measure both.",
+        "use_embedding": "torch.nn.functional.embedding(rows, table) in place of index_select; measure both."
     },
     options={"share": (0.01, "rules specification: of compute")},
 )

@@ -13,9 +13,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     evidence={"repeats": "in a row"},
     confidence=Confidence.MEDIUM,
     needs="DO",
-    advice_texts={
-        "vectorise": "One operator on the whole tensor in place of the loop, or torch.vmap.",
-    },
+    advice_texts={"vectorise": "One operator on the whole tensor in place of the loop, or torch.vmap."},
     options={"repeats": (10.0, "PyTorch pattern matcher: slices in a row")},
 )
 def find(facts: Facts, options: Options) -> Findings:

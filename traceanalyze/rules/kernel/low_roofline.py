@@ -20,7 +20,7 @@ _ATTENTION = regex(r"attention", re.IGNORECASE)
     confidence=Confidence.MEDIUM,
     needs="DOH",
     advice_texts={
-        "better_shapes": "Try other layouts and sizes, a newer library, or a fused kernel for this operator.",
+        "better_shapes": "Try other layouts and sizes, a newer library, or a fused kernel for this operator."
     },
     options={
         "reached": (0.5, "rules specification, own: of the roofline"),

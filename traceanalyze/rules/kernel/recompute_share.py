@@ -12,7 +12,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     advice_texts={
         "less_checkpointing": (
             "Checkpoint fewer blocks, or only what is cheap to compute again (selective checkpointing)."
-        ),
+        )
     },
     options={
         "share": (0.15, "rules specification, own: of the step"),

@@ -32,7 +32,7 @@ _MOVES = r"^aten::(to|_to_copy)$"
         "right_type": (
             "Create tensors with the right dtype= and device=; keep weights that are cast in every step in the type "
             "they are used in."
-        ),
+        )
     },
     options={"share": (0.05, "rules specification: of compute")},
 )

@@ -13,10 +13,7 @@ PATTERNS = {
     "add, layer_norm": r"at?N",
 }
 """Operators in order of launch, see `op_chains`; what frees no kernel (views, slices) launches none."""
-PATTERNS_NPU = {
-    "matmul, add": r"Ma",
-    "sort, gather": r"ot?x",
-}
+PATTERNS_NPU = {"matmul, add": r"Ma", "sort, gather": r"ot?x"}
 """Those that only Ascend has a fused kernel for, or whose libraries do."""
 
 

@@ -15,9 +15,7 @@ _PRODUCTS = (KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
     sentence="Products whose last wave of blocks is nearly empty take {time} {per} ({part} of compute).",
     confidence=Confidence.LOW,
     needs="DK",
-    advice_texts={
-        "fill_waves": "Try batch or hidden sizes that fill whole waves, or other tile sizes.",
-    },
+    advice_texts={"fill_waves": "Try batch or hidden sizes that fill whole waves, or other tile sizes."},
     options={
         "fraction": (0.2, "rules specification: of a wave, NVIDIA deep learning performance guide"),
         "share": (0.10, "rules specification: of compute"),

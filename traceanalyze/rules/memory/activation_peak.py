@@ -37,8 +37,8 @@ def find(facts: Facts, options: Options) -> Findings:
     assert facts.allocator is not None  # The engine asks for it.
     allocator = facts.allocator
     held, share, line = allocator.activations
-    told = reserved_of_capacity(facts)
-    near = allocator.near_limit or (told is not None and told[0] >= options.number("near") * told[1])
+    reserved = reserved_of_capacity(facts)
+    near = allocator.near_limit or (reserved is not None and reserved[0] >= options.number("near") * reserved[1])
     pressed = near or allocator.ooms or allocator.retries
     if held and share >= options.number("share") and pressed:
         evidence = Evidence("of_peak", share, "SHARE"), Evidence("amount", held, "MEMORY")

@@ -71,7 +71,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     missing = facts.missing("M")
     if missing is not None:
-        # A snapshot without retries has told that there were none.
+        # A snapshot without retries shows that there were none.
         if facts.allocator is None or facts.allocator.events <= 1:
             yield NotApplicable(missing)
         return

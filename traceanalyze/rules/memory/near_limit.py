@@ -51,10 +51,10 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CANN HCCL variables.
     """
-    told = reserved_of_capacity(facts)
-    if told is not None:
-        if told[0] >= options.number("reserved") * told[1]:
-            yield _reserved(*told, pressed=bool(facts.allocator and facts.allocator.retries))
+    reserved = reserved_of_capacity(facts)
+    if reserved is not None:
+        if reserved[0] >= options.number("reserved") * reserved[1]:
+            yield _reserved(*reserved, pressed=bool(facts.allocator and facts.allocator.retries))
         return
     missing = facts.missing("M")
     if missing is not None:

@@ -17,9 +17,7 @@ _OPTIMIZER = regex(r"^Optimizer\.step#(SGD|Adam|AdamW|AdamP|Adadelta|Lamb|RMSpro
     evidence={"optimizer": "optimizer"},
     confidence=Confidence.HIGH,
     needs="DO",
-    advice_texts={
-        "npu_fused_optimizer": "torch_npu.optim.NpuFusedAdamW, NpuFusedSGD and the like in its place.",
-    },
+    advice_texts={"npu_fused_optimizer": "torch_npu.optim.NpuFusedAdamW, NpuFusedSGD and the like in its place."},
     options={"least": (100.0, "as HST111: kernels a step")},
     platforms=("ascend",),
 )

@@ -12,12 +12,9 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     advice_texts={
         "bind_npu": (
             "CPU_AFFINITY_CONF=2, or 1 with npu_affine:1; npu-smi info -t topo shows the cores near each device."
-        ),
+        )
     },
-    options={
-        "share": (0.10, "as HST101"),
-        "late": (0.20, "as HST101"),
-    },
+    options={"share": (0.10, "as HST101"), "late": (0.20, "as HST101")},
     platforms=("ascend",),
     beside="HST101",
 )

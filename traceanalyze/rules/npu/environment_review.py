@@ -19,7 +19,7 @@ _COSTLY: dict[str, Callable[[str], bool]] = {
     confidence=Confidence.LOW,
     needs="E",
     advice_texts={
-        "review_environment": "Unset it, unless you know why it is set; the default suits nearly all programs.",
+        "review_environment": "Unset it, unless you know why it is set; the default suits nearly all programs."
     },
     platforms=("ascend",),
 )

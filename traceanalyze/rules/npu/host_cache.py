@@ -16,9 +16,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     evidence={"once": "calls with shapes of one step"},
     confidence=Confidence.LOW,
     needs="DLOHE",
-    advice_texts={
-        "larger_op_cache": "ACLNN_CACHE_LIMIT=100000 and HOST_CACHE_CAPACITY=20.",
-    },
+    advice_texts={"larger_op_cache": "ACLNN_CACHE_LIMIT=100000 and HOST_CACHE_CAPACITY=20."},
     options={
         "share": (0.10, "as HST101"),
         "late": (0.20, "as HST101"),

@@ -10,13 +10,8 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     sentence="{count} element-wise kernels take {time} {per} ({part} of compute); lazy fusion is not on.",
     confidence=Confidence.LOW,
     needs="D",
-    advice_texts={
-        "lazy_fusion": "Try TORCH_NPU_LAZY_FUSION=True (experimental).",
-    },
-    options={
-        "share": (0.10, "own: of compute"),
-        "least": (20.0, "own: element-wise kernels a step"),
-    },
+    advice_texts={"lazy_fusion": "Try TORCH_NPU_LAZY_FUSION=True (experimental)."},
+    options={"share": (0.10, "own: of compute"), "least": (20.0, "own: element-wise kernels a step")},
     platforms=("ascend",),
 )
 def find(facts: Facts, options: Options) -> Findings:

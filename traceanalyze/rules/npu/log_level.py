@@ -9,9 +9,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     evidence={"level": "level"},
     confidence=Confidence.LOW,
     needs="E",
-    advice_texts={
-        "errors_only": "ASCEND_GLOBAL_LOG_LEVEL=3.",
-    },
+    advice_texts={"errors_only": "ASCEND_GLOBAL_LOG_LEVEL=3."},
     platforms=("ascend",),
 )
 def find(facts: Facts, options: Options) -> Findings:

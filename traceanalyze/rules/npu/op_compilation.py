@@ -17,7 +17,7 @@ _COMPILING = regex(r"OpCompile|aclopCompileAndExecute")
         "no_jit_compile": (
             "torch_npu.npu.set_compile_mode(jit_compile=False); torch_npu.npu.config.allow_internal_format = False; "
             "ACL_OP_COMPILER_CACHE_MODE=enable."
-        ),
+        )
     },
     options={"least": (20.0, "msprof-analyze advisor: compilations in the recording")},
     platforms=("ascend",),

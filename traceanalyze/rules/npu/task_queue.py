@@ -15,9 +15,7 @@ _DEQUEUE = regex(r"^Dequeue@")
     ),
     confidence=Confidence.MEDIUM,
     needs="DLO",
-    advice_texts={
-        "task_queue_level": "TASK_QUEUE_ENABLE=2 (takes more memory; off under ASCEND_LAUNCH_BLOCKING).",
-    },
+    advice_texts={"task_queue_level": "TASK_QUEUE_ENABLE=2 (takes more memory; off under ASCEND_LAUNCH_BLOCKING)."},
     options={
         "share": (0.10, "as HST101"),
         "late": (0.20, "as HST101"),

@@ -23,9 +23,7 @@ from traceanalyze.rules.rule import (
     evidence={"pair": "from → to", "link": "kind of link", "below": "below the others"},
     confidence=Confidence.MEDIUM,
     needs="R",
-    advice_texts={
-        "check_link": "Check cable, port and switch between the two, and the network settings.",
-    },
+    advice_texts={"check_link": "Check cable, port and switch between the two, and the network settings."},
     options={"below": (0.05, "msprof-analyze: advisor, slow link")},
     threshold=False,
 )

@@ -12,7 +12,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, Not
     advice_texts={
         "align_pauses": (
             "gc.disable(), and gc.collect() every N steps on all ranks; checkpoints and evaluation likewise."
-        ),
+        )
     },
     options={"pause": (0.01, "own: share of the step that a pause must take")},
 )
@@ -37,15 +37,15 @@ def find(ranks: Cluster, options: Options) -> Findings:
         yield NotApplicable("no_recorded_pauses")
         return
     long = pauses >= options.number("pause") * ranks.step_time
-    seen = pauses * long
+    stalls = pauses * long
     if int((long.any(axis=1)).sum()) < 2:
         return
-    count = seen.shape[1]
-    saving = (int(seen.max(axis=0).sum()) - int(seen.sum(axis=1).max())) // count
+    count = stalls.shape[1]
+    saving = (int(stalls.max(axis=0).sum()) - int(stalls.sum(axis=1).max())) // count
     if saving > 0:
         yield Finding(
             saving=saving,
-            bound=int(seen.max(axis=0).sum()) // count,
+            bound=int(stalls.max(axis=0).sum()) // count,
             draws="idle",
             evidence=(
                 Evidence("ranks", int(long.any(axis=1).sum()), "COUNT"),

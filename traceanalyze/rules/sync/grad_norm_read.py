@@ -15,9 +15,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     },
     confidence=Confidence.MEDIUM,
     needs="DLAO",
-    advice_texts={
-        "norm_on_device": "Keep the norm on the device (error_if_nonfinite=False) and log it rarely.",
-    },
+    advice_texts={"norm_on_device": "Keep the norm on the device (error_if_nonfinite=False) and log it rarely."},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """The norm of the gradients is read on the host.

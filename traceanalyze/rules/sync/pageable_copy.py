@@ -8,8 +8,8 @@ from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
-from traceanalyze.rules.common.without import without
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 
@@ -69,7 +69,7 @@ def find(facts: Facts, options: Options) -> Findings:
     shown = intervals.coverage(exposed, device.start[event], device.end[event])
     call = facts.context.calls
     removed = intervals.merge(call.start[calls], call.end[calls])
-    gone = without(facts, removed, (event, np.round(shown * slow).astype(np.int64)))
+    gone = replay_without(facts, removed, (event, np.round(shown * slow).astype(np.int64)))
     waits = waits or Finding()
     idle = next((int(one.value) for one in waits.evidence if one.label == "idle"), 0)
     saving = max(idle, gone.saving)

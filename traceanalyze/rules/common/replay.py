@@ -31,7 +31,7 @@ WAITED_NS = 1_000_000
 
 
 @frozen
-class Without:
+class Gain:
     """What would be saved."""
 
     saving: int
@@ -75,9 +75,9 @@ def queue(facts: Facts) -> _Queue:
     return _Queue(mine, start, device.end[mine], launch, slack, free)
 
 
-def without(
+def replay_without(
     facts: Facts, removed: Intervals, shorter: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-) -> Without:
+) -> Gain:
     """What the steps would gain without some host time, and with some device events shorter.
 
     Args:
@@ -87,7 +87,7 @@ def without(
     """
     work = _with_shorter(facts.once(queue), shorter)
     if not len(work.event):
-        return Without(0, np.zeros((0, 2), np.int64))
+        return Gain(0, np.zeros((0, 2), np.int64))
     start, end, fixed = _waits(facts, removed)
     ahead_at = _until(removed, end).tolist()
     loss = np.zeros(len(start) + 1, np.int64)
@@ -117,7 +117,7 @@ def without(
     gone = np.diff(shift, prepend=0)
     gone[work.free == 0] = 0
     spans = intervals_of(work.start - np.maximum(gone, 0), work.start)[gone > 0]
-    return Without(_saved(facts, work, shift, removed, end, loss), intervals_of(*facts.clip(spans)))
+    return Gain(_saved(facts, work, shift, removed, end, loss), intervals_of(*facts.clip(spans)))
 
 
 def _with_shorter(work: _Queue, shorter: tuple[NDArray[np.int64], NDArray[np.int64]] | None) -> _Queue:

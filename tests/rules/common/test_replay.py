@@ -16,7 +16,7 @@ from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.model.intervals import EMPTY, Intervals
 from traceanalyze.readers.kineto import read_text
-from traceanalyze.rules.common.without import without
+from traceanalyze.rules.common.replay import replay_without
 
 NS = 1000
 
@@ -37,31 +37,31 @@ def two_kernels(*, wait=None):
 
 
 def test_nothing_taken_out_saves_nothing():
-    gone = without(two_kernels(), EMPTY)
+    gone = replay_without(two_kernels(), EMPTY)
     assert (gone.saving, len(gone.idle)) == (0, 0)
 
 
 @pytest.mark.parametrize("time", [1, 50, 200, 390])
 def test_the_next_launch_comes_earlier_by_what_is_taken_out(time):
-    gone = without(two_kernels(), removed((100, 100 + time)))
+    gone = replay_without(two_kernels(), removed((100, 100 + time)))
     assert gone.saving == time * NS
     assert gone.idle.tolist() == [[(510 - time) * NS, 510 * NS]]
 
 
 def test_a_kernel_cannot_begin_before_the_one_before_has_ended():
     """The gap is 400 µs long, of which what is usual between kernels stays."""
-    assert without(two_kernels(), removed((5, 499))).saving == 400 * NS - 1500
+    assert replay_without(two_kernels(), removed((5, 499))).saving == 400 * NS - 1500
 
 
 def test_the_host_still_waits_for_the_device_elsewhere():
     """It waits from 20 to 115 for the first kernel, which does not end earlier."""
-    assert without(two_kernels(wait=(20, 95)), removed((6, 16))).saving == 0
-    assert without(two_kernels(wait=(20, 95)), removed((6, 16), (200, 300))).saving == 100 * NS
+    assert replay_without(two_kernels(wait=(20, 95)), removed((6, 16))).saving == 0
+    assert replay_without(two_kernels(wait=(20, 95)), removed((6, 16), (200, 300))).saving == 100 * NS
 
 
 def test_a_wait_that_is_taken_out_lets_the_host_go_on():
     """Without the wait the second launch could have come 95 µs earlier."""
-    assert without(two_kernels(wait=(20, 95)), removed((20, 115))).saving == 95 * NS
+    assert replay_without(two_kernels(wait=(20, 95)), removed((20, 115))).saving == 95 * NS
 
 
 def test_kernels_in_the_queue_do_not_move():
@@ -69,7 +69,7 @@ def test_kernels_in_the_queue_do_not_move():
     b.step(1, 0, 100)
     for place in range(4):
         b.launch(place * 20, 5, 10 + place * 200, 200)
-    assert without(facts_of(b.trace()), removed((5, 19))).saving == 0
+    assert replay_without(facts_of(b.trace()), removed((5, 19))).saving == 0
 
 
 def test_idle_time_that_the_device_itself_needs_stays():
@@ -78,7 +78,7 @@ def test_idle_time_that_the_device_itself_needs_stays():
     b.step(1, 0, 520)
     b.launch(0, 5, 10, 100)
     b.launch(500, 5, 900, 100)
-    assert without(facts_of(b.trace()), removed((5, 499))).saving < 410 * NS
+    assert replay_without(facts_of(b.trace()), removed((5, 499))).saving < 410 * NS
 
 
 def test_device_events_without_length_have_nothing_to_gain():
@@ -86,7 +86,7 @@ def test_device_events_without_length_have_nothing_to_gain():
     b.step(1, 0, 100)
     b.launch(0, 5, 10, 0)
     b.api("cudaStreamSynchronize", 20, 30)
-    gone = without(facts_of(b.trace()), removed((0, 15)))
+    gone = replay_without(facts_of(b.trace()), removed((0, 15)))
     assert (gone.saving, len(gone.idle)) == (0, 0)
 
 
@@ -106,4 +106,4 @@ def test_a_pause_of_the_host_costs_what_the_simulator_says(pause, model):
     place = np.flatnonzero(quiet > 0.9 * pause * MS)
     span = Intervals(calls.end[:-1][place], calls.end[:-1][place] + pause * MS)
     true = (step_time(paused) - step_time(plain)) / plain.steps
-    assert without(facts, span).saving == pytest.approx(true, rel=0.1, abs=50 * US)
+    assert replay_without(facts, span).saving == pytest.approx(true, rel=0.1, abs=50 * US)

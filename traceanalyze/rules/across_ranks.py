@@ -41,29 +41,29 @@ class RunStep:
         return Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW
 
 
-def of_one_rank(outcome: Outcome) -> Outcome:
+def drop_rank_rules(outcome: Outcome) -> Outcome:
     """What rules say about one rank of several, without those that are about all of them."""
     ids = {rule.id for rule in every_rule() if RANKS in rule.needs}
     return replace(outcome, not_applicable=tuple(one for one in outcome.not_applicable if one.rule not in ids))
 
 
 def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
-    """Findings about the ranks of a run, most saving first, and the rules that could not be judged.
+    """Findings about the ranks of a run, most saving first, and the rules that could not be applied.
 
     A straggler and an imbalance may be one cause seen twice: of two findings that save time of one class, the later one
-    (by the order of its rule) has only what the other leaves, and is not told where that is less than half.
+    (by the order of its rule) has only what the other leaves, and is left out where that is less than half.
     """
     step = RunStep(round(float(cluster.step_time.mean()))) if cluster.steps else RunStep(0)
     alone = all(rank.host_computes for rank in cluster.ranks)
     found: list[Finding] = []
-    unjudged: list[NotApplicable] = []
+    not_applicable: list[NotApplicable] = []
     for rule, options in wanted.rules:
         if RANKS not in rule.needs:
             continue
         for each in rule.find(cluster, options):
             if isinstance(each, NotApplicable):
                 reason = why(each.reason, host_computes=alone)
-                unjudged.append(replace(each, rule=rule.id, slug=rule.slug, reason=reason))
+                not_applicable.append(replace(each, rule=rule.id, slug=rule.slug, reason=reason))
                 continue
             found.append(
                 replace(
@@ -75,13 +75,13 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
                 )
             )
     rules = {rule.id: rule for rule, _ in wanted.rules}
-    told = [
+    kept = [
         replace(one, severity=step.severity(one.saving) if one.severity is None else one.severity)
         for one in _disjoint(found, rules)
         if one.saving is None or not rules[one.rule].threshold or not step.small(one.saving)
     ]
-    told.sort(key=lambda one: (one.saving is None, -(one.saving or 0), one.rule))
-    return Outcome(tuple(told), tuple(unjudged))
+    kept.sort(key=lambda one: (one.saving is None, -(one.saving or 0), one.rule))
+    return Outcome(tuple(kept), tuple(not_applicable))
 
 
 def _disjoint(found: Sequence[Finding], rules: Mapping[str, Rule]) -> Iterator[Finding]:
@@ -104,7 +104,7 @@ _GENERAL = "COM101"
 _ABOUT_RANKS = "RNK101"
 
 
-def without_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan) -> list[Outcome]:
+def subtract_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan) -> list[Outcome]:
     """What is said about each rank, without savings of communication that are waiting for other ranks.
 
     No overlap and no larger message removes the wait for a late rank: the findings about ranks say what it costs.
@@ -114,7 +114,7 @@ def without_waiting(outcomes: Sequence[Outcome], cluster: Cluster, wanted: Plan)
     Args:
         outcomes: of the ranks, in the order of `cluster.ranks`.
         cluster: the ranks side by side.
-        wanted: the rules that were run; those about ranks must be among them, or the wait would be told nowhere.
+        wanted: the rules that were run; those about ranks must be among them, or nothing would name the wait.
     """
     named = any(rule.id == _ABOUT_RANKS for rule, _ in wanted.rules)
     if not named or isinstance(cluster.exposed_waits, NotMeasured):
