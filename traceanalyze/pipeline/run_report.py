@@ -48,7 +48,7 @@ def side_by_side(ranks: Sequence[Judged], rules: Plan | None) -> SideBySide:
     cluster = compare_ranks([one.summary for one in ranks])
     if rules is None:
         return SideBySide(tuple(ranks), tuple(outcomes), cluster, None)
-    from traceanalyze.rules.across_ranks import evaluate_run, drop_rank_rules, subtract_waiting
+    from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting
 
     told = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
     return SideBySide(tuple(ranks), tuple(told), cluster, evaluate_run(cluster, rules))
