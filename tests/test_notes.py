@@ -12,8 +12,7 @@ import traceanalyze
 from tests.readers.ascend.test_comm_tables import RANKS
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
-from traceanalyze.locales import texts
-from traceanalyze.locales.noted import noted
+from traceanalyze.locales import noted, texts
 from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import Detail, View

@@ -31,8 +31,7 @@ def rule(
 ) -> None:
     """Explain rules: what they find, how it is measured, their options."""
     from traceanalyze import plugins
-    from traceanalyze.locales import texts
-    from traceanalyze.locales.noted import noted
+    from traceanalyze.locales import noted, texts
     from traceanalyze.report.console.style import style_for
     from traceanalyze.rules.registry import chosen, every_rule
 

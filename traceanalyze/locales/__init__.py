@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
@@ -50,7 +51,7 @@ class Texts:
     hints: Mapping[str, str]
     """Reason → what to record so that it is measured."""
     notes: Mapping[str, str]
-    """What reading says in passing, by the keys of `en/notes.py`; `noted.noted` finds the one that a note is."""
+    """What reading says in passing, by the keys of `en/notes.py`; `noted` finds the one that a note is."""
     levels: Mapping[str, str]
     language: str = LANGUAGES[0]
     """Its code, as in the `lang` of a page."""
@@ -167,3 +168,32 @@ def option_sources(language: str) -> Mapping[str, str]:
 @lru_cache(maxsize=1)
 def _pages(language: str) -> Mapping[str, Any]:
     return catalogue(language, "rules")
+
+
+_PLACEHOLDER = regex(r"\{(\w+)\}")
+
+
+def noted(text: str, words: Mapping[str, str]) -> str:
+    """A note of a reader in the wording of `words`, the templates of a language by their keys.
+
+    The readers word what they note themselves, because a note is also written to logs and to JSON; it is known again by
+    the English templates. One that is not among these stays as it is.
+    """
+    for key, pattern in _noted_patterns():
+        found = pattern.fullmatch(text)
+        if found is not None and key in words:
+            return words[key].format(**found.groupdict())
+    return text
+
+
+@lru_cache(maxsize=1)
+def _noted_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """Keys and patterns; each value of a template is any text, as short as possible."""
+    from traceanalyze.locales.en.notes import NOTES
+
+    split = {key: _PLACEHOLDER.split(template) for key, template in NOTES.items()}
+    patterns = {
+        key: "".join(f"(?P<{piece}>.+?)" if place % 2 else re.escape(piece) for place, piece in enumerate(pieces))
+        for key, pieces in split.items()
+    }
+    return tuple((key, re.compile(pattern, re.DOTALL)) for key, pattern in patterns.items())

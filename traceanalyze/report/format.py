@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from traceanalyze.frozen import frozen
-from traceanalyze.locales import Texts
-from traceanalyze.locales.noted import noted
+from traceanalyze.locales import Texts, noted
 from traceanalyze.model import units
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import TIMES, Breakdown, Column, Kind, Message, NotMeasured, Row, Table, Value, Word

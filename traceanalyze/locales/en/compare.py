@@ -1,4 +1,4 @@
-"""Texts of comparisons; `locales/en/__init__.py` adds them to those of analyses."""
+"""Texts of comparisons: what differs, what to check about it, and what makes two sides unlike."""
 
 from __future__ import annotations
 
@@ -78,6 +78,48 @@ TERMS = {
     "steps_complete": "all complete steps, their mean",
     "steps_median": "the median step",
     "steps_whole_trace": "no step marker: the whole trace",
+    "check_compute": (
+        "compare shapes, data types and implementations of these kernels; on equal devices, the same kernels that each "
+        "take longer point to a lower clock or to other work on the device"
+    ),
+    "check_communication": (
+        "tell waiting for a late rank from transfer, for which all ranks have to be recorded, then compare sizes and "
+        "numbers of the collectives"
+    ),
+    "check_memory_ops": "look for copies that are new, larger, or from memory that is not pinned",
+    "check_data_loading": (
+        "look at num_workers, persistent_workers and pin_memory of the loader, at the storage, and at what "
+        "is decoded for each sample"
+    ),
+    "check_sync": (
+        "look for what makes the host wait: .item(), .cpu(), printing of losses; analysing the candidate "
+        "alone names the source lines"
+    ),
+    "check_peer_wait": "record all ranks and look at the one the others wait for",
+    "check_dispatch": (
+        "look for more and smaller kernels: fuse them, capture them as a graph, or raise the batch size"
+    ),
+    "check_host_op": (
+        "look at the Python code around these operators and at load, clock rate and binding of the CPU; see "
+        "that both sides were recorded with the same options"
+    ),
+    "check_device_side": "look at streams and events in the timeline: what the next kernel waits for",
+    "check_untraced": "see what the host does there: record both sides with stacks (with_stack=True), if they were not",
+    "check_idle": "record both sides with the same options, so that the causes can be told apart",
+    "check_outside_calls": "record both sides with the same options, so that the causes can be told apart",
+    "check_host_side": "record both sides at the same profiler level, so that the causes can be told apart",
+    "check_api": "look at the runtime calls that take longer, in the table of calls",
+    "check_step": "record the device on both sides",
+    "base": "base",
+    "candidate": "candidate",
+    "h2d": "host to device",
+    "d2h": "device to host",
+    "d2d": "inside the device",
+    "p2p": "device to device",
+    "h2h": "host to host",
+    "unknown": "direction unknown",
+    "fill": "fills",
+    "peak_recorded": "recorded allocations less frees",
 }
 
 _PARTS = ["{part1} {diff1}", "{part2} {diff2}", "{part3} {diff3}", "{part4} {diff4}"]
@@ -144,8 +186,64 @@ MESSAGES = {
     "caveats": "Before you conclude",
     "group_base": "Base: {path}",
     "group_candidate": "Candidate: {path}",
+    "advice": "Where to look",
+    "compare_advice": "{part} {diff}: {check}.",
+    "compare_advice_cause": "{part} {diff} (largest: {cause} {cause_diff}): {check}.",
+    "no_device_on_either": "No device was recorded: host time is compared.",
+    "no_device_on_one": "The {side} has no device events: only the length of the step can be compared.",
+    "devices_differ": "Different devices: base {base}, candidate {candidate}.",
+    "idle_as_one": (
+        "The {side} has no runtime calls, so causes of idle time cannot be told apart: idle time is compared as one "
+        "part, and runtime calls are not compared."
+    ),
+    "outside_calls_as_one": (
+        "The {side} has no host operators: idle time outside runtime calls (data loading, operators, waiting for "
+        "peers, untraced) is compared as one part."
+    ),
+    "levels_differ": (
+        "Different profiler levels: base {base}, candidate {candidate}; what only the higher level records is not "
+        "comparable."
+    ),
+    "levels_differ_in_calls": (
+        "Different profiler levels: base {base}, candidate {candidate}. Level0 leaves out most runtime calls and what "
+        "collectives consist of: idle time in host operators, launches and waits is compared as one part; runtime "
+        "calls and waiting for other ranks are not comparable."
+    ),
+    "whole_trace_on_one": (
+        "The {side} has no step marker: the whole of its device work counts as one step, so times per step are not "
+        "comparable."
+    ),
+    "whole_traces": (
+        "No step markers: from first to last device event counts as one step; compare only recordings of equal work."
+    ),
+    "steps_differ": "Steps are chosen in different ways: base {base}, candidate {candidate}.",
+    "world_sizes_differ": "Runs of different size: base {base} rank(s), candidate {candidate}.",
+    "rank_counts_differ": "Not as many ranks were recorded: base {base}, candidate {candidate}.",
+    "ranks_differ": "Different ranks are compared: base rank {base}, candidate rank {candidate}.",
+    "coverage_differs": (
+        "The operator is known for {base_share} of compute time in the base, {candidate_share} in the candidate: "
+        "differences between operators are partly those of recording, so compute is compared by kind of kernel."
+    ),
+    "clocks_differ": (
+        "Different clocks: base {base_ns}, candidate {candidate_ns}; the coarse one shows short kernels too long or "
+        "without duration."
+    ),
+    "api_on_one": "The {side} has no runtime calls: they are not compared.",
+    "host_ops_on_one": "The {side} has no host operators: they are not compared.",
+    "shapes_on_one": "The {side} has no shapes: nothing can be matched by shape.",
+    "modules_on_one": "The {side} has no modules: they are not compared.",
+    "stacks_on_one": "The {side} has no Python stacks: source lines are known for the other side only.",
+    "memory_on_one": "The {side} has no memory records: memory is not compared.",
+    "options_differ": (
+        "Recording options that slow the host down were on for one side only: base {base}, candidate {candidate}; "
+        "host time is longer there for that reason too."
+    ),
+    "side_truncated": "The file of the {side} is cut short: later work is missing.",
+    "side_salvaged": "Broken in the file of the {side} and left out: {count} event(s) or place(s).",
+    "side_left_out": "Incomplete in the {side} and left out: {steps} step(s).",
 }
 
 REASONS = {
     "no_frees": "frees were not recorded",
+    "needs_all_ranks": "needs the recordings of all ranks",
 }

@@ -1,4 +1,4 @@
-"""Words of the tool."""
+"""Words of the tool, and what some of them mean in one short line."""
 
 from __future__ import annotations
 
@@ -119,3 +119,49 @@ TERMS = {
 }
 
 LEVELS = {"INFO": "note", "WARN": "warning", "ERROR": "error"}
+
+MEANINGS = {
+    "split.compute": "kernels that calculate",
+    "split.communication": "collectives not hidden behind compute",
+    "split.memory_ops": "copies and fills not hidden behind either",
+    "split.data_loading": "host waits for the next batch, no device works",
+    "split.sync": "device idle, host was waiting for the device",
+    "split.dispatch": "device idle, host prepares or launches work",
+    "split.idle": "device idle for other reasons",
+    "split.host_sync": "host waits for the device",
+    "split.peer_wait": "host waits for other processes",
+    "split.host_api": "inside runtime or driver calls",
+    "split.host_op": "inside PyTorch operators",
+    "split.untraced": "nothing recorded on the step's thread",
+    "idle_causes.data_loading": "the host waits for the next batch",
+    "idle_causes.sync": "the host sits in a call that waits for the device",
+    "idle_causes.peer_wait": "the host waits for other processes",
+    "idle_causes.dispatch_launch": "the host is inside launch calls",
+    "idle_causes.dispatch_copy": "the host is inside copy calls",
+    "idle_causes.dispatch_alloc": "the host allocates or frees device memory",
+    "idle_causes.dispatch_other": "the host is inside other runtime calls",
+    "idle_causes.dispatch_latency": "launched, not yet started (up to 10 µs)",
+    "idle_causes.host_op": "the host runs operators before the launch",
+    "idle_causes.device_gap": "queued; time from kernel to kernel (up to 10 µs)",
+    "idle_causes.device_dependency": "queued; waits for an event, a copy or a peer",
+    "idle_causes.untraced": "the host does something the trace does not show",
+    "critical_path.compute": "kernels that calculate",
+    "critical_path.communication": "collectives that something waited for",
+    "critical_path.memory_ops": "copies and fills that something waited for",
+    "critical_path.device_gap": "from the end of one event to the start of the next (up to 10 µs)",
+    "critical_path.device_dependency": "the device waits longer for what the trace does not show",
+    "critical_path.dispatch_latency": "from the return of a launch to its start on the device (up to 10 µs)",
+    "critical_path.data_loading": "the host waits for the next batch",
+    "critical_path.peer_wait": "the host waits for other processes",
+    "critical_path.host_api": "launches and other calls; time spent waiting for the device is never on the path",
+    "critical_path.host_op": "operators on the host, without the calls in them",
+    "critical_path.untraced": "the host does something the trace does not show",
+    "phases.phase_data_loading": "inside the data loader",
+    "phases.phase_forward": "operators that autograd records, and modules",
+    "phases.phase_backward": "steps of the autograd engine",
+    "phases.phase_recompute": "activation checkpointing runs forward operators again",
+    "phases.phase_optimizer": "inside the optimizer",
+    "phases.phase_zero_grad": "gradients are reset",
+    "phases.phase_other": "launched in none of these",
+    "phases.phase_unknown": "device work without a launch record",
+}

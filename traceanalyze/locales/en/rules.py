@@ -23,4 +23,10 @@ REASONS = {
     "unknown_links": "the bandwidth of these links is not known, and there are no other groups to compare with",
 }
 
-MESSAGES = {"finding_other": "{rule}: {text}"}
+MESSAGES = {
+    "finding_other": "{rule}: {text}",
+    "rule_facts": "Facts",
+    "rule_facts_line": "confidence {confidence}; since {since}; on {platforms}",
+    "rule_options": "Options (traceanalyze.toml, table rules.{slug})",
+    "rule_advice": "Advice",
+}
