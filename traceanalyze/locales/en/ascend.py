@@ -7,17 +7,17 @@ MESSAGES = {
 }
 
 CHECKS = {
-    "vendor_differs_computing": (
-        "The profile's own numbers ({source}) differ by more than 1 %: computing is {theirs_ns} there, {ours_ns} here."
-    ),
-    "vendor_differs_communication": (
-        "The profile's own numbers ({source}) differ by more than 1 %: communication is {theirs_ns} there, {ours_ns} "
-        "here."
-    ),
-    "vendor_differs_not_overlapped": (
-        "The profile's own numbers ({source}) differ by more than 1 %: communication that nothing hides is {theirs_ns} "
-        "there, {ours_ns} here."
-    ),
+    **{
+        f"vendor_differs_{key}": (
+            f"The profile's own numbers ({{source}}) differ by more than 1 %: {what} is {{theirs_ns}} there, "
+            "{ours_ns} here."
+        )
+        for key, what in (
+            ("computing", "computing"),
+            ("communication", "communication"),
+            ("not_overlapped", "communication that nothing hides"),
+        )
+    },
     "collectives_missing": (
         "{source} lists {count} collective(s), {time_ns} in all, that the timeline does not hold: communication is "
         "too low."
@@ -31,33 +31,20 @@ CHECKS = {
     ),
     "exports_agree": "{source}, the other export of this profile, agrees in all {count} numbers that were compared.",
     "exports_not_compared": "{source}, the other export of this profile, holds no number to compare.",
-    "exports_differ_step_count": (
-        "{source}, the other export of this profile, has {theirs} step(s), this one {ours}; are both of one run?"
-    ),
-    "exports_differ_step_time": (
-        "{source}, the other export of this profile, has {theirs_ns} of steps on the host, this one {ours_ns}; are "
-        "both of one run?"
-    ),
-    "exports_differ_computing": (
-        "{source}, the other export of this profile, has {theirs_ns} of computing, this one {ours_ns}; are both of "
-        "one run?"
-    ),
-    "exports_differ_not_overlapped": (
-        "{source}, the other export of this profile, has {theirs_ns} of communication that nothing hides, this one "
-        "{ours_ns}; are both of one run?"
-    ),
-    "exports_differ_free": (
-        "{source}, the other export of this profile, has {theirs_ns} of free time, this one {ours_ns}; are both of "
-        "one run?"
-    ),
-    "exports_differ_kernel_count": (
-        "{source}, the other export of this profile, has {theirs} compute kernel(s), this one {ours}; are both of one "
-        "run?"
-    ),
-    "exports_differ_kernel_time": (
-        "{source}, the other export of this profile, has {theirs_ns} of compute kernels, this one {ours_ns}; are both "
-        "of one run?"
-    ),
+    **{
+        f"exports_differ_{key}": (
+            f"{{source}}, the other export of this profile, has {theirs}, this one {ours}; are both of one run?"
+        )
+        for key, theirs, ours in (
+            ("step_count", "{theirs} step(s)", "{ours}"),
+            ("step_time", "{theirs_ns} of steps on the host", "{ours_ns}"),
+            ("computing", "{theirs_ns} of computing", "{ours_ns}"),
+            ("not_overlapped", "{theirs_ns} of communication that nothing hides", "{ours_ns}"),
+            ("free", "{theirs_ns} of free time", "{ours_ns}"),
+            ("kernel_count", "{theirs} compute kernel(s)", "{ours}"),
+            ("kernel_time", "{theirs_ns} of compute kernels", "{ours_ns}"),
+        )
+    },
     "wait_of_one_plane": (
         "{source} tells {theirs_ns} of waiting in collectives, that of one plane of links; over all planes {ours_ns} "
         "passed without transfer. What is called idle there is mostly waiting for other ranks too."
@@ -71,9 +58,7 @@ _LEVEL = (
 )
 
 HINTS = {
-    "no_device_events.ascend": _BOTH,
-    "no_host_events.ascend": _BOTH,
-    "no_api.ascend": _BOTH,
+    **dict.fromkeys(("no_device_events.ascend", "no_host_events.ascend", "no_api.ascend"), _BOTH),
     "no_cann_calls.ascend": f"see launches and sync points: {_LEVEL}",
     "no_collective_tasks.ascend": f"tell waiting from transfer: {_LEVEL}",
     # No option of torch_npu records which stream waits for which.

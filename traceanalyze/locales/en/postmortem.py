@@ -27,8 +27,6 @@ TERMS = {
     "fate_not_chosen": "left out: --ranks",
     "fate_left_out": "left out",
     "fate_passed_over": "passed over",
-    "do_record_that_rank.cuda": "Record all ranks in the same steps, at least the one that others wait for.",
-    "do_record_that_rank.ascend": "Record all ranks in the same steps, at least the one that others wait for.",
     "compute_and_host": "compute, data loading, host work",
     "gc": "garbage collection",
     "role_tensor": "tensor parallel",
@@ -104,8 +102,6 @@ MESSAGES = {
         "In collectives the recorded ranks wait at least {wait} {per} ({share}); ranks {ranks}, which were not "
         "recorded, may be the late ones."
     ),
-    "advice_record_that_rank.cuda": "→ Record all ranks in the same steps, at least the one that others wait for.",
-    "advice_record_that_rank.ascend": "→ Record all ranks in the same steps, at least the one that others wait for.",
     "why_waiting_uneven_compute": "Their work is uneven: rank {rank} computes {most} {per}, another one {least}.",
     "why_waiting_uneven_compute_and_host": (
         "Their work is uneven: rank {rank} has {most} {per} of compute, data loading and host work, another one "
@@ -154,49 +150,38 @@ MESSAGES = {
     "collectives_outside_steps": "{count} collectives of all ranks lie outside the steps that all ranks recorded.",
 }
 
-_GPU_AND_NPU = {
+_LEVEL1 = "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)"
+_THAT_RANK = "Record all ranks in the same steps, at least the one that others wait for."
+_EVERY_RANK = "every rank, in the same steps"
+_OPTIONS = {
     "no_device_events": (
         "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
         "torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])",
     ),
-    "no_api": (
-        "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
-        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)",
-    ),
-    "no_cann_calls": (
-        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)",
-        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)",
-    ),
-    "no_host_ops": ("profile(activities=[ProfilerActivity.CPU, …])", "profile(activities=[ProfilerActivity.CPU, …])"),
-    "no_python": ("profile(with_stack=True)", "profile(with_stack=True)"),
-    "no_shapes": ("profile(record_shapes=True)", "profile(record_shapes=True)"),
-    "no_memory_records": ("profile(profile_memory=True)", "profile(profile_memory=True)"),
+    "no_api": ("profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])", _LEVEL1),
+    "no_cann_calls": _LEVEL1,
+    "no_host_ops": "profile(activities=[ProfilerActivity.CPU, …])",
+    "no_python": "profile(with_stack=True)",
+    "no_shapes": "profile(record_shapes=True)",
+    "no_memory_records": "profile(profile_memory=True)",
     "no_snapshot": (
         "torch.cuda.memory._record_memory_history(), then _dump_snapshot()",
         "torch_npu.npu.memory._record_memory_history(), then _dump_snapshot()",
     ),
-    "no_collective_metadata": (
-        "profile(record_shapes=True) of torch 2.1 or later",
-        "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1)",
-    ),
-    "no_environment": (
-        "traceanalyze record, which keeps the settings",
-        "traceanalyze record, which keeps the settings",
-    ),
+    "no_collective_metadata": ("profile(record_shapes=True) of torch 2.1 or later", _LEVEL1),
+    "no_environment": "traceanalyze record, which keeps the settings",
     "no_launch_configuration": (
         "profile() of torch 1.9 or later, which writes grid and block of every kernel",
         "_ExperimentalConfig(profiler_level=ProfilerLevel.Level1, aic_metrics=AiCMetrics.PipeUtilization)",
     ),
-    "no_other_ranks": ("every rank, in the same steps", "every rank, in the same steps"),
-    "ranks_missing": ("every rank, in the same steps", "every rank, in the same steps"),
-    "few_steps_for_stragglers": (
-        "schedule(wait=…, warmup=1, active=5) and prof.step() after each step",
-        "schedule(wait=…, warmup=1, active=5) and prof.step() after each step",
-    ),
-    "no_common_steps": ("prof.step() in the same steps on every rank", "prof.step() in the same steps on every rank"),
+    "no_other_ranks": _EVERY_RANK,
+    "ranks_missing": _EVERY_RANK,
+    "few_steps_for_stragglers": "schedule(wait=…, warmup=1, active=5) and prof.step() after each step",
+    "no_common_steps": "prof.step() in the same steps on every rank",
     "unknown_capacity": ("--capacity 80GiB", "--capacity 64GiB"),
     "no_recorded_pauses": ("profile(with_stack=True)", "_ExperimentalConfig(gc_detect_threshold=…)"),
 }
+"""What would make a reason go away: one text, or those for GPU and NPU."""
 
 REASONS = {
     "rule_not_judged": "the rule could not be judged in that recording",
@@ -208,5 +193,9 @@ REASONS = {
     "no_recorded_pauses": "not every rank tells about its garbage collector",
 }
 
-TERMS |= {f"option_{key}.cuda": cuda for key, (cuda, _) in _GPU_AND_NPU.items()}
-TERMS |= {f"option_{key}.ascend": ascend for key, (_, ascend) in _GPU_AND_NPU.items()}
+for _place, _platform in enumerate(("cuda", "ascend")):
+    TERMS |= {
+        f"option_{key}.{_platform}": text if isinstance(text, str) else text[_place] for key, text in _OPTIONS.items()
+    }
+    TERMS[f"do_record_that_rank.{_platform}"] = _THAT_RANK
+    MESSAGES[f"advice_record_that_rank.{_platform}"] = f"→ {_THAT_RANK}"

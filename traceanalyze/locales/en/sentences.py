@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
+_SPAN = "From first to last device event {time}"
+
 MESSAGES = {
     "per_step": "a step",
     "per_trace": "in all",
-    "step_idle": "Step {time}: the device is idle {idle} of it.",
-    "step_idle_mostly": "Step {time}: the device is idle {idle} of it, mostly {cause} ({share} of the step).",
-    "step_idle_partly": "Step {time}: the device is idle {idle} of it, above all {cause} ({share} of the step).",
-    "step_busy_1": "Step {time}: the device is busy {busy} of it; {part1} is {share1}.",
-    "step_busy_2": "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}.",
-    "step_busy_3": (
-        "Step {time}: the device is busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}."
-    ),
-    "trace_idle": "From first to last device event {time}: the device is idle {idle} of it.",
-    "trace_idle_mostly": (
-        "From first to last device event {time}: the device is idle {idle} of it, mostly {cause} ({share})."
-    ),
-    "trace_idle_partly": (
-        "From first to last device event {time}: the device is idle {idle} of it, above all {cause} ({share})."
-    ),
-    "trace_busy_1": "From first to last device event {time}: the device is busy {busy} of it; {part1} is {share1}.",
-    "trace_busy_2": (
-        "From first to last device event {time}: the device is busy {busy} of it; {part1} is {share1}, "
-        "{part2} {share2}."
-    ),
-    "trace_busy_3": (
-        "From first to last device event {time}: the device is busy {busy} of it; "
-        "{part1} is {share1}, {part2} {share2}, {part3} {share3}."
-    ),
+    **{
+        f"{form}_{key}": f"{span}: the device is {text}"
+        for form, span, of in (("step", "Step {time}", " of the step"), ("trace", _SPAN, ""))
+        for key, text in (
+            ("idle", "idle {idle} of it."),
+            ("idle_mostly", f"idle {{idle}} of it, mostly {{cause}} ({{share}}{of})."),
+            ("idle_partly", f"idle {{idle}} of it, above all {{cause}} ({{share}}{of})."),
+            ("busy_1", "busy {busy} of it; {part1} is {share1}."),
+            ("busy_2", "busy {busy} of it; {part1} is {share1}, {part2} {share2}."),
+            ("busy_3", "busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}."),
+        )
+    },
     "cut_short": "The file is cut short: what came later in it is missing here.",
     "host_computes": "No device was used. Of {time} on the host the largest part is {part} ({share}).",
     "host_only": "No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
@@ -75,7 +65,6 @@ MESSAGES = {
     "yes": "yes",
     "no": "no",
     "meaning": "meaning",
-    "detail_of_rank": "Rank {rank}",
     "quality": "How far to trust these numbers",
     "not_measured": "Not measured",
     "measure_more": "To measure more",
@@ -260,17 +249,20 @@ REASONS = {
 }
 
 HINTS = {
-    "no_device_events": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
-    "no_host_events": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
-    "no_api": "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    **dict.fromkeys(
+        ("no_device_events", "no_host_events", "no_api"),
+        "record host and device: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])",
+    ),
     "no_cann_calls": "see launches and sync points: profiler_level=ProfilerLevel.Level1",
     "no_collective_tasks": "tell waiting from transfer (Ascend): profiler_level=ProfilerLevel.Level1",
-    "no_steps": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
+    **dict.fromkeys(
+        ("no_steps", "no_steps_host"),
+        "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
+    ),
     "no_stream_waits": (
         "find the critical path: profile(experimental_config="
         "torch.profiler._ExperimentalConfig(enable_cuda_sync_events=True))"
     ),
-    "no_steps_host": "mark the steps: profile(schedule=…) and prof.step() at the end of each training step",
     "no_python": (
         "name source lines: profile(with_stack=True); it makes the host slower, so use it in a second recording"
     ),
