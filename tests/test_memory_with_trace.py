@@ -25,7 +25,7 @@ from traceanalyze.locales import texts
 from traceanalyze.pipeline import Choices, reports
 from traceanalyze.pipeline.memory import memory_reports
 from traceanalyze.pipeline.memory_files import allocators_of, allocators_of_traces, expected_ranks, memory_files
-from traceanalyze.pipeline.recordings import judged_files
+from traceanalyze.pipeline.recordings import analysed_files
 from traceanalyze.report import console
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import Detail, View
@@ -139,7 +139,7 @@ def test_each_rank_is_judged_with_its_own_snapshot(
     ]
     assert notes == ()
     allocators = allocators_of_traces(files, paths)
-    _, found = judged_files(paths, Choices(), None, parallel=workers, allocators=allocators)
+    _, found = analysed_files(paths, Choices(), None, parallel=workers, allocators=allocators)
     for one in found.values():
         placed = one.in_trace
         assert placed is not None
@@ -157,7 +157,7 @@ def test_the_snapshot_of_another_run_is_not_taken_for_that_of_the_same_rank(two_
     files, _ = memory_files(paths, expected_ranks(paths))
     assert {Path(one.path).parent.name for one in files} == {"with"}
     allocators = allocators_of_traces(files, paths)
-    _, found = judged_files(paths, Choices(), None, parallel=False, allocators=allocators)
+    _, found = analysed_files(paths, Choices(), None, parallel=False, allocators=allocators)
     placed = {Path(name).parent.name: one.in_trace is not None for name, one in found.items()}
     assert placed == {"with": True, "without": False}
 

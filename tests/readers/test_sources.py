@@ -15,7 +15,8 @@ import pytest
 from traceanalyze.errors import InputError
 from traceanalyze.readers import streams as background
 from traceanalyze.readers.inflate import Inflation, inflate
-from traceanalyze.readers.sources import Source, expand, survey
+from traceanalyze.readers.source import Source
+from traceanalyze.readers.sources import Selection, expand, survey
 from traceanalyze.readers.streams import Background, open_stream
 
 TRACE = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "pid": 1}]}'
@@ -23,6 +24,10 @@ TRACE = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "p
 
 def found(*paths: object) -> list[str]:
     return [source.name for source in expand([str(path) for path in paths]).sources]
+
+
+def skipped(selection: Selection) -> tuple[str, ...]:
+    return tuple(one.text for one in selection.skipped)
 
 
 def why(*paths: object) -> str:
@@ -71,7 +76,7 @@ def test_a_folder_gives_its_traces_in_order_and_names_what_it_passed_over(folder
         "rank1.pt.trace.json.gz",
         "plain.json.gz",
     ]
-    assert selection.ignored == ("config.json (json)", "empty.json (empty)", "notes.csv")
+    assert skipped(selection) == ("config.json (json)", "empty.json (empty)", "notes.csv")
 
 
 def test_files_are_taken_once_whatever_leads_to_them(folder):
@@ -107,7 +112,7 @@ def test_an_archive_gives_its_traces_without_unpacking(tmp_path):
         archive.writestr("readme.txt", "hello")
     selection = expand([str(path)])
     assert [source.name for source in selection.sources] == [f"{path}!rank1.json.gz", f"{path}!sub/rank0.json"]
-    assert selection.ignored == ("readme.txt",)
+    assert skipped(selection) == ("readme.txt",)
     assert [read(source) for source in selection.sources] == [(TRACE, None, 0)] * 2
     assert found(tmp_path) == found(path)
     assert list(tmp_path.iterdir()) == [path]
@@ -150,7 +155,7 @@ def test_empty_files_devices_and_damaged_archives_are_refused(tmp_path):
 def test_a_file_without_permission_says_so(folder):
     (folder / "a.json").chmod(0)
     assert "no permission" in why(folder / "a.json")
-    assert any("no permission" in name for name in expand([str(folder)]).ignored)
+    assert any("no permission" in name for name in skipped(expand([str(folder)])))
 
 
 def test_standard_input_and_pipes_are_sources(tmp_path, monkeypatch):
@@ -297,7 +302,7 @@ def test_what_this_tool_left_beside_recordings_is_no_remark(tmp_path):
     (tmp_path / "trace.json").write_text('{"traceEvents": [{"ph": "X"}]}')
     (tmp_path / "run.json").write_text('{"options": {}}')
     (tmp_path / "other.json").write_text('{"options": {}}')
-    assert [name for name in expand([str(tmp_path)]).ignored if name.endswith(")")] == ["other.json (json)"]
+    assert [name for name in skipped(expand([str(tmp_path)])) if name.endswith(")")] == ["other.json (json)"]
 
 
 @pytest.mark.parametrize(
@@ -314,7 +319,7 @@ def test_what_this_tool_left_beside_recordings_is_no_remark(tmp_path):
 def test_the_list_of_a_recording_is_told_only_where_it_cannot_be_read(tmp_path, name, text, ignored):
     (tmp_path / "trace.json").write_text('{"traceEvents": [{"ph": "X"}]}')
     (tmp_path / name).write_text(text)
-    assert expand([str(tmp_path)]).ignored == (ignored,)
+    assert skipped(expand([str(tmp_path)])) == (ignored,)
 
 
 def test_a_trace_may_be_called_as_such_a_list(tmp_path):
@@ -327,7 +332,7 @@ def test_a_survey_may_find_nothing_and_names_what_there_is(tmp_path):
     (tmp_path / "list.json").write_text('{"a": 1}')
     found = survey([str(tmp_path)])
     assert found.sources == ()
-    assert [name.partition(" (")[0] for name in found.ignored] == ["list.json", "notes.txt"]
+    assert [name.partition(" (")[0] for name in skipped(found)] == ["list.json", "notes.txt"]
 
 
 def test_an_empty_path_is_not_the_current_folder(folder, monkeypatch):
@@ -347,6 +352,6 @@ def test_a_folder_that_may_not_be_looked_into_is_named(folder, monkeypatch):
     (folder / "closed" / "rank9.json").write_bytes(TRACE)
     real = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "closed" and real(path, mode))
-    assert "closed (no permission to look into this folder)" in expand([str(folder)]).ignored
+    assert "closed (no permission to look into this folder)" in skipped(expand([str(folder)]))
     with pytest.raises(InputError, match="closed: no permission to read it"):
         expand([str(folder / "closed")])

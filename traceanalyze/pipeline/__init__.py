@@ -10,7 +10,7 @@ from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, gather
-from traceanalyze.pipeline.recordings import judged
+from traceanalyze.pipeline.recordings import analysed_rank
 from traceanalyze.pipeline.run_report import chosen_ranks, judged_reports, report_of_ranks, with_notes
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.runs import group_runs
@@ -87,7 +87,7 @@ def analyze(
     )
     if isinstance(run, Run):
         options, rules = choices.options(), choices.rules()
-        by_rank = [judged(trace, options, rules) for trace in chosen_ranks(run, choices)]
+        by_rank = [analysed_rank(trace, options, rules) for trace in chosen_ranks(run, choices)]
         new = tuple(note for note in plugins.notes() if note not in run.notes)
         return report_of_ranks(with_notes((run,), new)[0], by_rank, choices)
     found = reports(path_texts(run), choices)

@@ -118,7 +118,7 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     _refuse_overlaps(folders, samples, {source.path for source in selection.sources if source.path in paths})
     # Snapshots are those of a run where their folder holds no other.
     snapshots, single = _snapshots_by_folder(paths), {id(each[0]) for each in folders.values() if len(each) == 1}
-    doubtful = tuple(f"{one.inside} ({one.reason})" for one in selection.passed if one.reason)
+    doubtful = tuple(one.text for one in selection.skipped if one.reason)
     found = [_run_sample(run, samples, reading.choices.ranks, snapshots if id(run) in single else {}) for run in runs]
     if doubtful:
         found[0] = replace(found[0], notes=(*found[0].notes, f"files passed over: {', '.join(doubtful[:3])}"))

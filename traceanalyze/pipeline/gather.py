@@ -16,7 +16,7 @@ from traceanalyze.model.columns import Strings
 from traceanalyze.model.trace import Events, Flows, Instants, Trace
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
-from traceanalyze.readers.sources import Passed, Selection, expand
+from traceanalyze.readers.sources import Selection, Skipped, expand
 
 ReadProgress = Callable[[str, int, int | None], None]
 
@@ -34,7 +34,7 @@ class ReadRecordings:
     notes: tuple[str, ...]
     failed: tuple[tuple[str, str], ...] = ()
     """Name of each recording that cannot be read, and why."""
-    passed: tuple[Passed, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
     """Other files of searched folders."""
 
 
@@ -79,11 +79,11 @@ def collected(
     if not traces and required:
         raise failures[0]
     notes = [*plugins.notes(), *(f"left out: {error}" for error in failures)]
-    doubtful = [f"{one.inside} ({one.reason})" for one in selection.passed if one.reason and one.name not in known]
+    doubtful = [one.text for one in selection.skipped if one.reason and one.name not in known]
     if doubtful:
         more = ", …" if len(doubtful) > _NAMES_SHOWN else ""
         notes.append(f"files passed over: {len(doubtful)} ({', '.join(doubtful[:_NAMES_SHOWN])}{more})")
-    return ReadRecordings(tuple(traces), tuple(notes), tuple(failed), selection.passed)
+    return ReadRecordings(tuple(traces), tuple(notes), tuple(failed), selection.skipped)
 
 
 def progress_of(progress: ReadProgress | None, source: Source) -> Callable[[int], None] | None:

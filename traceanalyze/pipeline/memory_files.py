@@ -14,7 +14,7 @@ from traceanalyze.model.snapshot import Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
-from traceanalyze.pipeline.recordings import Allocators, Judged, allocator_of
+from traceanalyze.pipeline.recordings import Allocators, AnalysedRank, allocator_of
 from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import (
     candidates,
@@ -208,7 +208,7 @@ def reports_with_snapshots(
     return replace(first, notes=(*first.notes, *map(remark, notes), *_uses(files, used))), *others
 
 
-def _with_places(rank: RankReport, one: Judged | None) -> RankReport:
+def _with_places(rank: RankReport, one: AnalysedRank | None) -> RankReport:
     """The report of a trace with the moments of its snapshot."""
     if one is None or one.in_trace is None:
         return rank
@@ -216,7 +216,7 @@ def _with_places(rank: RankReport, one: Judged | None) -> RankReport:
 
 
 def placed_files(
-    files: Sequence[MemoryFile], results: Sequence[Judged], allocators: Allocators
+    files: Sequence[MemoryFile], results: Sequence[AnalysedRank], allocators: Allocators
 ) -> tuple[MemoryFile, ...]:
     """The files with what the traces of their ranks tell about them.
 

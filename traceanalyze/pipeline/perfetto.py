@@ -17,7 +17,7 @@ from traceanalyze.model.trace import Trace
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.perfetto_text import Rank, packed, said, write
-from traceanalyze.pipeline.recordings import Judged
+from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.pipeline.run_report import SideBySide, side_by_side
 from traceanalyze.ranks.clocks import clock_offsets
 from traceanalyze.ranks.compare import leading
@@ -160,7 +160,7 @@ def _ranks(
     choices = Choices()
     options, rules = choices.options(), choices.rules()
     drawn: dict[str, Overlay] = {}
-    judged: dict[str, Judged] = {}
+    judged: dict[str, AnalysedRank] = {}
 
     def analysed(trace: Trace) -> Trace:
         small = replace(sampled(trace), process_names=trace.process_names)
@@ -168,7 +168,7 @@ def _ranks(
         analysis = analyze_context(context)
         drawn[trace.origin.path] = overlay(context, analysis, (), words)
         outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
-        judged[trace.origin.path] = Judged(replace(analysis, trace=small), outcome, summary)
+        judged[trace.origin.path] = AnalysedRank(replace(analysis, trace=small), outcome, summary)
         # Process ids of the text, of which the sample has no strings.
         pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))
         return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
@@ -180,7 +180,7 @@ def _ranks(
         raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them")
     traces = runs[0].traces
     # As `analyze` tells them: beside other ranks, what waiting for these is no saving of a rank's own.
-    told = side_by_side([judged[trace.origin.path].of_trace(trace) for trace in traces], rules)
+    told = side_by_side([judged[trace.origin.path].with_trace(trace) for trace in traces], rules)
     of_run = () if told.of_run is None else told.of_run.findings
     found = [
         Rank(

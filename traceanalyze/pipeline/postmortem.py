@@ -29,7 +29,7 @@ from traceanalyze.pipeline.memory_files import (
     nearness,
     placed_files,
 )
-from traceanalyze.pipeline.recordings import Judged, judged_files
+from traceanalyze.pipeline.recordings import AnalysedRank, analysed_files
 from traceanalyze.pipeline.run_files import Job, Unused, jobs_of, run_files
 from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_report, side_by_side
 from traceanalyze.ranks.compare import compare_ranks
@@ -87,7 +87,7 @@ def _whole(found: SideBySide) -> bool:
     return not any(read.truncated or read.stream_fault for read in reads)
 
 
-def _rank(one: Judged, outcome: Outcome, index: int, own: int | None) -> RankPart:
+def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> RankPart:
     steps = one.analysis.steps
     rows = list(window_of(steps).rows)
     labels = step_labels(steps.name)
@@ -173,7 +173,7 @@ class _Everything:
     """What was read."""
 
     gathered: ReadRecordings
-    judged: Mapping[str, Judged]
+    judged: Mapping[str, AnalysedRank]
     memory: tuple[MemoryFile, ...]
     choices: Choices
 
@@ -198,7 +198,9 @@ def postmortem_reports(
     room = parse_capacity(capacity) or expected_capacity(paths)
     memory, left_out = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
     allocators = allocators_of_traces(memory, paths)
-    gathered, judged = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
+    gathered, judged = analysed_files(
+        paths, choices, progress, parallel=parallel, allocators=allocators, required=False
+    )
     memory = placed_files(memory, tuple(judged.values()), allocators)
     if not gathered.traces and not memory:
         raise _nothing(paths, gathered, left_out)
@@ -224,7 +226,7 @@ def _report(
     runs, choices, rules = job.runs, found.choices, found.choices.rules()
     whole = choices.ranks is not None
     sides = [
-        side_by_side([found.judged[trace.origin.path].of_trace(trace) for trace in chosen_ranks(run, choices)], rules)
+        side_by_side([found.judged[trace.origin.path].with_trace(trace) for trace in chosen_ranks(run, choices)], rules)
         for run in runs
     ]
     platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"

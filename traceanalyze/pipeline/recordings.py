@@ -1,4 +1,4 @@
-"""One recording read, analysed and judged, in this process or another; what is kept of it is small."""
+"""One recording read and analysed, in this process or another; what is kept of it is small."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _PACKED = 8
 
 
 @frozen
-class Judged:
+class AnalysedRank:
     """One rank: its analyses, what the rules say, and what the comparison with other ranks needs."""
 
     analysis: RankAnalysis
@@ -95,7 +95,7 @@ class Judged:
             raise LookupError("nothing was kept for a comparison")
         return self.compared
 
-    def of_trace(self, trace: Trace) -> Judged:
+    def with_trace(self, trace: Trace) -> AnalysedRank:
         """The same as the rank that the run made of it."""
         rank = trace.origin.rank
         analysis = replace(self.analysis, trace=trace)
@@ -105,7 +105,9 @@ class Judged:
         return replace(self, analysis=analysis, compared=compared)
 
 
-def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnalysis | None = None) -> Judged:
+def analysed_rank(
+    trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnalysis | None = None
+) -> AnalysedRank:
     """A rank's analyses, and what is derived while the tables behind them are still there.
 
     Args:
@@ -130,7 +132,7 @@ def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnal
         placed = in_trace(context, allocator)
     facts = Facts(analysis, context, allocator)
     outcome = evaluate(facts, rules)
-    return Judged(
+    return AnalysedRank(
         analysis,
         outcome,
         summarize(context, analysis),
@@ -140,15 +142,15 @@ def judged(trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnal
     )
 
 
-def verdict_of(trace: Trace, options: Options, *, alone: bool) -> Judged:
+def rank_verdict(trace: Trace, options: Options, *, alone: bool) -> AnalysedRank:
     """What the verdict on a rank needs; unless it is `alone`, with what tells whom the others wait for."""
     context = context_of(trace, options)
     analysis = analyze_context(context, verdict_only=alone)
     if alone:
-        return Judged(analysis)
+        return AnalysedRank(analysis)
     from traceanalyze.ranks.summary import summarize
 
-    return Judged(analysis, compared=summarize(context, analysis))
+    return AnalysedRank(analysis, compared=summarize(context, analysis))
 
 
 def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | None:
@@ -157,7 +159,7 @@ def allocator_of(trace: Trace, allocators: Allocators) -> AllocatorAnalysis | No
     return own.get(trace.origin.rank, own.get(None))
 
 
-def judged_files(
+def analysed_files(
     paths: Sequence[str],
     choices: Choices,
     progress: ReadProgress | None,
@@ -166,7 +168,7 @@ def judged_files(
     allocators: Allocators = NO_SNAPSHOTS,
     required: bool = True,
     known: Collection[str] = (),
-) -> tuple[ReadRecordings, dict[str, Judged]]:
+) -> tuple[ReadRecordings, dict[str, AnalysedRank]]:
     """Every recording under the paths, by path; with `parallel` large ones in processes of their own.
 
     `allocators` are what snapshots of the recordings' ranks tell. Where no recording is `required`, there may be none.
@@ -174,14 +176,14 @@ def judged_files(
     """
     selection = expand(paths) if required else survey(paths)
     sources = selection.sources
-    judge = _judge(choices, alone=len(sources) == 1)
+    analyse = _analysis_of(choices, alone=len(sources) == 1)
     sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in sources]
     workers = workers_for(sizes) if parallel else 1
 
-    def results() -> Iterator[Judged | InputError]:
+    def results() -> Iterator[AnalysedRank | InputError]:
         if workers == 1:
             for source in sources:
-                yield _attempt(source, judge, progress, allocators, lenient=not required)
+                yield _attempt(source, analyse, progress, allocators, lenient=not required)
             return
         jobs = [_Job(one, choices, {one.name: dict(allocators.get(one.name, {}))}, not required) for one in sources]
         for source, (one, faults) in zip(sources, map_ranks(_elsewhere, jobs, workers), strict=True):
@@ -190,7 +192,7 @@ def judged_files(
             plugins.failed_elsewhere(faults)
             yield one
 
-    found: dict[str, Judged] = {}
+    found: dict[str, AnalysedRank] = {}
 
     def traces() -> Iterator[Trace | InputError]:
         for one in results():
@@ -211,38 +213,38 @@ class _Job(NamedTuple):
     lenient: bool
 
 
-def _elsewhere(job: _Job) -> tuple[Judged | InputError, tuple[plugins.Fault, ...]]:
+def _elsewhere(job: _Job) -> tuple[AnalysedRank | InputError, tuple[plugins.Fault, ...]]:
     """What became of it, and plug-ins that failed in the process that did it."""
-    judge = _judge(job.choices, alone=False)
-    return _attempt(job.source, judge, None, job.allocators, lenient=job.lenient), plugins.faults()
+    analyse = _analysis_of(job.choices, alone=False)
+    return _attempt(job.source, analyse, None, job.allocators, lenient=job.lenient), plugins.faults()
 
 
-_Judge = Callable[[Trace, "AllocatorAnalysis | None"], Judged]
+_Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
 
 
-def _judge(choices: Choices, *, alone: bool) -> _Judge:
+def _analysis_of(choices: Choices, *, alone: bool) -> _Analyse:
     """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
     options, rules = choices.options(), choices.rules()
     if choices.verdict_only:
-        return lambda trace, _: verdict_of(trace, options, alone=alone)
-    return lambda trace, allocator: judged(trace, options, rules, allocator)
+        return lambda trace, _: rank_verdict(trace, options, alone=alone)
+    return lambda trace, allocator: analysed_rank(trace, options, rules, allocator)
 
 
 def _attempt(
     source: Source,
-    judge: _Judge,
+    analyse: _Analyse,
     progress: ReadProgress | None,
     allocators: Allocators,
     *,
     lenient: bool,
-) -> Judged | InputError:
+) -> AnalysedRank | InputError:
     """What one recording gives, without its bulk, or why it cannot be used.
 
     With `lenient`, one that has not the chosen steps is left out like one that cannot be read: others may have them.
     """
     try:
         trace = read_trace(source, progress_of(progress, source))
-        one = judge(trace, allocator_of(trace, allocators))
+        one = analyse(trace, allocator_of(trace, allocators))
     except InputError as error:
         return error
     except UsageError as error:

@@ -18,11 +18,11 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.gather import ReadRecordings
-from traceanalyze.pipeline.recordings import Judged
+from traceanalyze.pipeline.recordings import AnalysedRank
 from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.runs import NAME, read_run_list, span
-from traceanalyze.readers.sources import Passed
+from traceanalyze.readers.sources import Skipped
 from traceanalyze.report.assembly.causes import steps_text
 from traceanalyze.report.assembly.ranks import rank_label
 from traceanalyze.report.assembly.snapshot import MemoryFile
@@ -64,7 +64,7 @@ class _Seen(NamedTuple):
     """Its ranks communicate with others."""
 
 
-def jobs_of(runs: Sequence[Run], judged: Mapping[str, Judged]) -> tuple[Job, ...]:
+def jobs_of(runs: Sequence[Run], judged: Mapping[str, AnalysedRank]) -> tuple[Job, ...]:
     """Recordings of one job together, in the order of time; jobs in the order in which they were found.
 
     Args:
@@ -119,7 +119,7 @@ def _together(job: Sequence[_Seen]) -> tuple[Message, ...]:
     return (Message("job_together", (("count", Kind.COUNT, len(job)),)),) if len(job) > 1 else ()
 
 
-def _seen(run: Run, judged: Mapping[str, Judged]) -> _Seen:
+def _seen(run: Run, judged: Mapping[str, AnalysedRank]) -> _Seen:
     first = run.traces[0]
     device = first.devices[0].name if first.devices else ""
     times = [span(trace) for trace in run.traces]
@@ -135,7 +135,7 @@ def _seen(run: Run, judged: Mapping[str, Judged]) -> _Seen:
     )
 
 
-def _work(ranks: Sequence[Judged]) -> Counter[str]:
+def _work(ranks: Sequence[AnalysedRank]) -> Counter[str]:
     found: Counter[str] = Counter()
     for one in ranks:
         if "classification" in one.analysis.tables:
@@ -144,7 +144,7 @@ def _work(ranks: Sequence[Judged]) -> Counter[str]:
     return +found or _host_work(ranks)
 
 
-def _host_work(ranks: Sequence[Judged]) -> Counter[str]:
+def _host_work(ranks: Sequence[AnalysedRank]) -> Counter[str]:
     """Of recordings without a device: time of operators."""
     found: Counter[str] = Counter()
     for one in ranks:
@@ -275,7 +275,7 @@ def _unused(unused: Unused) -> Iterator[File]:
     for name, why in left_out.items():
         yield _file(name, "snapshot", "left_out", why=why)
     listed = {*known, *left_out, *(name for name, _ in gathered.failed)}
-    for other in {one.name: one for one in gathered.passed}.values():
+    for other in {one.name: one for one in gathered.skipped}.values():
         if other.name not in listed:
             yield _run_list(other) or (
                 _file(other.name, "statistics", "used")
@@ -284,7 +284,7 @@ def _unused(unused: Unused) -> Iterator[File]:
             )
 
 
-def _run_list(other: Passed) -> File | None:
+def _run_list(other: Skipped) -> File | None:
     """What became of the list of a recording's files; None where it is something else."""
     if not NAME.fullmatch(PurePath(other.name).name) or not Path(other.name).is_file():
         return None
@@ -304,7 +304,7 @@ def _statistics(memory: Sequence[MemoryFile]) -> set[str]:
 
 def _left_out(unused: Unused) -> Iterator[tuple[str, str]]:
     """Names of snapshots and timelines that cannot be used, and why; a name may hold the mark between the two."""
-    files = {name for name, _ in unused.gathered.failed} | {one.name for one in unused.gathered.passed}
+    files = {name for name, _ in unused.gathered.failed} | {one.name for one in unused.gathered.skipped}
     for note in unused.left_out:
         text = note.removeprefix("left out: ")
         ends = [found.start() for found in re.finditer(": ", text)]

@@ -11,7 +11,7 @@ from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress
-from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, Judged, judged_files
+from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, AnalysedRank, analysed_files
 from traceanalyze.pipeline.selection import parse_numbers
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.assembly import Scope, build_report
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class SideBySide:
     """Ranks that were recorded together."""
 
-    ranks: tuple[Judged, ...]
+    ranks: tuple[AnalysedRank, ...]
     outcomes: tuple[Outcome, ...]
     """What the rules say about each, seen beside the others."""
     cluster: Cluster | None
@@ -37,7 +37,7 @@ class SideBySide:
     """What the rules say about the ranks together."""
 
 
-def side_by_side(ranks: Sequence[Judged], rules: Plan | None) -> SideBySide:
+def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySide:
     """Compare the ranks of a run, and judge the comparison by the rules, if there are any."""
     outcomes = [one.outcome for one in ranks]
     if len(ranks) < 2:
@@ -77,19 +77,19 @@ def judged_reports(
     parallel: bool,
     allocators: Allocators = NO_SNAPSHOTS,
     known: Collection[str] = (),
-) -> tuple[tuple[Report, ...], dict[str, Judged]]:
-    """The reports of the runs, and what is known of each recording, by its path; `known` as for `judged_files`."""
-    gathered, results = judged_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
+) -> tuple[tuple[Report, ...], dict[str, AnalysedRank]]:
+    """The reports of the runs, and what is known of each recording, by its path; `known` as for `analysed_files`."""
+    gathered, results = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
     runs = with_notes(group_runs(list(gathered.traces)), gathered.notes)
     found = []
     for run in runs:
         traces = chosen_ranks(run, choices)
         # Grouping may have numbered the ranks, so the traces of the run replace those of the analyses.
-        found.append(report_of_ranks(run, [results[trace.origin.path].of_trace(trace) for trace in traces], choices))
+        found.append(report_of_ranks(run, [results[trace.origin.path].with_trace(trace) for trace in traces], choices))
     return tuple(found), results
 
 
-def report_of_ranks(run: Run, ranks: Sequence[Judged], choices: Choices) -> Report:
+def report_of_ranks(run: Run, ranks: Sequence[AnalysedRank], choices: Choices) -> Report:
     """The report on a run of these ranks."""
     rules = None if choices.verdict_only else choices.rules()
     return run_report(run, side_by_side(ranks, rules), Scope(choices.ranks is not None, choices.verdict_only))

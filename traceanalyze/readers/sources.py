@@ -125,7 +125,7 @@ _OWN_FILES = frozenset({"report.json", "tables.json"})
 _GLOB_CHARACTERS = frozenset("*?[")
 
 
-class Passed(NamedTuple):
+class Skipped(NamedTuple):
     """A file of a searched folder or archive that is no trace."""
 
     name: str
@@ -135,18 +135,18 @@ class Passed(NamedTuple):
     reason: str
     """Empty where the name says it."""
 
+    @property
+    def text(self) -> str:
+        """Its name where it was searched, with the reason in brackets."""
+        return f"{self.inside} ({self.reason})" if self.reason else self.inside
+
 
 @frozen
 class Selection:
-    """The sources found, and the files of searched folders and archives passed over as no traces."""
+    """The sources found, and the files of searched folders and archives skipped as no traces."""
 
     sources: tuple[Source, ...]
-    passed: tuple[Passed, ...] = ()
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        """The files passed over, with the reason in brackets where the name does not say it."""
-        return _listed(self.passed)
+    skipped: tuple[Skipped, ...] = ()
 
 
 def expand(paths: Sequence[str]) -> Selection:
@@ -171,16 +171,16 @@ def _selected(paths: Sequence[str], *, required: bool) -> Selection:
         # `Path("")` would be the current folder.
         raise InputError("a path is empty; was it a variable that is not set?")
     found: dict[tuple[str, str], Source] = {}
-    passed: list[Passed] = []
+    skipped: list[Skipped] = []
     for path in paths:
-        sources, passed_over = _expand_one(path, required=required)
+        sources, others = _expand_one(path, required=required)
         for source in sources:
             found.setdefault((str(Path(source.path).resolve()), source.member), source)
-        passed += passed_over
-    return Selection(tuple(found.values()), tuple(passed))
+        skipped += others
+    return Selection(tuple(found.values()), tuple(skipped))
 
 
-def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[Passed]]:
+def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[Skipped]]:
     if text == STDIN:
         return [Source(STDIN)], []
     path = Path(text)
@@ -205,7 +205,7 @@ def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[Passed
     raise InputError(f"{text}: this is a device or a socket, not a file")
 
 
-def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source], list[Passed]]:
+def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source], list[Skipped]]:
     if size == 0:
         raise explain(Kind.EMPTY, str(path))
     if is_archive(path):
@@ -215,25 +215,21 @@ def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source],
 
 def _searched(
     place: str, what: str, candidates: Iterable[Source], *, required: bool
-) -> tuple[list[Source], list[Passed]]:
+) -> tuple[list[Source], list[Skipped]]:
     # Imported here: named files are read without it.
     from traceanalyze.readers.plugin import wants
 
     sources: list[Source] = []
-    passed: list[Passed] = []
+    skipped: list[Skipped] = []
     for candidate in candidates:
         reason = _why_not(candidate)
         if reason is None or wants(candidate):
             sources.append(candidate)
         else:
-            passed.append(Passed(candidate.name, candidate.name.removeprefix(place).lstrip("/!"), reason))
+            skipped.append(Skipped(candidate.name, candidate.name.removeprefix(place).lstrip("/!"), reason))
     if not sources and required:
-        raise nothing_found(place, what, _listed(passed))
-    return sources, passed
-
-
-def _listed(passed: Iterable[Passed]) -> tuple[str, ...]:
-    return tuple(f"{one.inside} ({one.reason})" if one.reason else one.inside for one in passed)
+        raise nothing_found(place, what, [one.text for one in skipped])
+    return sources, skipped
 
 
 def _why_not(source: Source) -> str | None:
