@@ -153,12 +153,11 @@ class ProcessStatistics:
 
     path: str
     retries: int | None
-    ooms: int | None
-    peak_allocated: int | None
-    """Block bytes."""
-    peak_reserved: int | None
-    peak_requested: int | None
-    peak_inactive: int | None
+    failed_requests: int | None
+    peak_block_bytes: int | None
+    peak_reserved_memory: int | None
+    peak_requested_bytes: int | None
+    peak_inactive_bytes: int | None
     """Free pieces of split blocks."""
 
 

@@ -126,11 +126,11 @@ def _read(file: Path) -> ProcessStatistics | None:
     return ProcessStatistics(
         path=str(file),
         retries=flat.get("num_alloc_retries"),
-        ooms=flat.get("num_ooms"),
-        peak_allocated=flat.get("allocated_bytes.all.peak"),
-        peak_reserved=flat.get("reserved_bytes.all.peak"),
-        peak_requested=flat.get("requested_bytes.all.peak"),
-        peak_inactive=flat.get("inactive_split_bytes.all.peak"),
+        failed_requests=flat.get("num_ooms"),
+        peak_block_bytes=flat.get("allocated_bytes.all.peak"),
+        peak_reserved_memory=flat.get("reserved_bytes.all.peak"),
+        peak_requested_bytes=flat.get("requested_bytes.all.peak"),
+        peak_inactive_bytes=flat.get("inactive_split_bytes.all.peak"),
     )
 
 

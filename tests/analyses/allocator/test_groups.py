@@ -38,11 +38,14 @@ def snapshot(folder: Path, allocator: Allocator, **how: int) -> Snapshot:
     return read(path)
 
 
+def device_of(found: Snapshot) -> Device:
+    return Device(found, *found.devices, sites(found.stacks))
+
+
 def counted(found: Snapshot, events: list[int]) -> list[tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]]:
     """Bytes and number of live blocks of every category and line after each event, block by block."""
-    known = sites(found.stacks)
-    device = Device(found, *found.devices, known)
-    lives, size = device.lives, device.layout.size.tolist()
+    device = device_of(found)
+    known, lives, size = device.sites, device.lives, device.layout.size.tolist()
     names = [CATEGORIES[code] for code in categories(device).tolist()]
     rows = list(zip(lives.begin.tolist(), lives.end.tolist(), size, names, lives.stack.tolist(), strict=True))
     out = []
@@ -104,7 +107,7 @@ def test_what_is_not_among_the_largest_is_the_rest(tmp_path: Path, monkeypatch: 
     for amount, _ in truth:
         highest |= amount
     assert set(groups.named) == {key for key, _ in highest.most_common(2)}
-    assert (groups.bytes.sum(axis=0) == analysis.allocated[groups.event]).all()
+    assert (groups.bytes.sum(axis=0) == analysis.curve.array("block_bytes")).all()
     assert groups.blocks.sum(axis=0).tolist() == [sum(blocks.values()) for _, blocks in truth]
     assert groups.bytes[-1].any()
 
@@ -115,15 +118,17 @@ def test_a_spike_between_two_points_is_not_a_group_and_one_at_a_point_is(tmp_pat
     assert len(groups.event) < analysis.events
     spike = [row for row, (_, line) in enumerate(groups.named) if line == "train.py:24 train"]
     assert [int(groups.bytes[row].max()) for row in spike] == [64 * MIB]
-    assert (groups.bytes.sum(axis=0) == analysis.allocated[groups.event]).all()
+    assert (groups.bytes.sum(axis=0) == analysis.curve.array("block_bytes")).all()
 
 
 def test_points_hold_the_peaks_of_all_curves(tmp_path: Path) -> None:
-    (analysis,) = analyze_snapshot(snapshot(tmp_path, train(Loop(steps=40, growing=MIB), Allocator())))
+    found = snapshot(tmp_path, train(Loop(steps=40, growing=MIB), Allocator()))
+    (analysis,) = analyze_snapshot(found)
     groups = groups_of(analysis)
     assert {0, analysis.events - 1} <= set(groups.event.tolist())
-    for curve in (analysis.requested, analysis.allocated, analysis.reserved):
-        assert curve[groups.event].max() == curve.max()
+    device = device_of(found)
+    for curve in (device.active, device.blocks, device.reserved):
+        assert curve.after[groups.event].max() == curve.after.max()
     assert (np.diff(groups.event) > 0).all()
 
 
@@ -150,7 +155,7 @@ def test_groups_of_real_snapshots_sum_to_the_curve(shared_snapshots: Path) -> No
         for analysis in analyze_snapshot(read(path)):
             if analysis.groups.absent is None:
                 groups = groups_of(analysis)
-                assert (groups.bytes.sum(axis=0) == analysis.allocated[groups.event]).all(), path
+                assert (groups.bytes.sum(axis=0) == analysis.curve.array("block_bytes")).all(), path
                 assert groups.bytes.min() >= 0
                 assert groups.blocks.min() >= 0
                 assert len(groups.named) <= module.MOST

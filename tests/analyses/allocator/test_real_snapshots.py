@@ -147,7 +147,7 @@ def test_no_habit_is_laid_to_real_programs_that_do_not_have_it(shared_snapshots:
         assert isinstance(found.growing, NotMeasured) or not found.growing.flagged
         assert isinstance(found.oversized, NotMeasured) or found.oversized.growths == 0
         assert isinstance(found.small, NotMeasured) or not found.small.flagged
-        assert found.truncation.kind == ""
+        assert found.truncation == ""
 
 
 @pytest.mark.parametrize("name", WITH_HISTORY)

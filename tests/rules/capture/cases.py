@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tests.builder import TraceBuilder
 from tests.rules.make import STEP, busy, program
 from tests.rules.memory.cases import simulated, snapshot
 from tests.simulate.allocator.programs import Loop
-from traceanalyze.analyses.memory.patterns import Truncation
+from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.readers.kineto import read_text
 
 
@@ -73,7 +75,9 @@ FIRES = {
     "CAP108": [program(busy)],
     "CAP109": [without_steps()],
     "CAP110": [program(busy, steps=2)],
-    "CAP111": [snapshot(truncation=Truncation(kind, 2**30)) for kind in ("full", "round", "late")],
+    "CAP111": [
+        snapshot(truncation=kind, active=Curve(2**30, np.zeros(0, np.int64))) for kind in ("full", "round", "late")
+    ],
 }
 
 SILENT = {

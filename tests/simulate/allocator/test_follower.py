@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import KIB, MIB, Allocator, OutOfMemoryError
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import Domain
 from traceanalyze.analyses.memory.layout import follow
 from traceanalyze.analyses.memory.lifetimes import lifetimes
 from traceanalyze.analyses.memory.rounding import rules
+from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -74,10 +76,11 @@ def test_every_curve_is_the_truth(tmp_path_factory: Any, steps: Any, expandable:
     if rules(snapshot).pad != pad:
         return  # no live block tells the paddings apart
     assert found.reconciled
-    assert found.base == (0, 0, 0)
-    assert found.requested.tolist() == [state.requested for state in allocator.truth]
-    assert found.allocated.tolist() == [state.allocated for state in allocator.truth]
-    assert found.reserved.tolist() == [state.reserved for state in allocator.truth]
+    device = Device(snapshot, *snapshot.devices, sites(snapshot.stacks))
+    assert (device.active.base, device.blocks.base, device.reserved.base) == (0, 0, 0)
+    assert device.active.after.tolist() == [state.requested for state in allocator.truth]
+    assert device.blocks.after.tolist() == [state.allocated for state in allocator.truth]
+    assert device.reserved.after.tolist() == [state.reserved for state in allocator.truth]
 
 
 @given(STEPS, st.booleans())
@@ -108,18 +111,16 @@ def test_a_ring_that_forgot_the_beginning_leaves_an_interval_around_the_truth(
     if keep == 0:
         return
     snapshot = read(dump(allocator, keep=keep), tmp_path_factory.mktemp("one"))
-    (device,) = snapshot.devices
-    (found,) = analyze_snapshot(snapshot)
+    device = Device(snapshot, *snapshot.devices, sites(snapshot.stacks))
     truth = allocator.truth[len(allocator.truth) - keep :]
-    lives = lifetimes(device)
-    layout = follow(device, lives, rules(snapshot))
-    most = found.allocated + np.array(
-        [int(layout.slack[(lives.begin <= event) & (lives.end > event)].sum()) for event in range(keep)]
+    lives, allocated = device.lives, device.blocks.after
+    most = allocated + np.array(
+        [int(device.layout.slack[(lives.begin <= event) & (lives.end > event)].sum()) for event in range(keep)]
     )
-    assert found.requested.tolist() == [state.requested for state in truth]
-    assert found.reserved.tolist() == [state.reserved for state in truth]
+    assert device.active.after.tolist() == [state.requested for state in truth]
+    assert device.reserved.after.tolist() == [state.reserved for state in truth]
     exact = np.array([state.allocated for state in truth])
-    assert (found.allocated <= exact).all()
+    assert (allocated <= exact).all()
     assert (exact <= most).all()
 
 

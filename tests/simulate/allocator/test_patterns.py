@@ -11,7 +11,7 @@ from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import KIB, MIB, Allocator
 from tests.simulate.allocator.programs import Loop, train, user
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.analyses.memory.patterns import OversizedBlocks, Truncation
+from traceanalyze.analyses.memory.patterns import OversizedBlocks
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
@@ -208,6 +208,11 @@ def test_small_blocks_whose_segments_were_given_back(tmp_path: Path) -> None:
     assert (found.count, found.segments, found.held, found.flagged) == (1, 0, 0, False)
 
 
+def truncated(content: dict[str, Any], folder: Path) -> tuple[str, int]:
+    found = analysed(content, folder)
+    return found.truncation, found.active.base
+
+
 def test_a_history_without_its_beginning(tmp_path: Path) -> None:
     allocator = train(Loop(steps=60, layers=8), Allocator())
     whole, ring = dump(allocator), dump(allocator, keep=10_000)
@@ -219,12 +224,12 @@ def test_a_history_without_its_beginning(tmp_path: Path) -> None:
     ) - sum(
         {"alloc": 1, "free_completed": -1}.get(event["action"], 0) * event["size"] for event in ring["device_traces"][0]
     )
-    assert analysed(whole, tmp_path).truncation == Truncation("", 0)
-    assert analysed(ring, tmp_path).truncation == Truncation("round", base)
-    assert analysed({**ring, "trace_alloc_overflowed": True}, tmp_path).truncation == Truncation("full", base)
-    assert analysed({**ring, "trace_alloc_overflowed": False}, tmp_path).truncation == Truncation("", base)
+    assert truncated(whole, tmp_path) == ("", 0)
+    assert truncated(ring, tmp_path) == ("round", base)
+    assert truncated({**ring, "trace_alloc_overflowed": True}, tmp_path) == ("full", base)
+    assert truncated({**ring, "trace_alloc_overflowed": False}, tmp_path) == ("", base)
     late = dump(allocator, keep=9_999)
-    assert analysed(late, tmp_path).truncation.kind == ""
+    assert truncated(late, tmp_path)[0] == ""
 
 
 def test_a_peak_before_the_history_is_told(tmp_path: Path) -> None:
@@ -233,4 +238,4 @@ def test_a_peak_before_the_history_is_told(tmp_path: Path) -> None:
     allocator.malloc(MIB, user(10))
     allocator.free(address)
     found = analysed(dump(allocator, keep=2), tmp_path)
-    assert found.truncation == Truncation("late", 65 * MIB)
+    assert (found.truncation, found.active.base) == ("late", 65 * MIB)

@@ -24,13 +24,13 @@ from traceanalyze.analyses.memory.device_calls import (
 from traceanalyze.analyses.memory.dump import self_check
 from traceanalyze.analyses.memory.fragmentation import PINNERS, Fragmentation, fragmentation
 from traceanalyze.analyses.memory.groups import memory_over_time
+from traceanalyze.analyses.memory.lifetimes import Curve
 from traceanalyze.analyses.memory.patterns import (
     GrowingSizes,
     HeldGradients,
     OversizedBlocks,
     SmallBlocks,
     Spike,
-    Truncation,
     growing_sizes,
     held_gradients,
     oversized_blocks,
@@ -67,13 +67,9 @@ class AllocatorAnalysis:
 
     device: int
     events: int
-    requested: NDArray[np.int64]
-    """After each event; so are the next three."""
-    allocated: NDArray[np.int64]
-    reserved: NDArray[np.int64]
+    active: Curve
+    """Requested bytes."""
     time: NDArray[np.int64] | None
-    base: tuple[int, int, int]
-    """Requested, block and reserved bytes before the first event."""
     check: Table
     """One row: whether history and dump agree."""
     moments: Table
@@ -104,13 +100,13 @@ class AllocatorAnalysis:
     """Block bytes beyond the requested ones at the dump, over the requested."""
     capacity: int | None
     """Bytes the device has, where known."""
-    near_limit: bool | None
     settings: tuple[str, ...]
     """Keys of configuration remarks (D11)."""
     growing: GrowingSizes | NotMeasured
     oversized: OversizedBlocks | NotMeasured
     small: SmallBlocks | NotMeasured
-    truncation: Truncation
+    truncation: str
+    """What says that the history lacks its beginning; empty where nothing does."""
     curve: Table
     """Requested, block and reserved bytes at the points that draw the curves."""
     group_curve: Table
@@ -139,6 +135,11 @@ class AllocatorAnalysis:
         return int(max(self.moments.array("reserved_bytes")))
 
     @property
+    def near_limit(self) -> bool | None:
+        """Whether nearly all of the device was reserved, where its capacity is known."""
+        return None if self.capacity is None else self.most_reserved >= NEAR_LIMIT * self.capacity
+
+    @property
     def activations(self) -> tuple[int, float, str]:
         """Block bytes of activations at the peak, their share of it, and the line that holds most of them."""
         held = [one for one in self.at_peak.records() if one.memory_category == "category_activations"]
@@ -160,7 +161,7 @@ def analyze_snapshot(snapshot: Snapshot, capacity: int | None = None) -> tuple[A
 def _analysis(device: Device) -> AllocatorAnalysis:
     decisive, free = moments(device)
     kinds, events = decisive.column("moment"), decisive.column("event")
-    check, runs, capacity = self_check(device), device.once(release_runs), device.capacity
+    check, runs = self_check(device), device.once(release_runs)
     contradicts = None if check.column("reconciled")[0] else NotMeasured("snapshot_contradicts_itself")
     pressed = bool(device.failures) or not RETRIES.isdisjoint(runs.column("release_kind"))
 
@@ -173,11 +174,8 @@ def _analysis(device: Device) -> AllocatorAnalysis:
     return AllocatorAnalysis(
         device=device.device.id,
         events=device.events,
-        requested=device.active.after,
-        allocated=device.blocks.after,
-        reserved=device.reserved.after,
+        active=device.active,
         time=device.history.time,
-        base=(device.active.base, device.blocks.base, device.reserved.base),
         check=check,
         moments=decisive,
         free=free,
@@ -196,8 +194,7 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         spike=spike(device),
         gradients=held_gradients(device),
         rounding_waste=_waste(device.device),
-        capacity=capacity,
-        near_limit=None if capacity is None else device.reserved.peak[0] >= NEAR_LIMIT * capacity,
+        capacity=device.capacity,
         settings=settings_remarks(device),
         growing=growing_sizes(device),
         oversized=oversized_blocks(device),
@@ -232,17 +229,18 @@ def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorA
             entry = sums.setdefault((one.source_line, one.memory_category), [0, 0, 0, 0])
             entry[at] += one.block_bytes
             entry[2 + at] += one.blocks
-    changed = [(*key, *four) for key, four in sums.items() if four[0] != four[1] or four[2] != four[3]]
-    line, category, before, after, blocks_before, blocks_after = zip(*changed, strict=True) if changed else [()] * 6
-    sizes = np.array([before, after], np.int64)
-    found = _DIFFERENCE.fill(
-        source_line=line,
-        memory_category=category,
-        base_block_bytes=sizes[0],
-        candidate_block_bytes=sizes[1],
-        change_bytes=sizes[1] - sizes[0],
-        base_blocks=blocks_before,
-        candidate_blocks=blocks_after,
+    found = _DIFFERENCE.fill_records(
+        {
+            "source_line": line,
+            "memory_category": category,
+            "base_block_bytes": before,
+            "candidate_block_bytes": after,
+            "change_bytes": after - before,
+            "base_blocks": blocks_before,
+            "candidate_blocks": blocks_after,
+        }
+        for (line, category), (before, after, blocks_before, blocks_after) in sorted(sums.items())
+        if (before, blocks_before) != (after, blocks_after)
     )
     totals: dict[str, Value] = {
         "source_line": Word("moment_peak"),
@@ -250,5 +248,4 @@ def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorA
         "candidate_block_bytes": peaks[1],
         "change_bytes": peaks[1] - peaks[0],
     }
-    found = found.sort("source_line", "memory_category")
     return replace(found.take(np.argsort(-np.abs(found.array("change_bytes")), kind="stable")), totals=totals)

@@ -5,7 +5,6 @@ Why a request failed is told by the state at that moment; the dump comes later a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.columns import EVENT, LINE
 from traceanalyze.analyses.memory.device import Device
-from traceanalyze.analyses.memory.holes import GROWTH, RELEASE, Free
+from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
 from traceanalyze.analyses.memory.rounding import SMALL
 from traceanalyze.analyses.memory.sites import Site
 from traceanalyze.frozen import frozen
@@ -51,11 +50,7 @@ def release_runs(device: Device) -> Table:
     """Segments given back to the device in one go, under one call, in order."""
     history = device.history
     events = np.flatnonzero(np.isin(history.action, RELEASE))
-    new = np.ones(len(events), np.bool_)
-    new[1:] = (np.diff(events) != 1) | (np.diff(history.call[events]) != 0)
-    first = np.flatnonzero(new)
-    begin = events[first]
-    last = events[np.append(first[1:], len(events)) - 1] if len(events) else events
+    _, begin, last = _runs(events, np.diff(history.call[events]) != 0)
     grown = np.append(0, np.cumsum(np.where(np.isin(history.action, GROWTH), history.size, 0)))
     again = grown[np.append(begin[1:], len(history))[: len(begin)]] - grown[last + 1]
     released = np.append(0, np.cumsum(history.size))
@@ -76,6 +71,17 @@ def release_runs(device: Device) -> Table:
         cost_ns=[_cost(history, *run) if kind in RETRIES else None for kind, run in zip(kinds, runs, strict=True)],
         source_line=[own.line for own in site],
     )
+
+
+def _runs(
+    events: NDArray[np.int64], apart: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Successive events as runs: position of the first of each, its event, and the last one.
+
+    `apart` says of each event but the first whether it begins a run although it follows at once.
+    """
+    first = np.flatnonzero(np.append(True, (np.diff(events) != 1) | apart)[: len(events)])
+    return first, events[first], events[np.append(first[1:], len(events))[: len(first)] - 1]
 
 
 def _release_kind(history: History, site: Site, first: int, last: int, *, collects: bool) -> str:
@@ -122,16 +128,10 @@ def device_calls(device: Device) -> DeviceCalls:
     history, runs = device.history, device.once(release_runs)
     grows, frees = np.isin(history.action, GROWTH), np.isin(history.action, RELEASE)
     events = np.flatnonzero(grows | frees)
-    if len(events) == 0:
-        none = np.zeros(0, np.int64)
-        return DeviceCalls(none, none, (), none, none, none)
-    new = np.ones(len(events), np.bool_)
     call = history.call[events]
     # Without stacks nothing says that a growth belongs to the release before it.
     apart = (call[1:] != call[:-1]) | ((call[1:] < 0) & (grows[events[1:]] != grows[events[:-1]]))
-    new[1:] = (np.diff(events) != 1) | apart
-    first = np.flatnonzero(new)
-    begin, last = events[first], events[np.append(first[1:], len(events)) - 1]
+    first, begin, last = _runs(events, apart)
     kind = dict(zip(runs.column("event"), runs.column("release_kind"), strict=True))
     return DeviceCalls(
         first=begin,
@@ -234,35 +234,20 @@ def out_of_memory(device: Device) -> tuple[OutOfMemory, ...]:
         request, stream = int(history.size[event]), int(history.stream[event])
         free = device.layout.watched.get(event, ())
         own = [one for one in free if (one.domain.stream, one.domain.large) == (stream, request > SMALL)]
-        other = max((one.largest for one in free if one not in own), default=0)
+        others = max((one.largest for one in free if one not in own), default=0)
         available, hole = sum(one.bytes for one in own), max((one.largest for one in own), default=0)
-        device_free = history.device_free.get(event)
-        found.append(
-            OutOfMemory(
-                event=event,
-                request=request,
-                free=available,
-                largest_hole=hole,
-                device_free=device_free,
-                kind=_kind(request, own, other, device_free, device.reserved.at(event), device.capacity),
-                line=device.line(event),
-            )
-        )
+        left = history.device_free.get(event)
+        if max(hole, others) >= request:
+            kind = "isolation"
+        elif available >= request:
+            kind = "fragmentation"
+        elif left is None:
+            kind = "unknown"
+        elif available + left >= request:
+            kind = "split"
+        elif device.capacity is not None and device.reserved.at(event) + left < OTHERS_SHARE * device.capacity:
+            kind = "other_processes"
+        else:
+            kind = "capacity"
+        found.append(OutOfMemory(event, request, available, hole, left, kind, device.line(event)))
     return tuple(found)
-
-
-def _kind(
-    request: int, own: Sequence[Free], other: int, device_free: int | None, reserved: int, capacity: int | None
-) -> str:
-    available, hole = sum(one.bytes for one in own), max((one.largest for one in own), default=0)
-    if max(hole, other) >= request:
-        return "isolation"
-    if available >= request:
-        return "fragmentation"
-    if device_free is None:
-        return "unknown"
-    if available + device_free >= request:
-        return "split"
-    if capacity is not None and reserved + device_free < OTHERS_SHARE * capacity:
-        return "other_processes"
-    return "capacity"

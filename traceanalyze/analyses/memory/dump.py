@@ -177,11 +177,4 @@ def segments(device: SnapshotDevice) -> Table:
 
 def statistics(counted: ProcessStatistics) -> Table:
     """What the process itself counted."""
-    return _STATISTICS.fill(
-        retries=(counted.retries,),
-        failed_requests=(counted.ooms,),
-        peak_block_bytes=(counted.peak_allocated,),
-        peak_reserved_memory=(counted.peak_reserved,),
-        peak_requested_bytes=(counted.peak_requested,),
-        peak_inactive_bytes=(counted.peak_inactive,),
-    )
+    return _STATISTICS.fill(**{key: (getattr(counted, key),) for key in _STATISTICS.keys})

@@ -9,7 +9,7 @@ import numpy as np
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS, LINE
-from traceanalyze.analyses.memory.composition import first_of_line
+from traceanalyze.analyses.memory.composition import first_of_line, live_at
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import GROWTH, past_segments
 from traceanalyze.analyses.memory.layout import Growth
@@ -73,36 +73,32 @@ def fragmentation(device: Device, *, pressed: bool) -> Fragmentation | NotMeasur
         device: The allocator.
         pressed: A retry or a failed request happened, so that every byte counted.
     """
-    history, layout, reserved = device.history, device.layout, device.reserved
+    history, reserved = device.history, device.reserved
     if device.events <= 1:
         return NotMeasured("no_memory_history")
-    worst: tuple[float, Growth, int] | None = None
-    grown = count = 0
-    for growth in layout.growths:
-        request = _request(history, growth, device.rules)
-        if request is None or not growth.free.bytes >= request > growth.free.largest:
-            continue
-        share = growth.free.bytes / max(reserved.at(growth.event - 1), 1)
-        count += 1
-        grown += _taken(history, growth)
-        if worst is None or share > worst[0]:
-            worst = (share, growth, request)
-    if worst is None:
-        return Fragmentation(
-            0.0, 0, 0, 0, 0, 0, "", PINNERS.fill(source_line=(), blocks=(), block_bytes=(), held_bytes=()), "none"
-        )
-    share, growth, request = worst
-    avoidable = min(grown, _unused_at_peak(device))
+    found = [
+        (growth.free.bytes / max(reserved.at(growth.event - 1), 1), growth, request)
+        for growth in device.layout.growths
+        if (request := _request(history, growth, device.rules)) is not None
+        and growth.free.bytes >= request > growth.free.largest
+    ]
+    if not found:
+        none = PINNERS.fill(**dict.fromkeys(PINNERS.keys, ()))
+        return Fragmentation(0.0, 0, 0, 0, 0, 0, "", none, "none")
+    share, growth, request = max(found, key=lambda one: one[0])
+    # Of all that they took at most what no block used when the reserve was largest.
+    peak, event = reserved.peak
+    avoidable = min(sum(_taken(history, each) for _, each, _ in found), max(peak - device.blocks.at(event), 0))
     return Fragmentation(
         share=share,
         request=request,
         free=growth.free.bytes,
         largest_hole=growth.free.largest,
-        growths=count,
+        growths=len(found),
         avoidable=avoidable,
         line=device.line(growth.event),
         pinners=_pinners(device, growth),
-        level=_level(share, avoidable, device.capacity, reserved.peak[0], pressed=pressed),
+        level=_level(share, avoidable, device.capacity, peak, pressed=pressed),
     )
 
 
@@ -123,19 +119,12 @@ def _taken(history: History, growth: Growth) -> int:
     return total
 
 
-def _unused_at_peak(device: Device) -> int:
-    """Reserved bytes that no block used when the reserve was largest."""
-    peak, event = device.reserved.peak
-    return max(peak - device.blocks.at(event), 0)
-
-
 def _pinners(device: Device, growth: Growth) -> Table:
     """Lines of the blocks in those segments of the domain that were free for the larger part."""
     lives, layout, sites = device.lives, device.layout, device.sites
     ranges = [one for one in past_segments(device.device, growth.event)[0] if one.domain == growth.free.domain]
-    start = np.array([one.start for one in ranges], np.int64)
-    end = np.array([one.end for one in ranges], np.int64)
-    live = np.flatnonzero((lives.begin < growth.event) & (lives.end >= growth.event))
+    start, end = np.array([(one.start, one.end) for one in ranges], np.int64).reshape(-1, 2).T
+    live = live_at(lives, growth.event - 1)
     at = np.searchsorted(start, lives.address[live], "right") - 1
     inside = (at >= 0) & (lives.address[live] < end[at]) if ranges else np.zeros(len(live), np.bool_)
     live, at = live[inside], at[inside]
@@ -146,16 +135,14 @@ def _pinners(device: Device, growth: Growth) -> Table:
     line = first_of_line(sites)[lives.stack[live]]
     rows, size = group(line), layout.size[live]
     # What a segment holds back is shared out over its blocks by their bytes; products may exceed 64 bits.
-    shares = [
-        free * own // all_ for free, own, all_ in zip(*(x.tolist() for x in (held[at], size, used[at])), strict=True)
-    ]
+    shares = held[at].astype(object) * size // used[at]
     found = PINNERS.fill(
         source_line=[sites[one].line for one in line[rows.first].tolist()],
         blocks=rows.count(),
         block_bytes=rows.sum(size),
-        held_bytes=rows.sum(np.array(shares, np.int64)),
+        held_bytes=rows.sum(shares.astype(np.int64)),
     ).sort("-held_bytes", "source_line")
-    return found.take(range(min(len(found), MOST_PINNERS)))
+    return found.take(np.arange(min(len(found), MOST_PINNERS)))
 
 
 def _level(share: float, avoidable: int, capacity: int | None, peak: int, *, pressed: bool) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,14 +80,15 @@ def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
 
     Parts are the largest groups and all other blocks together, whose bytes sum to the block bytes at every point.
     """
-    curves, time = (device.active, device.blocks, device.reserved), device.history.time
-    lives, sites, stacks = device.lives, device.sites, device.snapshot.stacks
+    lives, sites, time = device.lives, device.sites, device.history.time
     if device.events <= 1:
         parts = replace(_GROUP_CURVE, columns=_GROUP_CURVE.columns[:2])
         none = "no_memory_history"
         return replace(_CURVE.missing(none), detail=False), parts.missing(none), _GROUPS.missing(none)
-    event = _points(*(curve.after for curve in curves))
-    count = len(event)
+    kept: Collection[int] = range(device.events)
+    if device.events > POINTS:
+        kept = points(POINTS // 4, device.blocks.after, device.reserved.after) | {int(device.active.after.argmax())}
+    event, count = np.array(sorted(kept), np.int64), len(kept)
     first, last = np.searchsorted(event, lives.begin), np.searchsorted(event, lives.end)
     lasting = np.flatnonzero(first < last)
     key = (first_of_line(sites)[lives.stack] * len(CATEGORIES) + device.once(categories))[lasting]
@@ -108,16 +111,19 @@ def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
 
     amount, blocks = at_points(size), at_points(np.ones_like(size))
     since = [None] * count if time is None else time[event] - time[0]
-    requested, allocated, reserved = (curve.after[event] for curve in curves)
     curve = _CURVE.fill(
-        event=event, since_start_ns=since, requested_bytes=requested, block_bytes=allocated, reserved_bytes=reserved
+        event=event,
+        since_start_ns=since,
+        requested_bytes=device.active.after[event],
+        block_bytes=device.blocks.after[event],
+        reserved_bytes=device.reserved.after[event],
     )
     names = [*_NAMES[: len(largest)], "rest"]
     held = {f"group_{name}_bytes": amount[at] for at, name in enumerate(names)}
     counts = {f"group_{name}_blocks": blocks[at] for at, name in enumerate(names)}
     columns = {"event": event, "since_start_ns": since, **held, **counts}
     known = replace(_GROUP_CURVE, columns=tuple(each for each in _GROUP_CURVE.columns if each.key in columns))
-    top = lasting[_top_blocks(row, size, len(largest))]
+    top = lives.stack[lasting[_top_blocks(row, size, len(largest))]].tolist()
     highest, whole = amount.argmax(axis=1), np.arange(len(names))
     groups = _GROUPS.fill(
         group=[*range(1, len(names)), None],
@@ -126,24 +132,19 @@ def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
         highest_bytes=amount[whole, highest],
         event=event[highest],
         blocks=blocks[whole, highest],
-        call_stack=[*("\n".join(call_stack(stacks, stack)) for stack in lives.stack[top].tolist()), None],
+        call_stack=[*("\n".join(call_stack(device.snapshot.stacks, stack)) for stack in top), None],
     )
     return curve, replace(known.fill(**columns), stack=tuple(held)), groups
 
 
-def _points(
-    requested: NDArray[np.int64], allocated: NDArray[np.int64], reserved: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """First event, last event, and of each part of the history the lowest and highest value of the curves."""
-    count = len(allocated)
-    if count <= POINTS:
-        return np.arange(count)
-    edges = np.linspace(0, count, POINTS // 4 + 1).astype(np.int64)
-    kept = {0, count - 1, int(requested.argmax())}
-    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        for values in (allocated[first:last], reserved[first:last]):
-            kept.update((first + int(values.argmin()), first + int(values.argmax())))
-    return np.array(sorted(kept), np.int64)
+def points(pieces: int, *curves: NDArray[np.int64]) -> set[int]:
+    """First and last place of the curves, and of each piece of them the lowest and the highest value."""
+    count = len(curves[0])
+    kept = {0, count - 1}
+    for first, last in pairwise(np.linspace(0, count, pieces + 1).astype(np.int64).tolist()):
+        for part in (curve[first:last] for curve in curves):
+            kept.update((first + int(part.argmin()), first + int(part.argmax())))
+    return kept
 
 
 def _largest(

@@ -189,8 +189,7 @@ def _request(allocator: AllocatorAnalysis, event: int) -> int | None:
     at = int(np.searchsorted(allocator.calls.first, event, "right")) - 1
     if at >= 0 and event <= allocator.calls.last[at]:
         return int(allocator.calls.request[at]) or None
-    before = allocator.base[0] if event == 0 else int(allocator.requested[event - 1])
-    change = int(allocator.requested[event]) - before
+    change = allocator.active.at(event) - allocator.active.at(event - 1)
     return change if change > 0 else None
 
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory.composition import live_at, short_lived
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, device_calls
@@ -136,27 +137,25 @@ def growing_sizes(device: Device) -> GrowingSizes | NotMeasured:
     history, calls, starts = device.history, device.once(device_calls), device.once(step_starts)
     if len(starts.first) < STEPS + 1:
         return NotMeasured("no_memory_steps")
-    record = _records(history)
     asking = np.minimum(calls.last + 1, max(len(history) - 1, 0))
-    known = history.stack[asking] >= 0 if len(calls) else np.zeros(0, np.bool_)
-    chosen = np.flatnonzero((calls.grown > 0) & (calls.request > 0) & record[asking] & known)
+    known = history.stack[asking] >= 0
+    chosen = np.flatnonzero((calls.grown > 0) & (calls.request > 0) & _records(history)[asking] & known)
     step = np.searchsorted(starts.first, asking[chosen], "right") - 1
     chosen, step = chosen[step > 0], step[step > 0]
     if len(chosen) == 0:
         return GrowingSizes("", 0, 0, 0, 0, 0, flagged=False)
-    codes, of = np.unique(history.stack[asking[chosen]], return_inverse=True)
-    taken = np.zeros(len(codes), np.int64)
-    np.add.at(taken, of, calls.grown[chosen])
-    steps = np.bincount(np.unique(np.stack((of, step)), axis=1)[0], minlength=len(codes))
+    stack = history.stack[asking[chosen]]
+    stacks = group(stack)
+    steps = np.bincount(stacks.of[group(stack, step).first], minlength=len(stacks))
     # The user can change a line of the program; what grows in the backward pass follows from it.
-    named = np.array([device.sites[code].path is not None for code in codes.tolist()], np.bool_)
-    best = int(np.lexsort((taken, named, steps >= STEPS))[-1])
-    own = of == best
+    named = np.array([device.sites[code].path is not None for code in stack[stacks.first].tolist()], np.bool_)
+    best = int(np.lexsort((stacks.sum(calls.grown[chosen]), named, steps >= STEPS))[-1])
+    requests = calls.request[chosen[stacks.of == best]]
     return GrowingSizes(
-        line=device.sites[int(codes[best])].line,
+        line=device.sites[int(stack[stacks.first[best]])].line,
         steps=int(steps[best]),
-        smallest=int(calls.request[chosen[own][0]]),
-        largest=int(calls.request[chosen[own][-1]]),
+        smallest=int(requests[0]),
+        largest=int(requests[-1]),
         grown=int(calls.grown[chosen].sum()),
         retries=sum(calls.kind[row] in RETRIES for row in chosen.tolist()),
         flagged=bool(steps[best] >= STEPS),
@@ -261,16 +260,12 @@ def small_blocks(device: Device) -> SmallBlocks | NotMeasured:
     known = place >= 0
     known[known] = lives.address[live[known]] < (segments.address + segments.size)[place[known]]
 
-    def used(member: NDArray[np.bool_]) -> NDArray[np.int64]:
-        out = np.zeros(len(segments), np.int64)
-        np.add.at(out, place[member & known], layout.size[live[member & known]])
-        return out
-
-    theirs = used(small)
-    alone = (theirs > 0) & (used(~small) == 0)
-    held = int((segments.size - theirs)[alone].sum())
-    lines = np.bincount(lives.stack[chosen] + 1)
-    stack = int(lines.argmax()) - 1
+    used, others = np.zeros((2, len(segments)), np.int64)
+    np.add.at(used, place[known & small], layout.size[live[known & small]])
+    np.add.at(others, place[known & ~small], layout.size[live[known & ~small]])
+    alone = (used > 0) & (others == 0)
+    held = int((segments.size - used)[alone].sum())
+    stack = int(np.bincount(lives.stack[chosen] + 1).argmax()) - 1
     share = len(chosen) / len(live)
     return SmallBlocks(
         count=len(chosen),
@@ -286,25 +281,15 @@ ROUND = 10_000
 """Rings are asked for in such numbers; a history of just so many events has most likely forgotten older ones (own)."""
 
 
-@frozen
-class Truncation:
-    """Whether the history lacks its beginning."""
+def truncation(device: Device) -> str:
+    """What says that the history lacks its beginning; empty where nothing does.
 
-    kind: str
-    """full (the file says that the ring forgot events), round (as many events as rings are long), late (the peak was
-    before the first event), or empty."""
-    before: int
-    """Requested bytes that were in use before the first event."""
-
-
-def truncation(device: Device) -> Truncation:
-    """What the file says (torch ≥ 2.12), else what its number of events and its peak suggest."""
+    full: the file says that the ring forgot events (torch ≥ 2.12); before that round: as many events as rings are long;
+    late: the peak was before the first event.
+    """
     overflowed, events, active = device.snapshot.overflowed, device.events, device.active
-    kind = ""
     if overflowed:
-        kind = "full"
-    elif overflowed is None and active.base > 0 and events >= ROUND and events % ROUND == 0:
-        kind = "round"
-    elif events > 1 and active.peak[1] < 0:
-        kind = "late"
-    return Truncation(kind, active.base)
+        return "full"
+    if overflowed is None and active.base > 0 and events >= ROUND and events % ROUND == 0:
+        return "round"
+    return "late" if events > 1 and active.peak[1] < 0 else ""

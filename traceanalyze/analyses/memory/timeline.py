@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.columns import SINCE_START
+from traceanalyze.analyses.memory.groups import POINTS, points
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
 from traceanalyze.model.table import Column, Kind, Table, Value, declare
 
-POINTS = 1000
 _PEAK = declare(
     "timeline_at_peak",
     "Tensors at the peak",
@@ -54,21 +52,10 @@ def timeline_tables(timeline: MemoryTimeline) -> tuple[Table, Table]:
         highest_bytes=timeline.bytes.max(axis=0)[order],
     )
     whole: dict[str, Value] = {"tensor_category": "moment_peak", "tensor_bytes": int(total[at]), "share": 1.0}
-    rows = _points(total)
+    rows = np.array(sorted(points(min(POINTS // 2, len(total)), total) | {at}), np.int64)
     curve = _CURVE.fill(
         since_start_ns=timeline.time[rows] - timeline.time[0],
         total_bytes=total[rows],
         **{f"{name}_bytes": timeline.bytes[rows, column] for column, name in enumerate(CATEGORIES)},
     )
     return replace(at_peak, totals=whole), curve
-
-
-def _points(total: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows that draw the curve: of each part of the time the lowest and the highest."""
-    count = len(total)
-    kept = {0, count - 1, int(total.argmax())}
-    edges = np.linspace(0, count, min(POINTS // 2, count) + 1).astype(np.int64).tolist()
-    for first, last in pairwise(edges):
-        part = total[first:last]
-        kept.update((first + int(part.argmin()), first + int(part.argmax())))
-    return np.array(sorted(kept), np.int64)

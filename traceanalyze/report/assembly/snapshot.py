@@ -194,8 +194,8 @@ def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:
         yield Check("M08", Level.WARN, "memory_retries_forgotten", (("all", counted.retries), ("seen", retries)))
     if analysis.capacity is None:
         yield Check("M03", Level.INFO, "memory_capacity_unknown")
-    if analysis.truncation.kind:
-        yield Check("M04", Level.INFO, f"memory_history_{analysis.truncation.kind}", (("events", analysis.events),))
+    if analysis.truncation:
+        yield Check("M04", Level.INFO, f"memory_history_{analysis.truncation}", (("events", analysis.events),))
     peak = next(analysis.moments.records())
     if peak.block_most_bytes > peak.block_bytes:
         slack = peak.block_most_bytes - peak.block_bytes

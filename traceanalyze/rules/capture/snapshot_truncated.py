@@ -50,12 +50,11 @@ def find(facts: Facts, options: Options) -> Findings:
     if facts.allocator.events <= 1:
         yield NotApplicable("no_memory_history")
         return
-    found = facts.allocator.truncation
-    if found.kind:
+    if facts.allocator.truncation:
         peak = int(facts.allocator.moments.array("requested_bytes")[0])
         evidence = (
             Evidence("events", facts.allocator.events, "COUNT"),
-            Evidence("before", found.before, "MEMORY"),
+            Evidence("before", facts.allocator.active.base, "MEMORY"),
             Evidence("peak", peak, "MEMORY"),
         )
         yield Finding(evidence=evidence, count=1, severity=Severity.INFO)
