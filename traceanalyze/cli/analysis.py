@@ -39,11 +39,11 @@ def report_on(
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline import Choices
-    from traceanalyze.report.view import Detail, View
+    from traceanalyze.report.view import View
 
     target = Target.of(output, format_, inputs=paths)
     words = texts(lang)
-    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    view = View.of(top, quiet=quiet, verbose=verbose)
     if not quiet:
         tell_slow_scanner()
     # On a terminal the verdict is all that a quiet report shows.

@@ -6,22 +6,8 @@ from typing import Annotated
 
 import typer
 
+from traceanalyze.cli import options
 from traceanalyze.cli.analysis import LANG, TOP, report_on
-from traceanalyze.cli.options import (
-    Category,
-    CommRegex,
-    DataRegex,
-    Ignore,
-    Lang,
-    NotCommRegex,
-    Quiet,
-    Select,
-    StepMarker,
-    Top,
-    TraceFormat,
-    Verbose,
-    listed,
-)
 from traceanalyze.report.formats import REPORT, endings
 
 
@@ -34,7 +20,7 @@ def analyze(
     ],
     *,
     format_: Annotated[
-        TraceFormat | None,
+        options.TraceFormat | None,
         typer.Option("--format", help="What to write; default: by the name of --output, else console."),
     ] = None,
     output: Annotated[
@@ -56,10 +42,10 @@ def analyze(
         str | None,
         typer.Option(metavar="LIST", help="Ranks to analyse, each in detail: 0,3-7. Default: all, the slowest."),
     ] = None,
-    top: Top = TOP,
-    lang: Lang = LANG,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    top: options.Top = TOP,
+    lang: options.Lang = LANG,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
     streams: Annotated[
         str | None,
         typer.Option(metavar="LIST", help="Device work of these streams only; the rest is as if unrecorded."),
@@ -70,16 +56,16 @@ def analyze(
     time: Annotated[
         str | None, typer.Option(metavar="FROM-TO", help="This time only, since the first event: 10ms-1.5s, 2s-.")
     ] = None,
-    step_marker: StepMarker = None,
-    data_regex: DataRegex = None,
-    comm_regex: CommRegex = None,
-    not_comm_regex: NotCommRegex = None,
-    category: Category = None,
+    step_marker: options.StepMarker = None,
+    data_regex: options.DataRegex = None,
+    comm_regex: options.CommRegex = None,
+    not_comm_regex: options.NotCommRegex = None,
+    category: options.Category = None,
     device_peaks: Annotated[
         str | None, typer.Option(metavar="FILE", help="Peak rates of devices (TOML), beside those of the tool.")
     ] = None,
-    select: Select = None,
-    ignore: Ignore = None,
+    select: options.Select = None,
+    ignore: options.Ignore = None,
 ) -> None:
     """Say where every step's time went."""
     # Imported here, so that --help and usage errors answer at once.
@@ -97,7 +83,7 @@ def analyze(
         streams=streams,
         name_regex=name_regex,
         time=time,
-        select=listed(select),
-        ignore=listed(ignore),
+        select=options.listed(select),
+        ignore=options.listed(ignore),
     )
     report_on(paths, choices, format_=format_, output=output, top=top, lang=lang, quiet=quiet, verbose=verbose)

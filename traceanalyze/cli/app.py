@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from traceanalyze.cli import baseline
+from traceanalyze.cli import baseline, options
 from traceanalyze.cli.analyze import analyze
 from traceanalyze.cli.compare import compare
 from traceanalyze.cli.gate import gate
@@ -31,10 +31,10 @@ class OneLine(TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:
             # Errors of usage are those with a message for people; where their class lives depends on typer's version.
-            told = getattr(error, "format_message", None)
-            if told is None:
+            message = getattr(error, "format_message", None)
+            if message is None:
                 raise
-            typer.echo(f"{ctx.command_path}: {' '.join(str(told()).split())}", err=True)
+            typer.echo(f"{ctx.command_path}: {' '.join(str(message()).split())}", err=True)
             raise typer.Exit(USAGE_ERROR) from error
 
 
@@ -44,10 +44,7 @@ app = typer.Typer(
         "Where did the step's time go? Analyses PyTorch profiler traces.\n\n"
         "`traceanalyze PATH…` is short for `traceanalyze analyze PATH…`."
     ),
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+    **options.GROUP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("analyze", cls=OneLine)(guarded(analyze))

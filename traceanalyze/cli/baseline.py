@@ -6,15 +6,10 @@ from typing import Annotated
 
 import typer
 
+from traceanalyze.cli import options
 from traceanalyze.cli.guard import guarded
 
-app = typer.Typer(
-    help="Keep the runs that a gate compares with in a small JSON file.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = typer.Typer(help="Keep the runs that a gate compares with in a small JSON file.", **options.GROUP)
 _PATH = typer.Argument(metavar="BASELINE.json", help="The baseline file.")
 
 
@@ -30,11 +25,9 @@ def update(
     budget: Annotated[
         str | None, typer.Option(metavar="FILE", help="Budget whose selectors are measured, too; found as by gate.")
     ] = None,
-    warmup: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Steps left out at the start of every run. Default: 1.")
-    ] = None,
+    warmup: options.Warmup = None,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to use: 5, 0,3-5, 2:.")] = None,
-    ranks: Annotated[str | None, typer.Option(metavar="LIST", help="Ranks to use: 0,3-7.")] = None,
+    ranks: options.Ranks = None,
 ) -> None:
     """Add runs; those that are in it already are left out, and regressions are refused."""
     from traceanalyze.cli.progress import Progress

@@ -10,19 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from traceanalyze.cli import options
 from traceanalyze.cli.guard import DEBUG_VARIABLE
-from traceanalyze.cli.options import (
-    Category,
-    CommRegex,
-    CompareFormat,
-    DataRegex,
-    Lang,
-    NotCommRegex,
-    Quiet,
-    StepMarker,
-    Top,
-    Verbose,
-)
 from traceanalyze.cli.output import Target, refuse_input, rendered, show, write_file, write_folder
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
@@ -96,23 +85,14 @@ def compare(
         typer.Argument(metavar="[BASE CANDIDATE]", help="The profile to compare with, and the one under test."),
     ] = None,
     *,
-    candidate: Annotated[
-        str | None,
-        typer.Option("-d", "--profiling_path", "--profiling-path", metavar="PATH", help="The candidate."),
-    ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            "-bp", "--benchmark_profiling_path", "--benchmark-profiling-path", metavar="PATH", help="The base."
-        ),
-    ] = None,
+    candidate: Annotated[str | None, options.both("--profiling_path", "The candidate.", "-d", metavar="PATH")] = None,
+    base: Annotated[str | None, options.both("--benchmark_profiling_path", "The base.", "-bp", metavar="PATH")] = None,
     output: Annotated[
         str | None,
         typer.Option(
             "-o",
             "--output",
-            "--output_path",
-            "--output-path",
+            *options.spelled("--output_path"),
             metavar="DIR|FILE",
             help=(
                 "Write the workbook into DIR (made if need be), named by the time, or to FILE "
@@ -121,109 +101,83 @@ def compare(
         ),
     ] = None,
     format_: Annotated[
-        CompareFormat | None,
+        options.CompareFormat | None,
         typer.Option("--format", help="What to write; default: by the name of the output, else xlsx, else console."),
     ] = None,
-    profiling: Annotated[
-        bool, typer.Option("--enable_profiling_compare", "--enable-profiling-compare", help="The overall table.")
-    ] = False,
-    operator: Annotated[
-        bool, typer.Option("--enable_operator_compare", "--enable-operator-compare", help="Operators and modules.")
-    ] = False,
-    memory: Annotated[
-        bool, typer.Option("--enable_memory_compare", "--enable-memory-compare", help="Memory of operators.")
-    ] = False,
-    communication: Annotated[
-        bool, typer.Option("--enable_communication_compare", "--enable-communication-compare", help="Collectives.")
-    ] = False,
-    api: Annotated[
-        bool, typer.Option("--enable_api_compare", "--enable-api-compare", help="Host operators and runtime calls.")
-    ] = False,
-    kernel: Annotated[
-        bool, typer.Option("--enable_kernel_compare", "--enable-kernel-compare", help="Kernels, of any vendors.")
-    ] = False,
-    disable_details: Annotated[
-        bool, typer.Option("--disable_details", "--disable-details", help="Totals only, no single calls.")
-    ] = False,
+    profiling: Annotated[bool, options.both("--enable_profiling_compare", "The overall table.")] = False,
+    operator: Annotated[bool, options.both("--enable_operator_compare", "Operators and modules.")] = False,
+    memory: Annotated[bool, options.both("--enable_memory_compare", "Memory of operators.")] = False,
+    communication: Annotated[bool, options.both("--enable_communication_compare", "Collectives.")] = False,
+    api: Annotated[bool, options.both("--enable_api_compare", "Host operators and runtime calls.")] = False,
+    kernel: Annotated[bool, options.both("--enable_kernel_compare", "Kernels, of any vendors.")] = False,
+    disable_details: Annotated[bool, options.both("--disable_details", "Totals only, no single calls.")] = False,
     disable_module: Annotated[
-        bool, typer.Option("--disable_module", "--disable-module", help="Operators only, even if modules are recorded.")
+        bool, options.both("--disable_module", "Operators only, even if modules are recorded.")
     ] = False,
     base_step: Annotated[
         str | None,
-        typer.Option(
+        options.both(
             "--base-step",
-            "--base_step",
+            "Steps of the base: 5, 0,3-5, 2:, or median. Default: all complete steps, their mean.",
             metavar="LIST",
-            help="Steps of the base: 5, 0,3-5, 2:, or median. Default: all complete steps, their mean.",
         ),
     ] = None,
     comparison_step: Annotated[
         str | None,
         typer.Option(
-            "--comparison-step",
-            "--comparison_step",
+            *options.spelled("--comparison-step"),
             "--comparsion_step",
             metavar="LIST",
             help="Steps of the candidate, written the same way.",
         ),
     ] = None,
     base_rank: Annotated[
-        int | None,
-        typer.Option("--base-rank", "--base_rank", metavar="N", help="Rank of the base. Default: the slowest."),
+        int | None, options.both("--base-rank", "Rank of the base. Default: the slowest.", metavar="N")
     ] = None,
     comparison_rank: Annotated[
-        int | None,
-        typer.Option("--comparison-rank", "--comparison_rank", metavar="N", help="Rank of the candidate."),
+        int | None, options.both("--comparison-rank", "Rank of the candidate.", metavar="N")
     ] = None,
     max_kernel_num: Annotated[
         int | None,
-        typer.Option(
+        options.both(
             "--max-kernel-num",
-            "--max_kernel_num",
+            "Show the calls inside a matched pair that launches more than N kernels, instead of the pair.",
             metavar="N",
             min=1,
-            help="Show the calls inside a matched pair that launches more than N kernels, instead of the pair.",
         ),
     ] = None,
     op_name_map: Annotated[
         str | None,
-        typer.Option(
+        options.both(
             "--op-name-map",
-            "--op_name_map",
+            'Operators to match under other names: {"npu::a": "aten::a"}, or a file that holds this.',
             metavar="MAP|FILE",
-            help='Operators to match under other names: {"npu::a": "aten::a"}, or a file that holds this.',
         ),
     ] = None,
-    use_input_shape: Annotated[
-        bool, typer.Option("--use-input-shape", "--use_input_shape", help="Match operators by shapes, too.")
-    ] = False,
+    use_input_shape: Annotated[bool, options.both("--use-input-shape", "Match operators by shapes, too.")] = False,
     use_kernel_type: Annotated[
-        bool,
-        typer.Option(
-            "--use-kernel-type", "--use_kernel_type", help="Accepted: kernels by type are always compared, too."
-        ),
+        bool, options.both("--use-kernel-type", "Accepted: kernels by type are always compared, too.")
     ] = False,
     gpu_flow_cat: Annotated[
         str | None,
-        typer.Option(
+        options.both(
             "--gpu-flow-cat",
-            "--gpu_flow_cat",
+            "Accepted, obsolete: launches are found by their correlation, whatever flows are called.",
             metavar="CAT",
-            help="Accepted, obsolete: launches are found by their correlation, whatever flows are called.",
         ),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Accepted: there are no checks of owner or size to skip.")
     ] = False,
-    top: Top = 5,
-    lang: Lang = "en",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    step_marker: StepMarker = None,
-    data_regex: DataRegex = None,
-    comm_regex: CommRegex = None,
-    not_comm_regex: NotCommRegex = None,
-    category: Category = None,
+    top: options.Top = 5,
+    lang: options.Lang = "en",
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    step_marker: options.StepMarker = None,
+    data_regex: options.DataRegex = None,
+    comm_regex: options.CommRegex = None,
+    not_comm_regex: options.NotCommRegex = None,
+    category: options.Category = None,
     debug: Annotated[bool, typer.Option("--debug", hidden=True)] = False,
 ) -> None:
     """Say what makes two profiles differ: any device against any other.
@@ -236,7 +190,7 @@ def compare(
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.compare import CompareChoices, SideChoices, compare_report
-    from traceanalyze.report.view import Detail, View
+    from traceanalyze.report.view import View
 
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
@@ -263,7 +217,7 @@ def compare(
     )
     target = compare_target(output, format_, inputs=(base_path, candidate_path))
     words = texts(lang)
-    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    view = View.of(top, quiet=quiet, verbose=verbose)
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceanalyze.cli.options import Category, CommRegex, DataRegex, Lang, NotCommRegex, StepMarker
+from traceanalyze.cli import options
 from traceanalyze.cli.output import Target, refuse_input, rendered, show, write_file
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
@@ -90,10 +90,8 @@ def gate(
     steps: Annotated[
         str | None, typer.Option(metavar="LIST", help="Steps to use: 5, 0,3-5, 2:. Then there is no warm-up.")
     ] = None,
-    ranks: Annotated[str | None, typer.Option(metavar="LIST", help="Ranks to use: 0,3-7.")] = None,
-    warmup: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Steps left out at the start of every run. Default: 1.")
-    ] = None,
+    ranks: options.Ranks = None,
+    warmup: options.Warmup = None,
     format_: Annotated[
         list[str] | None,
         typer.Option(
@@ -116,13 +114,13 @@ def gate(
         list[str] | None,
         typer.Option(metavar="KEY", help="Key of the environment that need not match; repeatable."),
     ] = None,
-    lang: Lang = "en",
+    lang: options.Lang = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    step_marker: StepMarker = None,
-    data_regex: DataRegex = None,
-    comm_regex: CommRegex = None,
-    not_comm_regex: NotCommRegex = None,
-    category: Category = None,
+    step_marker: options.StepMarker = None,
+    data_regex: options.DataRegex = None,
+    comm_regex: options.CommRegex = None,
+    not_comm_regex: options.NotCommRegex = None,
+    category: options.Category = None,
 ) -> None:
     """Judge runs against a baseline and exit 0 (fine), 1 (regression), 2 (cannot be judged) or 3 (inconclusive).
 

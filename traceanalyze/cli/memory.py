@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from traceanalyze.cli.options import Capacity, FormatOption, Lang, Output, Quiet, Top, Verbose
+from traceanalyze.cli import options
 
 
 def memory(
@@ -24,13 +24,13 @@ def memory(
     base: Annotated[
         str | None, typer.Option(metavar="FILE", help="Snapshot to compare with, by source line at the peaks.")
     ] = None,
-    capacity: Capacity = None,
-    format_: FormatOption = None,
-    output: Output = None,
-    top: Top = 5,
-    lang: Lang = "en",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    capacity: options.Capacity = None,
+    format_: options.FormatOption = None,
+    output: options.Output = None,
+    top: options.Top = 5,
+    lang: options.Lang = "en",
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
 ) -> None:
     """Say what used the device's memory: peak, leaks, churn, fragmentation, failed requests."""
     # Imported here, so that --help and usage errors answer at once.
@@ -39,14 +39,14 @@ def memory(
     from traceanalyze.errors import UsageError
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.memory import are_snapshots, memory_difference, memory_reports
-    from traceanalyze.report.view import Detail, View
+    from traceanalyze.report.view import View
 
     if base is not None and len(paths) > 1:
         raise UsageError("--base: give one snapshot to compare with it")
     pair = (base, paths[0]) if base is not None else tuple(paths) if len(paths) == 2 and are_snapshots(paths) else None
     target = Target.of(output, format_, inputs=[*paths, *([base] if base else [])])
     words = texts(lang)
-    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    view = View.of(top, quiet=quiet, verbose=verbose)
     with Progress(wanted=not quiet) as progress:
         if pair is None:
             found = memory_reports(paths, capacity=capacity, progress=progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -54,6 +54,32 @@ Select = Annotated[
 Ignore = Annotated[
     list[str] | None, typer.Option(metavar="RULE", help="Not these rules, written the same way; repeatable.")
 ]
+Ranks = Annotated[str | None, typer.Option(metavar="LIST", help="Ranks to use: 0,3-7.")]
+Warmup = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Steps left out at the start of every run. Default: 1.")
+]
+Recordings = Annotated[
+    list[str], typer.Argument(metavar="PATH…", help="A trace, or the folder or files of the ranks of one run.")
+]
+LangOfTracks = Annotated[str, typer.Option(metavar="LANG", help="Language of the tracks: en or zh.")]
+GROUP: dict[str, Any] = {
+    "no_args_is_help": True,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "add_completion": False,
+}
+"""Of a command that has commands."""
+
+
+def spelled(name: str) -> tuple[str, str]:
+    """An option's name with its words joined by dashes and by underscores: msprof-analyze has the latter."""
+    words = name.removeprefix("--")
+    return name, "--" + (words.replace("_", "-") if "_" in words else words.replace("-", "_"))
+
+
+def both(name: str, help_: str, *short: str, **shown: Any) -> Any:
+    """An option by its short names, and by its long one however that is spelled."""
+    return typer.Option(*short, *spelled(name), help=help_, **shown)
 
 
 def listed(names: list[str] | None) -> tuple[str, ...]:

@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceanalyze.cli.options import (
-    Capacity,
-    FormatOption,
-    Ignore,
-    Lang,
-    Output,
-    Quiet,
-    Select,
-    StepMarker,
-    Top,
-    Verbose,
-    listed,
-)
+from traceanalyze.cli import options
 from traceanalyze.locales import Texts
 
 if TYPE_CHECKING:
@@ -46,23 +34,23 @@ def postmortem(
         ),
     ],
     *,
-    format_: FormatOption = None,
-    output: Output = None,
+    format_: options.FormatOption = None,
+    output: options.Output = None,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to look at: 5, 0,3-5, 2:.")] = None,
     ranks: Annotated[
         str | None, typer.Option(metavar="LIST", help="Ranks to look at, each in detail: 0,3-7. Default: all.")
     ] = None,
-    capacity: Capacity = None,
-    step_marker: StepMarker = None,
+    capacity: options.Capacity = None,
+    step_marker: options.StepMarker = None,
     fail_on: Annotated[
         FailOn | None, typer.Option("--fail-on", help="Exit with 1 if a cause is of this severity or above.")
     ] = None,
-    top: Top = 10,
-    lang: Lang = "en",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    select: Select = None,
-    ignore: Ignore = None,
+    top: options.Top = 10,
+    lang: options.Lang = "en",
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = False,
+    select: options.Select = None,
+    ignore: options.Ignore = None,
 ) -> None:
     """Say what limited a run, since when, on which ranks, what it cost, and what to do first.
 
@@ -75,12 +63,14 @@ def postmortem(
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.postmortem import postmortem_reports
-    from traceanalyze.report.view import Detail, View
+    from traceanalyze.report.view import View
 
-    choices = Choices(steps=steps, ranks=ranks, step_marker=step_marker, select=listed(select), ignore=listed(ignore))
+    choices = Choices(
+        steps=steps, ranks=ranks, step_marker=step_marker, select=options.listed(select), ignore=options.listed(ignore)
+    )
     target = Target.of(output, format_, inputs=paths)
     words = texts(lang)
-    view = View(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
+    view = View.of(top, quiet=quiet, verbose=verbose)
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:

@@ -12,6 +12,8 @@ from typing import Annotated
 
 import typer
 
+from traceanalyze.cli import options
+
 VIEWER_PORT = 9001
 """The only port of this computer that the viewer's content policy lets it read from."""
 
@@ -40,17 +42,14 @@ _FILE = "trace.json.gz"
 
 
 def open_(
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH…", help="A trace, or the folder or files of the ranks of one run."),
-    ],
+    paths: options.Recordings,
     *,
     port: Annotated[
         int, typer.Option(metavar="N", min=0, max=65535, help="Port of this computer; ui.perfetto.dev reads 9001 only.")
     ] = VIEWER_PORT,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
     overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only the tracks, without the trace.")] = False,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the tracks: en or zh.")] = "en",
+    lang: options.LangOfTracks = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only the address.")] = False,
 ) -> None:
     """Open a trace in Perfetto with what the analyses found drawn over it."""
@@ -82,10 +81,7 @@ def open_(
 
 
 def convert(
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH…", help="A trace, or the folder or files of the ranks of one run."),
-    ],
+    paths: options.Recordings,
     *,
     annotate: Annotated[
         str,
@@ -95,7 +91,7 @@ def convert(
         ),
     ],
     overlay_only: Annotated[bool, typer.Option("--overlay-only", help="Only these tracks, without the trace.")] = False,
-    lang: Annotated[str, typer.Option(metavar="LANG", help="Language of the tracks: en or zh.")] = "en",
+    lang: options.LangOfTracks = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No remarks.")] = False,
 ) -> None:
     """Draw steps, idle causes, sync points and findings over a trace; several ranks become one file."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import IntEnum
 from itertools import groupby, takewhile
 from pathlib import PurePath
-from typing import cast
+from typing import Self, cast
 
 from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
@@ -29,6 +29,11 @@ class View:
     detail: Detail = Detail.NORMAL
     top: int = 5
     """Rows of ranked tables."""
+
+    @classmethod
+    def of(cls, top: int, *, quiet: bool, verbose: bool) -> Self:
+        """As the options of a command say."""
+        return cls(Detail.QUIET if quiet else Detail.VERBOSE if verbose else Detail.NORMAL, top)
 
 
 OVERVIEW = ("overall_metrics", "memory_peak", "link_rates")
