@@ -23,7 +23,7 @@ def test_times_of_each_group(rows):
     spread = found.spread(np.array([time for _, time in rows], np.int64))
     times = {key: [t for k, t in rows if k == key] for key, _ in rows}
     expected = [(len(t), sum(t), min(t), max(t)) for _, t in sorted(times.items())]
-    columns = (spread.count, spread.total, spread.shortest, spread.longest)
+    columns = (spread.number, spread.total, spread.shortest, spread.longest)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
     assert spread.mean.tolist() == [(2 * total + count) // (2 * count) for count, total, *_ in expected]
 

@@ -155,7 +155,7 @@ def test_steps_chosen_otherwise_and_steps_left_out():
 def test_levels_of_the_profiler():
     gpu = side_from(training())
     untold, one, two = (
-        replace(gpu, info=replace(gpu.info, vendor="ascend", device_name="", level=level))
+        gpu._replace(info=replace(gpu.info, vendor="ascend", device_name="", level=level))
         for level in ("", "Level1", "Level2")
     )
     assert keyed(untold, one) == {"levels_differ": {"base": "–", "candidate": "Level1"}}
@@ -166,7 +166,7 @@ def test_levels_of_the_profiler():
 def test_a_device_that_one_form_does_not_name_may_be_the_same():
     gpu = side_from(training())
     text, database, older = (
-        replace(gpu, info=replace(gpu.info, vendor="ascend", device_name=name))
+        gpu._replace(info=replace(gpu.info, vendor="ascend", device_name=name))
         for name in ("", "Ascend910B", "Ascend910A")
     )
     assert keyed(text, database) == {}

@@ -78,7 +78,7 @@ N = len(whole().events)
         (replace(whole(), base_ns=2**70), "base_ns is no int of ns since 1970"),
         (replace(whole(), base_ns=0.5), "base_ns is no int of ns since 1970"),
         (replace(whole(), origin=None), "origin is no Origin"),
-        (replace(whole(), origin=replace(whole().origin, rank="0")), "origin.rank is no int from 0 on: '0'"),
+        (replace(whole(), origin=whole().origin._replace(rank="0")), "origin.rank is no int from 0 on: '0'"),
         (spread_strings(), "strings.blob does not lie in one piece"),
     ],
 )
@@ -95,8 +95,8 @@ def test_without_any_event_there_is_nothing_to_analyse():
     trace = replace(
         trace,
         events=replace(trace.events, **empty, dur=none, name=codes, fields={}),
-        instants=replace(trace.instants, **empty, name=codes, fields={}),
-        flows=replace(trace.flows, **empty, id=none, phase=none.astype(np.uint8)),
+        instants=trace.instants._replace(**empty, name=codes, fields={}),
+        flows=trace.flows._replace(**empty, id=none, phase=none.astype(np.uint8)),
     )
     with pytest.raises(ValueError, match="it has no event"):
         require_sound(trace, DTYPES)

@@ -151,7 +151,7 @@ def with_tables(one, others):
         before, after = [split(parts, window, marked=False), *step_tables(steps, parts)], []
     known = {table.key for table in (*before, *after)}
     between = [table for table in others if table.key not in known]
-    return replace(one, tables={table.key: table for table in (*before, *between, *after)})
+    return one._replace(tables={table.key: table for table in (*before, *between, *after)})
 
 
 def tables_of(steps, compute):
@@ -234,7 +234,7 @@ def table_of_rows(key, columns, rows, **more):
 
 def with_table(one, table):
     """The analysis with this table in place of the one it had."""
-    return replace(one, tables=one.tables | {table.key: table})
+    return one._replace(tables=one.tables | {table.key: table})
 
 
 def gaps_of(gaps, *, one_step=False):
@@ -261,8 +261,7 @@ def whole_trace(**changes):
     steps = steps_of(996.477, names=("whole trace",))
     part = partition_of(steps, compute=0.95, mem=0.012)
     one = with_table(analysis(), gaps_of((), one_step=True))
-    changed = replace(
-        one,
+    changed = one._replace(
         mode=Mode.WHOLE_TRACE,
         steps=steps,
         partitions=(part,),
@@ -276,8 +275,7 @@ def host_only(*times_ms):
     steps = steps_of(*times_ms)
     time = steps.end - steps.start
     zero = np.zeros(len(time), np.int64)
-    one = replace(
-        analysis(),
+    one = analysis()._replace(
         mode=Mode.HOST_ONLY,
         device=None,
         steps=steps,
@@ -291,4 +289,4 @@ def host_only(*times_ms):
 
 def empty():
     missing = NotMeasured("no_host_events")
-    return replace(host_only(0.0), mode=Mode.EMPTY, host=missing, tables={})
+    return host_only(0.0)._replace(mode=Mode.EMPTY, host=missing, tables={})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from traceanalyze.comparison.modules import ALL_OPERATORS
 from traceanalyze.comparison.results import (
@@ -238,12 +238,12 @@ SECTIONS = (
 
 def _mirrored(row):
     """Fields of the base and the fields of the candidate they stand for."""
-    names = row._fields if isinstance(row, Pair) else row.__slots__
+    names = row._fields if isinstance(row, tuple) else [field.name for field in fields(row)]
     return {name: name.replace("base", "candidate") for name in names if name.startswith("base")}
 
 
 def _replaced(row, **values):
-    return row._replace(**values) if isinstance(row, Pair) else replace(row, **values)
+    return row._replace(**values) if isinstance(row, tuple) else replace(row, **values)
 
 
 def itself():
@@ -257,7 +257,7 @@ def itself():
         return any(getattr(row, name) for name in _mirrored(row)) or isinstance(row, Part | Overall)
 
     sections = {name: tuple(doubled(row) for row in getattr(found, name) if there(row)) for name in SECTIONS}
-    return replace(found, candidate=found.base, caveats=(), **sections)
+    return found._replace(candidate=found.base, caveats=(), **sections)
 
 
 def swapped():
@@ -270,4 +270,4 @@ def swapped():
         return _replaced(row, **values, **{other: getattr(row, name) for name, other in pairs.items()})
 
     sections = {name: tuple(flip(row) for row in getattr(found, name)) for name in SECTIONS}
-    return replace(found, base=found.candidate, candidate=found.base, **sections)
+    return found._replace(base=found.candidate, candidate=found.base, **sections)

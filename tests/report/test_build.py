@@ -100,7 +100,7 @@ def test_the_verdict_tells_allocation_from_other_dispatch():
 
 @pytest.mark.parametrize("one", [analysis(), host_only(1.0)])
 def test_the_verdict_says_when_the_file_is_cut_short(one):
-    cut = replace(one, trace=replace(one.trace, read=replace(one.trace.read, truncated=True)))
+    cut = one._replace(trace=replace(one.trace, read=one.trace.read._replace(truncated=True)))
     assert sentences(report_of(cut)) == [
         *sentences(report_of(one)),
         "The file is cut short: what came later in it is missing here.",
@@ -129,7 +129,7 @@ def test_idle_causes_that_were_not_measured_are_not_guessed():
     one = analysis()
     missing = NotMeasured("no_api")
     unknown = IdleCauses(one.idle.by_step, dict.fromkeys(Cause, missing))
-    report = report_of(with_tables(replace(one, idle=unknown), [one.tables["sync_points"]]))
+    report = report_of(with_tables(one._replace(idle=unknown), [one.tables["sync_points"]]))
     assert sentences(report) == ["Step 177.7 ms: the device is idle 44 % of it."]
     split = report.tables["split"]
     measured = [row.part for row in split.records() if row.sum_ns != missing]

@@ -58,25 +58,25 @@ def test_equal_steps_of_other_parts_are_said():
     found = itself()
     parts = {part.key: part for part in found.parts}
     moved = [
-        replace(parts["compute"], candidate=parts["compute"].base + 8 * MS),
-        replace(parts["data_loading"], candidate=parts["data_loading"].base - 8 * MS),
+        parts["compute"]._replace(candidate=parts["compute"].base + 8 * MS),
+        parts["data_loading"]._replace(candidate=parts["data_loading"].base - 8 * MS),
     ]
-    assert said(built(replace(found, parts=tuple(moved)))) == (
+    assert said(built(found._replace(parts=tuple(moved)))) == (
         "Both sides take 100.0 ms per step (0 ms), made up differently: compute +4.000 ms, data loading -4.000 ms."
     )
 
 
 def test_steps_that_are_as_good_as_equal():
     found = itself()
-    nearly = replace(found, candidate=replace(found.candidate, step_time=found.base.step_time + 2 * 50_000))
-    parts = tuple(replace(part, candidate=part.base + 100_000 * (part.key == "compute")) for part in found.parts)
-    report = built(replace(nearly, parts=parts))
+    nearly = found._replace(candidate=replace(found.candidate, step_time=found.base.step_time + 2 * 50_000))
+    parts = tuple(part._replace(candidate=part.base + 100_000 * (part.key == "compute")) for part in found.parts)
+    report = built(nearly._replace(parts=parts))
     assert said(report) == "No difference that matters: 100.0 ms after 100.0 ms per step (+50 µs)."
     assert set(report.tables["step_difference"].column("step_change_share")) == {None}
 
 
 def test_a_difference_of_which_only_the_length_is_known():
-    found = replace(comparison(), parts=(Part("step", 200 * MS, 320 * MS),), contributions=())
+    found = comparison()._replace(parts=(Part("step", 200 * MS, 320 * MS),), contributions=())
     assert said(built(found)) == (
         "The candidate is 20.00 ms (20 %) faster per step: 80.00 ms after 100.0 ms. "
         "What it is made of cannot be told from these profiles."
@@ -86,7 +86,7 @@ def test_a_difference_of_which_only_the_length_is_known():
 def test_the_largest_single_cause_is_named_when_it_is_not_the_part():
     found = comparison()
     more = Contribution("compute", "operator", "aten::bmm", 0, 400 * MS, 0, 4)
-    report = built(replace(found, contributions=(*found.contributions, more)))
+    report = built(found._replace(contributions=(*found.contributions, more)))
     assert said(report).endswith("Largest single cause: aten::bmm (compute), +100.0 ms.")
 
 
@@ -113,8 +113,7 @@ def test_parts_are_per_step_and_sum_to_the_step():
 
 def test_parts_are_exact_where_a_step_does_not_divide():
     found = comparison()
-    thirds = replace(
-        found,
+    thirds = found._replace(
         base=side("a", steps=3, step_time=100),
         candidate=side("b", steps=7, step_time=100),
         parts=(Part("compute", 50, 51), Part("untraced", 50, 49)),
@@ -130,7 +129,7 @@ def test_parts_are_exact_where_a_step_does_not_divide():
 def test_what_one_side_cannot_tell_has_no_difference():
     found = comparison()
     why = NotMeasured("no_api")
-    row = rows(built(replace(found, parts=(Part("sync", why, 3 * MS),))), "step_difference")[0]
+    row = rows(built(found._replace(parts=(Part("sync", why, 3 * MS),))), "step_difference")[0]
     assert (row["base_time_ns"], row["diff_ns"], row["ratio"]) == (why, why, why)
     assert row["candidate_time_ns"] == 750_000
 
@@ -258,7 +257,7 @@ def test_collectives_are_ranked_by_what_is_exposed():
 
 
 def test_sections_not_asked_for_have_no_table_and_those_without_data_a_reason():
-    found = replace(comparison(), collectives=None, memory=NotMeasured("no_memory_records"))
+    found = comparison()._replace(collectives=None, memory=NotMeasured("no_memory_records"))
     tables = built(found).tables
     assert "communication_compare" not in tables
     assert tables["memory_compare_statistic"].rows == NotMeasured("no_memory_records")
@@ -293,21 +292,21 @@ def test_tables_are_data_frames():
 
 def test_kernels_of_different_vendors_are_not_expected_to_meet_by_name():
     found = comparison()
-    other = replace(found, candidate=replace(found.candidate, vendor="ascend"))
+    other = found._replace(candidate=replace(found.candidate, vendor="ascend"))
     assert [item.key for item in build_compare(found, version="0").quality][1] == "compare_matched"
     assert [item.key for item in build_compare(other, version="0").quality][1] == "compare_matched_by_name"
 
 
 def test_no_share_is_told_where_more_is_unknown_than_differs():
     parts = (Part("compute", 200 * MS, 80 * MS), Part("untraced", 0, 240 * MS))
-    text = said(built(replace(comparison(), parts=parts)))
+    text = said(built(comparison()._replace(parts=parts)))
     assert "compute -80.00 ms, untraced +60.00 ms. +60.00 ms is time of unknown cause." in text
     assert "explained" not in text
 
 
 def test_a_step_that_is_the_only_part_is_not_summed():
     parts = (Part("step", 200 * MS, 320 * MS),)
-    table = build_compare(replace(comparison(), parts=parts), version="0").tables["step_difference"]
+    table = build_compare(comparison()._replace(parts=parts), version="0").tables["step_difference"]
     assert (len(table.rows), table.total) == (1, None)
 
 

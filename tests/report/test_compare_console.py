@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.report.make_compare import comparison, contribution, itself
@@ -123,7 +121,7 @@ def test_itself_has_no_causes():
 
 def test_a_direction_without_causes_says_so():
     found = comparison()
-    only_faster = replace(found, contributions=found.contributions[:1])
+    only_faster = found._replace(contributions=found.contributions[:1])
     assert "\nNothing of weight is slower in the candidate.\n" in page(only_faster)
 
 
@@ -143,7 +141,7 @@ def test_verbose_shows_every_section_and_normal_does_not():
 
 def test_what_cannot_be_compared_is_said_once_with_its_reason():
     why = NotMeasured("no_memory_records")
-    text = page(replace(comparison(), memory=why, collectives=NotMeasured("no_communication")))
+    text = page(comparison()._replace(memory=why, collectives=NotMeasured("no_communication")))
     assert "Not compared\n- Collectives (per step): no communication\n- Device memory allocated by operators" in text
     assert text.count("no memory records") == 1
 
@@ -155,7 +153,7 @@ def test_top_limits_the_causes():
 
 
 def test_without_the_overall_table_the_parts_are_shown():
-    text = page(replace(comparison(), overall=None))
+    text = page(comparison()._replace(overall=None))
     assert "What the difference is made of (per step)" in text
     assert "Where the steps' time went" not in text
 
@@ -167,7 +165,7 @@ def test_names_cannot_steer_the_terminal():
 
 def test_causes_without_weight_are_shown_when_more_are_asked_for():
     light = tuple(contribution("compute", "operator", f"aten::op{n}", 0, 4_000, (0, 4)) for n in range(9))
-    found = replace(comparison(), contributions=(*comparison().contributions, *light))
+    found = comparison()._replace(contributions=(*comparison().contributions, *light))
     assert "and 9 more; --top 12 shows them" in page(found)
     shown = page(found, top=12)
     assert all(f"aten::op{n} " in shown for n in range(9))
@@ -204,4 +202,4 @@ def test_names_are_whole_where_minor_columns_could_be_left_out():
     found = comparison()
     row = contribution("compute", "operator", name, 0, 90_000_000, (0, 4))
     for width in (110, 120, 140):
-        assert name in page(replace(found, contributions=(row, *found.contributions)), width=width)
+        assert name in page(found._replace(contributions=(row, *found.contributions)), width=width)

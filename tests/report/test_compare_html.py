@@ -129,8 +129,7 @@ def awkward(parts):
     found = comparison()
     steps = tuple(f"ProfilerStep#{number}" for number in range(7))
     sums = sum(part.base for part in parts), sum(part.candidate for part in parts)
-    return replace(
-        found,
+    return found._replace(
         base=replace(found.base, steps=steps[:3], step_time=sums[0]),
         candidate=replace(found.candidate, steps=steps, step_time=sums[1]),
         parts=parts,
@@ -178,7 +177,7 @@ def test_a_small_difference_is_seen_on_an_axis_that_says_where_it_begins():
 def test_what_one_side_did_not_measure_is_a_bar_of_its_own():
     parts = (Part("compute", 120 * MS, 248 * MS), Part("untraced", NotMeasured("no_host_events"), 24 * MS))
     found = comparison()
-    shown = bars(Page(html_of(replace(found, parts=parts))))
+    shown = bars(Page(html_of(found._replace(parts=parts))))
     assert [(name, value) for name, *_, value in shown] == [
         ("base", "100.0 ms"),
         ("compute", "+2.000 ms"),
@@ -219,7 +218,7 @@ def test_causes_of_both_directions_share_one_scale_and_stop():
     many = tuple(
         contribution("compute", "operator", f"aten::op{n}", 10 * MS, (10 + n) * 2 * MS, (1, 2)) for n in range(1, 41)
     )
-    found = replace(comparison(), contributions=(*comparison().contributions, *many))
+    found = comparison()._replace(contributions=(*comparison().contributions, *many))
     html = html_of(found)
     page = Page(html)
     _, slower = table_of(page, "slower", at="compare")
@@ -275,7 +274,7 @@ def test_very_long_names_are_cut_and_said_to_be():
     long = "kernel_" * 100
     found = comparison()
     kernels = tuple(pair._replace(shared=pair.shared | {"kernel": long}) for pair in found.kernels)
-    html = html_of(replace(found, kernels=kernels))
+    html = html_of(found._replace(kernels=kernels))
     assert long not in html
     _, rows = table_of(Page(html), "kernel_compare", at="compare")
     assert rows[1][1][0] == f"{long[:MAX_TEXT]}…"
@@ -285,7 +284,7 @@ def test_very_long_names_are_cut_and_said_to_be():
 
 
 def test_sections_that_cannot_be_compared_say_why():
-    found = replace(comparison(), collectives=NotMeasured("no_communication"), modules=NotMeasured("no_modules"))
+    found = comparison()._replace(collectives=NotMeasured("no_communication"), modules=NotMeasured("no_modules"))
     text = Page(html_of(found)).text()
     told = text[text.rindex(texts().messages["not_compared"]) :]
     for reason in ("no_communication", "no_modules"):
@@ -295,8 +294,7 @@ def test_sections_that_cannot_be_compared_say_why():
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(name):
     found = comparison()
-    evil = replace(
-        found,
+    evil = found._replace(
         base=replace(found.base, path=f"/tmp/{name}/a", device_name=name),
         candidate=replace(found.candidate, path=f"/tmp/{name}/b"),
         contributions=(*found.contributions, contribution("compute", "operator", name, 0, 90 * MS, (0, 4), frame=name)),

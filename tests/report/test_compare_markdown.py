@@ -112,7 +112,7 @@ def test_as_many_causes_as_asked_for_and_the_rest_is_counted():
 
 def test_causes_without_weight_are_shown_when_they_are_asked_for():
     light = tuple(contribution("compute", "operator", f"aten::op{n}", 0, 4_000, (0, 4)) for n in range(9))
-    found = replace(comparison(), contributions=(*comparison().contributions, *light))
+    found = comparison()._replace(contributions=(*comparison().contributions, *light))
     assert "and 9 more; --top 12 shows them" in page(found)
     assert all(f"aten::op{n} " in page(found, top=12) for n in range(9))
     assert "shows them" not in page(found, top=12)
@@ -128,11 +128,11 @@ def test_nothing_is_said_of_causes_where_nothing_differs():
 def test_one_direction_without_causes_is_said():
     found = comparison()
     slower = tuple(row for row in found.contributions if row.name != "DataLoader")
-    assert "Nothing of weight is faster in the candidate." in page(replace(found, contributions=slower))
+    assert "Nothing of weight is faster in the candidate." in page(found._replace(contributions=slower))
 
 
 def test_sections_that_cannot_be_compared_say_why():
-    found = replace(comparison(), collectives=NotMeasured("no_communication"))
+    found = comparison()._replace(collectives=NotMeasured("no_communication"))
     text = page(found)
     assert f"- Collectives (per step): {texts().reasons['no_communication']}" in text[text.index("**Not compared**") :]
 
@@ -152,8 +152,7 @@ def test_hostile_names_stay_text(name, shown):
     found = comparison()
     hostile = contribution("compute", "operator", name, 0, 90 * MS, (0, 4))
     text = page(
-        replace(
-            found,
+        found._replace(
             base=replace(found.base, path=f"runs/{name}.json", device_name=name),
             contributions=(*found.contributions, hostile),
         )

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
-from dataclasses import replace
 
 import openpyxl
 import pytest
@@ -238,7 +237,7 @@ def test_parameters_inputs_and_caveats_have_a_sheet(book):
 
 
 def test_a_section_without_data_is_named_once_with_the_reason():
-    found = replace(comparison(), memory=NotMeasured("no_memory_records"), kernels=())
+    found = comparison()._replace(memory=NotMeasured("no_memory_records"), kernels=())
     book = opened(found)
     assert "MemoryCompareStatistic" not in book.sheetnames
     assert "KernelCompare" not in book.sheetnames
@@ -251,7 +250,7 @@ def test_a_long_sheet_says_what_it_leaves_out():
     rows = tuple(
         kernels(f"k{number}", "other", measured("k", 1, (number + 1) * 1000), None) for number in range(MAX_ROWS + 7)
     )
-    book = opened(replace(comparison(), kernels=rows))
+    book = opened(comparison()._replace(kernels=rows))
     sheet = book["KernelCompare"]
     assert sheet["B2"].value == "The first 5,000 of 5,007 rows; -o DIR/ writes all of them."
     assert sheet.cell(FIRST, 2).value == f"k{MAX_ROWS + 6}"
@@ -275,11 +274,11 @@ def test_units_fit_the_sheet(book):
 def test_both_sides_are_shown_in_one_unit_with_as_many_decimals():
     found = comparison()
     peaks = tuple(
-        replace(row, base=708_000_000, candidate=2_210_000_000) if row.kind == "bytes" else row for row in found.overall
+        row._replace(base=708_000_000, candidate=2_210_000_000) if row.kind == "bytes" else row for row in found.overall
     )
     sides = allocated(4, 8_000, 10 * MS), allocated(8, 32_000_000_000, NotMeasured("no_frees"))
     memory = (Pair({"op": "aten::empty"}, *sides),)
-    sheets = opened(replace(found, overall=peaks, memory=memory))
+    sheets = opened(found._replace(overall=peaks, memory=memory))
     assert {"base (GB)", "candidate (GB)"} <= set(lines(sheets["Summary"]))
     row = next(row for row in sheets["Summary"].iter_rows() if row[0].value == "peak memory")
     assert [cell.value for cell in row[1:3]] == [0.708, 2.21]

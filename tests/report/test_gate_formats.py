@@ -169,7 +169,7 @@ def test_junit_survives_control_characters():
 def test_sarif_has_only_findings_with_a_line():
     place = Place("DAT101", "data-wait", True, "train.py", 12)
     found = result()
-    candidate = replace(found.candidate, runs=(replace(found.candidate.runs[0], places=(place, place)),))
+    candidate = found.candidate._replace(runs=(replace(found.candidate.runs[0], places=(place, place)),))
     document = json.loads(ci.sarif(replace(found, candidate=candidate), texts()))
     (one,) = document["runs"]
     (only,) = one["results"]
@@ -184,7 +184,7 @@ def test_sarif_has_only_findings_with_a_line():
 def test_sarif_keeps_to_its_limit():
     places = tuple(Place("DAT101", "data-wait", False, "train.py", line) for line in range(1, 5101))
     found = result()
-    many = replace(found.candidate, runs=(replace(found.candidate.runs[0], places=places),))
+    many = found.candidate._replace(runs=(replace(found.candidate.runs[0], places=places),))
     one = json.loads(ci.sarif(replace(found, candidate=many), texts()))["runs"][0]
     assert (len(one["results"]), one["properties"]["resultsLeftOut"]) == (5000, 100)
 

@@ -90,7 +90,7 @@ def with_table(table, report=None):
 
 def words():
     known = texts()
-    return replace(known, tables={**known.tables, "extra": "A table of another kind"})
+    return known._replace(tables={**known.tables, "extra": "A table of another kind"})
 
 
 def snapshot(folder, allocator, name="snapshot.pickle"):

@@ -100,7 +100,7 @@ def test_a_picture_stands_below_the_first_table_that_names_the_rule_whatever_it_
     causes = Table("extra", columns).fill(rule_id=["DAT101"], count=[1])
     others = tuple(table for table in rank.tables if table.key not in {"findings", "finding_evidence"})
     report = replace(loading, ranks=(replace(rank, tables=(*others, causes)),))
-    words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
+    words = texts()._replace(tables={**texts().tables, "extra": "Causes"})
     html = render([report], words)
     assert html.index('id="run-0-extra"') < html.index('class="timeline"')
     assert len(figures(html)) == 1
@@ -110,7 +110,7 @@ def test_tables_about_all_ranks_lead_to_the_pictures_of_a_rank(two_ranks):
     (found,) = two_ranks.ranks[two_ranks.focus[0]].excerpts
     columns = (Column("rule_id", Kind.TEXT), Column("count", Kind.COUNT))
     causes = Table("extra", columns).fill(rule_id=[found.rule], count=[1])
-    words = replace(texts(), tables={**texts().tables, "extra": "Causes"})
+    words = texts()._replace(tables={**texts().tables, "extra": "Causes"})
     html = render([replace(two_ranks, summary=(causes, *two_ranks.summary))], words)
     at, rank = f"run-{two_ranks.focus[0]}-at-0", two_ranks.ranks[two_ranks.focus[0]].rank
     assert html.count(f'<a href="#{at}">COM101 communication that nothing hides · rank {rank}</a>') == 1

@@ -39,7 +39,7 @@ def _filtered(context: Context, chosen: Filter) -> Trace:
     left_out = int((~keep).sum()) + int((~records).sum())
     whole = len(keep) + len(records)
     note = f"filtered: {left_out:,} of {whole:,} events are left out; what they did counts as not recorded"
-    read = replace(trace.read, notes=(*trace.read.notes, note))
+    read = trace.read._replace(notes=(*trace.read.notes, note))
     events, instants = _taken(trace.events, keep), _taken_instants(trace.instants, records)
     return replace(trace, events=events, instants=instants, read=read)
 
@@ -54,7 +54,7 @@ def _taken_instants(instants: Instants, keep: NDArray[np.bool_]) -> Instants:
         if kept.any()
     }
     rows = {name: getattr(instants, name)[keep] for name in ("ts", "name", "cat", "track")}
-    return replace(instants, **rows, fields=fields)
+    return instants._replace(**rows, fields=fields)
 
 
 def _taken(events: Events, keep: NDArray[np.bool_]) -> Events:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.table import Column, Kind
 
@@ -23,11 +23,10 @@ EXTREMES = (
 )
 
 
-@frozen
-class Spread:
+class Spread(NamedTuple):
     """Times of the rows of each group, ns: how many, their sum, shortest and longest; 0 in a group without rows."""
 
-    count: NDArray[np.int64]
+    number: NDArray[np.int64]
     total: NDArray[np.int64]
     shortest: NDArray[np.int64]
     longest: NDArray[np.int64]
@@ -35,7 +34,7 @@ class Spread:
     @property
     def mean(self) -> NDArray[np.int64]:
         """Mean times, rounded to the nearest nanosecond."""
-        return (2 * self.total + self.count) // np.maximum(2 * self.count, 1)
+        return (2 * self.total + self.number) // np.maximum(2 * self.number, 1)
 
     @property
     def shares(self) -> NDArray[np.float64]:
@@ -46,7 +45,7 @@ class Spread:
     def values(self) -> dict[str, NDArray[np.int64]]:
         """Of the columns that tables of device time share, by their keys."""
         return {
-            COUNT.key: self.count,
+            COUNT.key: self.number,
             DEVICE_TIME.key: self.total,
             MEAN.key: self.mean,
             EXTREMES[0].key: self.shortest,
@@ -54,7 +53,7 @@ class Spread:
         }
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Groups:
     """Group of each row, and the first row of each group; groups are in order of their keys."""
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.steps.window import Steps
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions
 from traceanalyze.model.device_peaks import Peaks
 
 
-@frozen
-class Filter:
+class Filter(NamedTuple):
     """Which part of a recording to analyse; None keeps everything."""
 
     streams: Callable[[NDArray[np.int64]], NDArray[np.bool_]] | None = None
@@ -27,11 +25,10 @@ class Filter:
     """ns since the first event of the recording: events that overlap this range, whole."""
 
 
-@frozen
-class Options:
+class Options(NamedTuple):
     """What the user may choose for the analyses of one trace."""
 
-    classify: ClassifyOptions = field(default_factory=ClassifyOptions)
+    classify: ClassifyOptions = ClassifyOptions()
     steps: Callable[[Steps], NDArray[np.bool_]] | None = None
     """Which steps to analyse; all when None."""
     max_gaps: int = 1000

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Level, Mode
 
 
-@frozen
-class Check:
+class Check(NamedTuple):
     """A data-quality check that had something to say (definitions §14)."""
 
     id: str
@@ -28,8 +25,7 @@ class Check:
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 
-@frozen
-class RankAnalysis:
+class RankAnalysis(NamedTuple):
     """Everything this version says about one rank."""
 
     trace: Trace
@@ -42,7 +38,7 @@ class RankAnalysis:
     idle: IdleCauses | NotMeasured
     host: HostSplit | NotMeasured
     checks: tuple[Check, ...]
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    tables: Mapping[str, Table] = {}
     """By key, in reading order."""
 
     def measured(self, key: str) -> bool:

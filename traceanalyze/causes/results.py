@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Message
 from traceanalyze.ranks.compare import leading
 from traceanalyze.rules.facts import Facts
@@ -24,7 +24,7 @@ def costs_of(findings: Iterable[Finding], facts: Facts) -> Costs:
     return {one.key: facts.by_step(one.intervals) for one in findings if one.intervals is not None}
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class RankPart:
     """One rank of one recording. Its windows are the complete steps, or the whole trace."""
 
@@ -48,8 +48,7 @@ class RankPart:
         return round(float(self.step_times.mean())) if len(self.step_times) else 0
 
 
-@frozen
-class CommonSteps:
+class CommonSteps(NamedTuple):
     """Steps that all ranks recorded completely."""
 
     steps: tuple[str, ...]
@@ -57,8 +56,7 @@ class CommonSteps:
     """Mean of the ranks, ns."""
 
 
-@frozen
-class RecordingPart:
+class RecordingPart(NamedTuple):
     """Ranks that were recorded together."""
 
     ranks: tuple[RankPart, ...]
@@ -98,8 +96,7 @@ def comparable(recordings: Sequence[RecordingPart]) -> tuple[int, ...]:
     )
 
 
-@frozen
-class Trouble:
+class Trouble(NamedTuple):
     """What a snapshot says about one device's memory."""
 
     key: str
@@ -155,7 +152,7 @@ def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
     return max(max(own) - max(left), 0)
 
 
-@frozen
+@dataclass(frozen=True)
 class Onset:
     """In which of the recorded steps something is there."""
 
@@ -170,7 +167,7 @@ class Onset:
     """Steps in which it was looked for."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Cause:
     """One thing that cost the run time or memory, on whichever ranks and in whichever recordings.
 
@@ -212,8 +209,7 @@ class Cause:
     """Position of the cause that explains this one."""
 
 
-@frozen
-class Unjudged:
+class Unjudged(NamedTuple):
     """Rules that could not be judged for one reason."""
 
     reason: str
@@ -222,8 +218,7 @@ class Unjudged:
     """Labels of the ranks this holds for."""
 
 
-@frozen
-class Growth:
+class Growth(NamedTuple):
     """A cause that costs notably more from one recording on than in any before it."""
 
     cause: int
@@ -234,8 +229,7 @@ class Growth:
     after: int
 
 
-@frozen
-class Postmortem:
+class Postmortem(NamedTuple):
     """All of it."""
 
     recordings: tuple[RecordingPart, ...]

@@ -6,7 +6,6 @@ took a sixth of a run on a small trace.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from traceanalyze.errors import InputError
@@ -47,7 +46,7 @@ def report_on(
     if not quiet:
         tell_slow_scanner()
     # On a terminal the verdict is all that a quiet report shows.
-    choices = replace(choices or Choices(), verdict_only=quiet and target.format == "console")
+    choices = (choices or Choices())._replace(verdict_only=quiet and target.format == "console")
     with Progress(wanted=not quiet) as progress:
         found = _traces_or_memory(paths, choices, progress)
     write(found, target, words, view)

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.report import folder
 from traceanalyze.report.formats import FORMATS, REPORT, TABLES, endings, renderer
@@ -91,8 +90,7 @@ def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
         raise UsageError(f"--output {path}: {taken} is there and is not from an older report; choose another folder")
 
 
-@frozen
-class Target:
+class Target(NamedTuple):
     """File or folder (None: stdout) and format."""
 
     path: Path | None

@@ -19,7 +19,6 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.comparison.calls import Calls, Stream, calls_of, common_tokens
 from traceanalyze.comparison.canonical_ops import Level, fused_names, opened
 from traceanalyze.comparison.side import CompareOptions
-from traceanalyze.frozen import frozen
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -144,8 +143,7 @@ Row = tuple[int, int]
 """Places of two matched calls; -1 for a side that has none."""
 
 
-@frozen
-class Pairing:
+class Pairing(NamedTuple):
     """Rows in order of time, and the level of the call tree of each side that they are of."""
 
     rows: list[Row]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,7 +18,6 @@ from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.steps.phases import PhaseRanges
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, FUSED, WORDS, canonical, is_wrapper, names_backward
 from traceanalyze.comparison.side import CompareOptions
-from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree
 from traceanalyze.model.vocabulary import Phase
 
@@ -28,8 +28,7 @@ _FIRST = 0xE000
 """Letters for words: the private use area, so that none means something in a pattern."""
 
 
-@frozen
-class FusedCalls:
+class FusedCalls(NamedTuple):
     """For each place of `context.op_nest` the name it takes and the first call of its group, -1 for none."""
 
     code: NDArray[np.int64]
@@ -111,8 +110,7 @@ def _groups(stop: NDArray[np.int32], found: FusedCalls, calls: NDArray[np.int64]
     return inside
 
 
-@frozen
-class Level:
+class Level(NamedTuple):
     """Calls that do not own each other's work; each device event with an operator belongs to exactly one."""
 
     owner: NDArray[np.int64]
@@ -202,7 +200,7 @@ Fused = frozenset[str]
 _NONE: Fused = frozenset()
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class CanonicalOps:
     """One row for each place of `context.op_nest`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from traceanalyze.comparison.canonical_ops import Fused, accountable, canonical_
 from traceanalyze.comparison.pairs import CHANGE_SHARE, MATCH, OP, PLACE, both, diff, ratio, section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured
@@ -35,8 +34,7 @@ UNKNOWN = -1
 """How long an allocation lived whose free was not recorded."""
 
 
-@frozen
-class Allocations:
+class Allocations(NamedTuple):
     """One row an allocation on a device, in order of time."""
 
     op: NDArray[np.int64]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from traceanalyze.comparison.results import Pair, Pairs, SideInfo
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 
 EVEN = 0.001
@@ -20,8 +19,7 @@ def rounded(amount: int, by: int) -> int:
     return quotient if amount >= 0 else -quotient
 
 
-@frozen
-class PerStep:
+class PerStep(NamedTuple):
     """Numbers of steps of both sides, and how much longer the candidate's step takes.
 
     Sums over the steps are exact; means per step, differences, ratios and shares are made of them when shown.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,14 +39,13 @@ from traceanalyze.comparison.pairs import (
 )
 from traceanalyze.comparison.results import Comparison, Contribution, SideInfo
 from traceanalyze.comparison.side import CompareOptions, Side
-from traceanalyze.frozen import frozen
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.table import Column, Kind, Table, Value, Word, declare
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
 
-@frozen
+@dataclass(frozen=True)
 class Reason:
     """One side of a contribution."""
 
@@ -111,8 +110,7 @@ def _same(of: NDArray[np.int64], value: NDArray[np.int64], first: NDArray[np.int
 _PARTS = {DeviceClass.COMPUTE: "compute", DeviceClass.COMM: "communication", DeviceClass.MEM: "memory_ops"}
 
 
-@frozen
-class Labels:
+class Labels(NamedTuple):
     """How work is named."""
 
     options: CompareOptions

@@ -8,15 +8,15 @@ divided by that count when shown, so that parts sum to the whole exactly. None m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured, Value
 
 Time = int | NotMeasured
 
 
-@frozen
+@dataclass(frozen=True)
 class SideInfo:
     """One of the two sides: what was measured and what was chosen of it."""
 
@@ -52,8 +52,7 @@ class SideInfo:
         return len(self.steps)
 
 
-@frozen
-class Part:
+class Part(NamedTuple):
     """One exclusive part of the step on both sides; all parts sum to the step time of each side, exactly."""
 
     key: str
@@ -64,8 +63,7 @@ class Part:
     candidate: Time
 
 
-@frozen
-class Overall:
+class Overall(NamedTuple):
     """One row of the overall table; `level` 0 rows before `step` sum to it, deeper rows to the row above them.
 
     Device rows hold exclusive time: at each instant one event counts, compute before communication before copies and
@@ -88,8 +86,7 @@ class Overall:
     """Of rows named by the profile: a process group, a link class."""
 
 
-@frozen
-class Contribution:
+class Contribution(NamedTuple):
     """One reason for the difference; the rows of one `part` sum to that part on both sides, exactly."""
 
     part: str
@@ -123,7 +120,7 @@ class Pair(NamedTuple):
 Pairs = Sequence[Pair] | NotMeasured
 
 
-@frozen
+@dataclass(frozen=True)
 class Unmatched:
     """Work without a partner: counted, never lost."""
 
@@ -137,8 +134,7 @@ class Unmatched:
     """All device time of the section on that side."""
 
 
-@frozen
-class Caveat:
+class Caveat(NamedTuple):
     """Something that makes a section less comparable."""
 
     key: str
@@ -146,8 +142,7 @@ class Caveat:
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 
-@frozen
-class Comparison:
+class Comparison(NamedTuple):
     """Everything this version says about two sides. Sections that were not asked for are None."""
 
     base: SideInfo

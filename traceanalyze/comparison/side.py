@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from traceanalyze.analyses.steps.partition import Partition, exclusive_time, par
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.analyses.steps.window import Steps, median
 from traceanalyze.comparison.results import SideInfo
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
@@ -64,8 +63,7 @@ def vendor(context: Context) -> str:
     return "unknown"
 
 
-@frozen
-class Side:
+class Side(NamedTuple):
     """One rank of a run, analysed over the steps that count."""
 
     context: Context
@@ -100,7 +98,7 @@ def median_step(steps: Steps) -> NDArray[np.bool_]:
 
 def restricted(options: Options) -> Options:
     """The options with the default choice of steps, all complete ones, where the user made none."""
-    return options if options.steps is not None else replace(options, steps=complete_steps)
+    return options if options.steps is not None else options._replace(steps=complete_steps)
 
 
 def mean_step(trace: Trace, options: Options) -> Fraction:
@@ -223,7 +221,7 @@ def measured(
     _, at = np.unique(rows.of[names.first[most]], return_index=True)
     usual = name[names.first[most[at]]]
     spread = rows.spread(time)
-    numbers = (spread.count, spread.total, spread.longest, spread.shortest)
+    numbers = (spread.number, spread.total, spread.longest, spread.shortest)
     text = context.trace.strings.text
     return {
         of: {named: text(code), "calls": count, "total_ns": total, "max_ns": longest, "min_ns": shortest}
@@ -237,7 +235,7 @@ SECTIONS = ("profiling", "operator", "memory", "communication", "api", "kernel")
 """Sections that can be chosen; attribution, contributions and caveats are always there."""
 
 
-@frozen
+@dataclass(frozen=True)
 class CompareOptions:
     """What to compare, and how work of one side is matched with that of the other."""
 

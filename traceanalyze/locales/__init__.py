@@ -8,15 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, NamedTuple
 
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Table
 
@@ -28,8 +26,7 @@ LANGUAGES = ("en", *sorted(path.parent.name for path in _FOLDER.glob("*/texts.js
 """The first has every text."""
 
 
-@frozen
-class Texts:
+class Texts(NamedTuple):
     """Everything a renderer says in one language; placeholders are in braces."""
 
     tables: Mapping[str, str]
@@ -71,7 +68,7 @@ class Texts:
         return single or self.tables.get(table.key) or table.title
 
 
-KINDS = tuple(each.name for each in fields(Texts) if each.name != "language")
+KINDS = tuple(name for name in Texts._fields if name != "language")
 """A module of English has those it needs, in capitals: TABLES, COLUMNS, TERMS …"""
 
 

@@ -8,16 +8,17 @@ So in the tree children lie inside their parents, siblings do not overlap, and a
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model import native
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Tree:
     """Events in tree order, one thread after another, parents before children; the subtree of i is [i, stop[i])."""
 
@@ -39,8 +40,7 @@ class Tree:
         return len(self.order)
 
 
-@frozen
-class Spans:
+class Spans(NamedTuple):
     """Events to nest: times int64 ns, `track` int32 from 0; of equal intervals the lower `rank` is the outer one."""
 
     start: NDArray[np.int64]

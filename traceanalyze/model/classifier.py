@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from typing import NamedTuple
 
 from traceanalyze import plugins
-from traceanalyze.frozen import frozen
 from traceanalyze.model.kernel_classes import KernelGroup, group_of_op
 
 _BY_RECORD = frozenset({KernelGroup.COPY, KernelGroup.FILL})
@@ -19,25 +18,23 @@ KINDS_OF_WORK = {group.name.lower(): group for group in KernelGroup if group not
 """What a classifier may say that a kernel or operator is for."""
 
 
-@frozen
-class Classifier:
+class Classifier(NamedTuple):
     """Regular expressions, searched in names as they are written; the first that fits decides.
 
     They come after what the user says on the command line, and before what the tool knows by itself.
     """
 
-    kernels: Mapping[str, str] = field(default_factory=dict)
+    kernels: Mapping[str, str] = {}
     """Of names of kernels → kind of work, in lower case as in `KernelGroup`: `attention`, `matmul`, `optimizer` …
     `communication` counts as communication in the split of a step, every other kind as compute."""
-    operators: Mapping[str, str] = field(default_factory=dict)
+    operators: Mapping[str, str] = {}
     """Of names of operators → kind of work of the kernels that they launch, where the kernel's own name tells none; not
     `communication`, which operators of compute kernels cannot tell."""
     data_loading: tuple[str, ...] = ()
     """Of names of host ranges (annotations, operators) in which the program waits for its data loader."""
 
 
-@frozen
-class Names:
+class Names(NamedTuple):
     """A classifier ready for use, with the name of its plug-in."""
 
     plugin: str

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classifier import Names, told_of_kernel, told_of_range
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, SyncKind
 
 
-@frozen
-class ClassifyOptions:
+class ClassifyOptions(NamedTuple):
     """What a user may add to the built-in rules."""
 
-    categories: Mapping[str, EventKind] = field(default_factory=dict)
+    categories: Mapping[str, EventKind] = {}
     """Category (lower case) → kind, for categories the tool does not know."""
     comm: re.Pattern[str] | None = None
     not_comm: re.Pattern[str] | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from traceanalyze.frozen import frozen
+from typing import NamedTuple
+
 from traceanalyze.model.patterns import regex
 
 _PATTERNS = (
@@ -72,8 +73,7 @@ def bus_factor(kind: str, ranks: int) -> float | None:
     return 1.0 if kind in _ONE_WAY else None
 
 
-@frozen
-class VendorCollective:
+class VendorCollective(NamedTuple):
     """One collective of `communication.json` or CommAnalyzerTime; ns, None where it does not say.
 
     `wait` and `transit` are those of one plane of links only, so that waiting on the others is in `idle`, which is
@@ -92,8 +92,7 @@ class VendorCollective:
     """Kind of link (HCCS, PCIE, RDMA, SIO), bytes moved, ns summed over transfers that ran at the same time."""
 
 
-@frozen
-class VendorLink:
+class VendorLink(NamedTuple):
     """What moved between two ranks in all collectives of one type and group, of `communication_matrix.json`."""
 
     collective: str
@@ -108,8 +107,7 @@ class VendorLink:
     """ns, summed over transfers."""
 
 
-@frozen
-class VendorCollectives:
+class VendorCollectives(NamedTuple):
     """Both tables, each with the file it is from; a missing one is empty."""
 
     source: str = ""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from traceanalyze.frozen import frozen
 
 MISSING = -(2**62)
 """A whole-number argument that the event does not have."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Strings:
     """Dictionary of distinct byte strings; code i is `blob[offsets[i]:offsets[i + 1]]`. Code 0 is the empty string."""
 
@@ -91,8 +90,7 @@ _TABLE = 16
 """Values are looked up in a table when it has at most this many places a row asked for, else by search."""
 
 
-@frozen
-class Sparse:
+class Sparse(NamedTuple):
     """A column that only some rows have: `row` (uint32, ascending) and `value` (int64, float64, or int32 codes)."""
 
     row: NDArray[np.uint32]

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 
-
-@frozen
-class Peaks:
+class Peaks(NamedTuple):
     """Peak rates of one device as a profile shows it (of MI250 boards one of the two dies)."""
 
     device: str

@@ -21,8 +21,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import IntEnum
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 
 
@@ -38,8 +38,7 @@ class InferencePhase(IntEnum):
     """The name does not tell."""
 
 
-@frozen
-class Iteration:
+class Iteration(NamedTuple):
     """What the name of an iteration tells; None for what it does not."""
 
     phase: InferencePhase

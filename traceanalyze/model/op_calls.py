@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from math import prod
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.collectives import element_bytes
 
 Shape = tuple[int, ...]
@@ -14,8 +14,7 @@ MOST_ELEMENTS = 1 << 38
 """A larger tensor fits no device; its shape is damaged."""
 
 
-@frozen
-class Call:
+class Call(NamedTuple):
     """One call of an operator; positions are those of its arguments."""
 
     op: str

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.kernel_classes import KernelGroup, group_of_op
 from traceanalyze.model.op_calls import Call, Shape, outer
 from traceanalyze.model.patterns import regex
@@ -190,8 +189,7 @@ def _gradient(call: Call, *, grad: Shape, weight: Shape) -> Amounts:
     return _flop(grad, weight), None
 
 
-@frozen
-class Cost:
+class Cost(NamedTuple):
     """What a call needs; None where its arguments do not tell."""
 
     group: KernelGroup

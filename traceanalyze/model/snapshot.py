@@ -7,13 +7,12 @@ bytes (what the allocator set aside for it: `allocated`), and *reserved* bytes (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from traceanalyze.frozen import frozen
 
 
 class Action(IntEnum):
@@ -43,8 +42,7 @@ class State(IntEnum):
     """Freed by the program, still used by another stream."""
 
 
-@frozen
-class Frame:
+class Frame(NamedTuple):
     """One line of a call stack; `line` is 0 for C++ frames."""
 
     name: str
@@ -52,8 +50,7 @@ class Frame:
     line: int
 
 
-@frozen
-class Stacks:
+class Stacks(NamedTuple):
     """Distinct call stacks; a column `stack` holds indices into `stacks`, -1 where none was recorded.
 
     `call` columns hold an id of the frames *object*: equal ids mean one malloc call (a retry frees and grows under one
@@ -65,7 +62,7 @@ class Stacks:
     """Indices into `frames`, innermost first."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Segments:
     """Memory taken from the device, at the dump; sorted by address."""
 
@@ -85,7 +82,7 @@ class Segments:
         return len(self.address)
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Blocks:
     """Pieces of the segments at the dump, in order of address; they tile the segments of a real file."""
 
@@ -101,7 +98,7 @@ class Blocks:
         return len(self.address)
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class History:
     """Events before the dump, oldest first: a suffix of what happened, as the ring buffer forgets."""
 
@@ -125,8 +122,7 @@ class History:
         return len(self.action)
 
 
-@frozen
-class Annotations:
+class Annotations(NamedTuple):
     """User ranges (`Optimizer.step#…`, `ProfilerStep#…`) by their begin and end marks, in file order."""
 
     start: NDArray[np.bool_]
@@ -135,8 +131,7 @@ class Annotations:
     """ns since 1970"""
 
 
-@frozen
-class SnapshotDevice:
+class SnapshotDevice(NamedTuple):
     """One device's allocator."""
 
     id: int
@@ -147,8 +142,7 @@ class SnapshotDevice:
     """Private pool ids; (0, 0) is the default pool."""
 
 
-@frozen
-class ProcessStatistics:
+class ProcessStatistics(NamedTuple):
     """What `torch.cuda.memory_stats()` said: of the whole process, whatever the history still holds. None: not told."""
 
     path: str
@@ -161,7 +155,7 @@ class ProcessStatistics:
     """Free pieces of split blocks."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Snapshot:
     """One snapshot file."""
 
@@ -192,8 +186,7 @@ CATEGORIES = (
 """In the order of the file, which is torch's own."""
 
 
-@frozen
-class MemoryTimeline:
+class MemoryTimeline(NamedTuple):
     """One exported timeline. Tensor bytes: not what the allocator calls allocated, and no device is named."""
 
     path: str

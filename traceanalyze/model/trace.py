@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse, Strings
 
 if TYPE_CHECKING:
     from traceanalyze.model.collectives import VendorCollectives
 
 
-@frozen
-class OtherExport:
+class OtherExport(NamedTuple):
     """What is cheap to know of it; None where it does not tell."""
 
     source: str
@@ -32,7 +30,7 @@ class OtherExport:
     """Sum of their durations, ns."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Events:
     """Things with a duration, in file order.
 
@@ -53,8 +51,7 @@ class Events:
         return len(self.ts)
 
 
-@frozen
-class Instants:
+class Instants(NamedTuple):
     """Things without a duration (allocator records, marks), in file order; columns as in `Events`."""
 
     ts: NDArray[np.int64]
@@ -64,8 +61,7 @@ class Instants:
     fields: Mapping[str, Sparse]
 
 
-@frozen
-class Flows:
+class Flows(NamedTuple):
     """Arrows between events, in file order; equal `id` and `cat` belong together.
 
     `id` is the int64 written, or INT64_MIN + string code for any other text; `phase` is the letter s, t or f.
@@ -78,8 +74,7 @@ class Flows:
     phase: NDArray[np.uint8]
 
 
-@frozen
-class Device:
+class Device(NamedTuple):
     """An accelerator as the profile describes it; None where it does not say."""
 
     id: int
@@ -89,8 +84,7 @@ class Device:
     capability: str | None = None
 
 
-@frozen
-class Origin:
+class Origin(NamedTuple):
     """Where a trace came from and who made it."""
 
     path: str
@@ -117,8 +111,7 @@ class Origin:
     trace_name: str | None = None
 
 
-@frozen
-class ReadReport:
+class ReadReport(NamedTuple):
     """What reading had to leave out. `counts` and their meaning: `readers/scan/result.py`, `REASONS`."""
 
     counts: Mapping[str, int]
@@ -130,8 +123,7 @@ class ReadReport:
     notes: tuple[str, ...] = ()
 
 
-@frozen
-class VendorStep:
+class VendorStep(NamedTuple):
     """One row of the profile's own table of step times (Ascend `step_trace_time`); ns, None where it does not say.
 
     `stage` is the span of the device's work without `bubble`, the time in receive operations; `preparing` is the time
@@ -150,8 +142,7 @@ class VendorStep:
     preparing: int | None
 
 
-@frozen
-class VendorNumbers:
+class VendorNumbers(NamedTuple):
     """What the profile says of its own steps: printed beside our numbers and compared with them, never used in them."""
 
     source: str
@@ -159,8 +150,7 @@ class VendorNumbers:
     steps: tuple[VendorStep, ...]
 
 
-@frozen
-class ModuleMemory:
+class ModuleMemory(NamedTuple):
     """Device memory that one component of the vendor's software reserved (Ascend: HCCL, RUNTIME, GE …)."""
 
     component: str
@@ -171,7 +161,7 @@ class ModuleMemory:
     samples: int
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Trace:
     """One rank's recording. Time is int64 ns; absolute time is `base_ns` + t."""
 
@@ -218,8 +208,7 @@ class Trace:
         return self.strings.text(int(pid)), self.strings.text(int(tid))
 
 
-@frozen
-class Run:
+class Run(NamedTuple):
     """Traces that belong together, ordered by rank; `notes` says what is missing, repeated or was left out."""
 
     name: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from traceanalyze.frozen import frozen
+from typing import NamedTuple
 
 
-@frozen
-class Unit:
+class Unit(NamedTuple):
     """A unit of time and the decimals shown with it."""
 
     name: str

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classifier import known_names
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.model.device_peaks import DTYPES, Peaks
@@ -137,8 +135,7 @@ def _config(table: object, path: Path) -> RuleConfig:
     return rule_config(table.get("rules", {}), path.name)
 
 
-@frozen
-class Choices:
+class Choices(NamedTuple):
     """What a user may choose about an analysis; texts as on the command line."""
 
     steps: str | None = None
@@ -179,7 +176,7 @@ class Choices:
             UsageError: No rule or option is called so, or the file cannot be used.
         """
         stated = configured_rules()
-        wanted = replace(stated, select=self.select or stated.select, ignore=(*stated.ignore, *self.ignore))
+        wanted = stated._replace(select=self.select or stated.select, ignore=(*stated.ignore, *self.ignore))
         if self.verdict_only and wanted == RuleConfig():
             return Plan(())
         # Imported here: a verdict needs no rules, and there are more than a hundred modules of them.

@@ -6,15 +6,15 @@ import ast
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 from traceanalyze.analyses.options import Options
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
@@ -29,8 +29,7 @@ PathLike = str | os.PathLike[str]
 MEDIAN = "median"
 
 
-@frozen
-class SideChoices:
+class SideChoices(NamedTuple):
     """What is compared of one side."""
 
     name: str
@@ -49,10 +48,10 @@ class SideChoices:
         if self.steps is None:
             return common
         chosen = median_step if self.steps == MEDIAN else step_chooser(self.steps, self.steps_option)
-        return replace(common, steps=chosen)
+        return common._replace(steps=chosen)
 
 
-@frozen
+@dataclass(frozen=True)
 class CompareChoices:
     """What is compared with what, and how."""
 
@@ -225,8 +224,7 @@ def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = N
     return build_compare(comparison, version=__version__, notes=notes, options=choices.listed())
 
 
-@frozen
-class _Loaded:
+class _Loaded(NamedTuple):
     """One side and the remarks on its input."""
 
     side: Side

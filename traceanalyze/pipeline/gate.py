@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.pipeline.choices import Choices, PathLike, path_texts
 from traceanalyze.pipeline.gate_runs import Reading, commit, read_runs
 from traceanalyze.pipeline.gather import ReadProgress
@@ -27,7 +26,7 @@ BUDGET_FILE, PROJECT_FILE = "traceanalyze.toml", "pyproject.toml"
 _FINDINGS = ("findings.high", "findings.total")
 
 
-@frozen
+@dataclass(frozen=True)
 class GateChoices:
     """What a user may choose about a gate; texts as on the command line."""
 
@@ -174,7 +173,7 @@ def _labels(choices: GateChoices) -> tuple[str, str]:
     return names["baseline"], names["candidate"]
 
 
-@frozen
+@dataclass(frozen=True)
 class UpdateChoices:
     """What is added to a baseline file."""
 

@@ -6,14 +6,13 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path, PurePath
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_of, sampled
@@ -46,7 +45,7 @@ _YEAR_2000_NS = 946_684_800 * 10**9
 _COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "GIT_COMMIT", "BUILD_SOURCEVERSION")
 
 
-@frozen
+@dataclass(frozen=True)
 class Reading:
     """How recordings become samples."""
 

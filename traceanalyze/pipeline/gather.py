@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings
 from traceanalyze.model.trace import Events, Flows, Instants, Trace
 from traceanalyze.readers.kineto import read_trace
@@ -26,8 +25,7 @@ _SAMPLES = 4096
 _NAMES_SHOWN = 3
 
 
-@frozen
-class ReadRecordings:
+class ReadRecordings(NamedTuple):
     """What became of each recording, and remarks on those that were left out."""
 
     traces: tuple[Trace, ...]
@@ -112,5 +110,5 @@ def _few(columns: Columns, end: NDArray[np.int64]) -> Columns:
     if len(start):
         spread = np.linspace(0, len(start) - 1, min(len(start), _SAMPLES)).astype(np.int64)
         rows = np.sort(np.concatenate((spread, [start.argmin(), end.argmax()])))
-    known: dict[str, Any] = {each.name: getattr(columns, each.name) for each in fields(columns)}
-    return replace(columns, **{name: {} if name == "fields" else column[rows] for name, column in known.items()})
+    few = {name: getattr(columns, name) for name in type(columns).__annotations__}
+    return type(columns)(**{name: {} if name == "fields" else column[rows] for name, column in few.items()})

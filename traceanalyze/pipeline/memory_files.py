@@ -70,7 +70,7 @@ def _ranked(files: Sequence[MemoryFile], traces: Sequence[int | None]) -> Iterat
         ranks |= zip(paths, memory_ranks(paths, traces), strict=True)
     for file in files:
         rank, source = ranks[file.path]
-        yield replace(file, rank=rank, rank_source=source)
+        yield file._replace(rank=rank, rank_source=source)
 
 
 def trace_paths(paths: Sequence[str]) -> tuple[str, ...]:
@@ -246,7 +246,7 @@ def _placed(
         for rank, each in zip(file.report.ranks, file.analyses, strict=True)
     )
     largest = file.report.ranks.index(next(one for one in file.report.ranks if one.verdict == file.report.verdict))
-    return replace(file, report=replace(file.report, ranks=ranks, verdict=ranks[largest].verdict))
+    return file._replace(report=replace(file.report, ranks=ranks, verdict=ranks[largest].verdict))
 
 
 def _best(found: Sequence[InTrace | NotMeasured]) -> InTrace | NotMeasured:

@@ -168,7 +168,7 @@ def _ranks(
         analysis = analyze_context(context)
         drawn[trace.origin.path] = overlay(context, analysis, (), words)
         outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
-        judged[trace.origin.path] = AnalysedRank(replace(analysis, trace=small), outcome, summary)
+        judged[trace.origin.path] = AnalysedRank(analysis._replace(trace=small), outcome, summary)
         # Process ids of the text, of which the sample has no strings.
         pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))
         return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})

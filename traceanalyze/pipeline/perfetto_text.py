@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Kind as ValueKind
 from traceanalyze.model.table import Message
@@ -34,8 +33,7 @@ _SPEED_LEVEL = 1
 """Of compression: the file is made to be looked at once, not to be kept."""
 
 
-@frozen
-class Rank:
+class Rank(NamedTuple):
     """What is kept of one recording once it was analysed."""
 
     trace: Trace

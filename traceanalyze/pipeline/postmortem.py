@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
+from typing import NamedTuple
 
 from traceanalyze import plugins
 from traceanalyze.analyses.host.split import HostSplit
@@ -15,7 +16,6 @@ from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Tr
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import cost_of, waiting
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline.choices import Choices, path_texts
@@ -168,8 +168,7 @@ def postmortem(
     return found[0]
 
 
-@frozen
-class _Everything:
+class _Everything(NamedTuple):
     """What was read."""
 
     gathered: ReadRecordings

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceanalyze import plugins
 from traceanalyze.analyses.analyze import analyze_context
@@ -16,7 +17,6 @@ from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
     from traceanalyze.analyses.memory.in_trace import InTrace
-    from traceanalyze.causes.results import Costs
     from traceanalyze.ranks.results import RankSummary
 
 
@@ -69,19 +68,18 @@ _PACKED = 8
 """Text is about so many times as large as a compressed file of it."""
 
 
-@frozen
-class AnalysedRank:
+class AnalysedRank(NamedTuple):
     """One rank: its analyses, what the rules say, and what the comparison with other ranks needs."""
 
     analysis: RankAnalysis
-    outcome: Outcome = field(default_factory=Outcome)
+    outcome: Outcome = Outcome()
     compared: RankSummary | None = None
     """What the comparison with other ranks needs; None where there is none to come."""
-    places: Mapping[FindingKey, Place] = field(default_factory=dict)
+    places: Mapping[FindingKey, Place] = {}
     """Where findings of `outcome` are seen in the trace."""
     in_trace: InTrace | NotMeasured | None = None
     """Where the moments of the rank's snapshot lie in the trace; None without a snapshot."""
-    costs: Costs = field(default_factory=dict)
+    costs: Mapping[FindingKey, NDArray[np.int64]] = {}
     """What findings of `outcome` take in each step, by their places."""
 
     @property
@@ -98,11 +96,11 @@ class AnalysedRank:
     def with_trace(self, trace: Trace) -> AnalysedRank:
         """The same as the rank that the run made of it."""
         rank = trace.origin.rank
-        analysis = replace(self.analysis, trace=trace)
+        analysis = self.analysis._replace(trace=trace)
         if self.compared is None:
-            return replace(self, analysis=analysis)
+            return self._replace(analysis=analysis)
         compared = replace(self.compared, rank=rank, label="" if rank is None else str(rank))
-        return replace(self, analysis=analysis, compared=compared)
+        return self._replace(analysis=analysis, compared=compared)
 
 
 def analysed_rank(
@@ -251,4 +249,4 @@ def _attempt(
         if lenient:
             return InputError(f"{source.name}: {error}")
         raise
-    return replace(one, analysis=replace(one.analysis, trace=sampled(trace)))
+    return one._replace(analysis=one.analysis._replace(trace=sampled(trace)))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
 
 
-@frozen
-class SideBySide:
+class SideBySide(NamedTuple):
     """Ranks that were recorded together."""
 
     ranks: tuple[AnalysedRank, ...]
@@ -97,7 +94,7 @@ def report_of_ranks(run: Run, ranks: Sequence[AnalysedRank], choices: Choices) -
 
 def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:
     """Remarks on the input as a whole go with the first run."""
-    return (replace(runs[0], notes=(*notes, *runs[0].notes)), *runs[1:]) if notes else runs
+    return (runs[0]._replace(notes=(*notes, *runs[0].notes)), *runs[1:]) if notes else runs
 
 
 def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:

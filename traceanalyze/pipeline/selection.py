@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 
 _ITEM = regex(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<stop>\d*)")
 _LONGEST_LIST = 12
 
 
-@frozen
-class Numbers:
+class Numbers(NamedTuple):
     """Ranges of whole numbers, both ends included; the last of an open range is None."""
 
     text: str

@@ -6,12 +6,12 @@ Times int64 ns, on the clock of the rank they are about.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured
 
 PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_gap", "untraced", "gc")
@@ -19,7 +19,7 @@ PHASES = ("compute", "memory_ops", "data_loading", "dispatch", "sync", "device_g
 pauses of the garbage collector and lies inside the others."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class RankCollectives:
     """Collectives of one rank in the order in which its program asked for them; columns of equal length."""
 
@@ -45,8 +45,7 @@ class RankCollectives:
         return len(self.group)
 
 
-@frozen
-class Group:
+class Group(NamedTuple):
     """A process group as one rank knows it."""
 
     label: str
@@ -57,7 +56,7 @@ class Group:
     """0 where unknown; never more than what is proven."""
 
 
-@frozen
+@dataclass(frozen=True)
 class LinkTraffic:
     """Transfers between two ranks over one kind of link, as one rank recorded them."""
 
@@ -71,7 +70,7 @@ class LinkTraffic:
     """Sum of the durations of the transfers."""
 
 
-@frozen
+@dataclass(frozen=True)
 class KernelTime:
     """A kernel of one rank with one shape and launch configuration, where nothing else ran beside it."""
 
@@ -84,7 +83,7 @@ class KernelTime:
     median: int
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class RankSummary:
     """All that the comparison needs of one rank: small, and fit to be sent between processes."""
 
@@ -124,7 +123,7 @@ class RankSummary:
         return replace(self, rank=rank, label="" if rank is None else str(rank))
 
 
-@frozen
+@dataclass(frozen=True)
 class Stop:
     """Where the ranks of a group no longer agree on what they do; the rest of the step is not matched."""
 
@@ -138,7 +137,7 @@ class Stop:
     """Collectives of all ranks that were not matched."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class MatchedGroup:
     """Collectives of one group that ranks took part in together: (n,) columns and (n, members) tables."""
 
@@ -181,8 +180,7 @@ class MatchedGroup:
         return self.duration - self.transfer[:, None]
 
 
-@frozen
-class ExposedWaits:
+class ExposedWaits(NamedTuple):
     """Waiting for other ranks in collectives that nothing hides (`ranks.waits`)."""
 
     by_step: NDArray[np.int64]
@@ -197,7 +195,7 @@ class ExposedWaits:
         return found
 
 
-@frozen
+@dataclass(frozen=True)
 class Straggler:
     """A rank that makes groups wait, again and again (definitions §12)."""
 
@@ -222,8 +220,7 @@ class Straggler:
     """By how much, ns a step."""
 
 
-@frozen
-class Cluster:
+class Cluster(NamedTuple):
     """All ranks of a run side by side."""
 
     ranks: tuple[RankSummary, ...]

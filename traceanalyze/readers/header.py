@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import Device
 from traceanalyze.readers.scan.result import Field, Kind, Metadata
 
@@ -29,8 +27,7 @@ _VERSIONS = {
 _MEMBERS = {*OPTIONS, *_VERSIONS, "deviceProperties", "distributedInfo", "baseTimeNanoseconds", "traceName"}
 
 
-@frozen
-class Header:
+class Header(NamedTuple):
     """The members of a trace's root that matter, in the model's words."""
 
     base_ns: int = 0
@@ -39,9 +36,9 @@ class Header:
     backend: str | None = None
     trace_name: str | None = None
     devices: tuple[Device, ...] = ()
-    groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    options: Mapping[str, bool] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, tuple[int, ...]] = {}
+    options: Mapping[str, bool] = {}
+    versions: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
 

@@ -171,7 +171,7 @@ def _trace(
     notes: tuple[str, ...] = (),
 ) -> Trace:
     """The trace of a file: of its name `file`, or of the `profile` that it belongs to."""
-    origin = replace(origin, text_bytes=found.size)
+    origin = origin._replace(text_bytes=found.size)
     read = ReadReport(found.counts, found.phases, found.fault, found.truncated, stream_fault, notes)
     if ascend:
         # Imported when needed: other traces need not wait for what reads the tables of a profile.
@@ -182,11 +182,11 @@ def _trace(
     header = parse_header(found.header)
     return Trace(
         origin=_origin(origin, file, header, names),
-        read=replace(read, notes=(*header.notes, *notes)),
+        read=read._replace(notes=(*header.notes, *notes)),
         strings=found.strings,
         tracks=found.tracks,
         events=replace(found.events, fields=_present(found.events.fields)),
-        instants=replace(found.instants, fields=_present(found.instants.fields)),
+        instants=found.instants._replace(fields=_present(found.instants.fields)),
         flows=found.flows,
         base_ns=_base(found, header),
         resolution_ns=1 if found.fractional and _finer_than_us(found) else 1000,
@@ -209,8 +209,7 @@ def _database(profile: Profile, progress: Callable[[int], None] | None) -> Trace
 def _origin(origin: Origin, file: str, header: Header, names: Mapping[str, str]) -> Origin:
     named = explicit_rank(file)
     host, pid = _process(names, (file, header.trace_name or ""))
-    return replace(
-        origin,
+    return origin._replace(
         host=host,
         pid=pid,
         rank=named if header.rank is None else header.rank,

@@ -10,14 +10,13 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.trace import Events, Flows, Instants, Origin, ReadReport, Trace
 from traceanalyze.readers.detect import Kind, sniff
@@ -121,8 +120,7 @@ _NEVER = frozenset({Kind.EMPTY, Kind.BLANK, Kind.SNAPSHOT, Kind.SNAPSHOT_JSON, K
 """Files that hold nothing, or that `traceanalyze memory` shows."""
 
 
-@frozen
-class Reader:
+class Reader(NamedTuple):
     """How to know and read files of one format."""
 
     recognises: Callable[[Path], bool]
@@ -165,9 +163,9 @@ def read_by_plugin(source: Source, refused: InputError) -> Trace:
         raise InputError(failure + str(error).removeprefix(f"{source.name}: ")) from error
     except plugins.FAILURES as error:
         raise InputError(failure + plugins.one_line(error)) from error
-    origin = replace(trace.origin, path=source.name, size_bytes=source.size or 0, plugin=name)
+    origin = trace.origin._replace(path=source.name, size_bytes=source.size or 0, plugin=name)
     notes = (f"read by the plug-in {name}", *trace.read.notes)
-    return replace(trace, origin=origin, read=replace(trace.read, notes=notes))
+    return replace(trace, origin=origin, read=trace.read._replace(notes=notes))
 
 
 def _recognised(source: Source) -> tuple[str, Reader] | None:

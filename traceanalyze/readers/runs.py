@@ -130,7 +130,7 @@ def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
     ]
     runs = [_run(recording, repeats, number) for recording, number in found]
     names = names_apart([run.name for run in runs], [_place(recording) for recording, _ in found])
-    return tuple(replace(run, name=name) for run, name in zip(runs, names, strict=True))
+    return tuple(run._replace(name=name) for run, name in zip(runs, names, strict=True))
 
 
 def _place(recording: _Recording) -> str:
@@ -246,7 +246,7 @@ def _in_order(traces: list[Trace]) -> list[Trace]:
 
 
 def _ranked(trace: Trace, rank: int, source: str) -> Trace:
-    return replace(trace, origin=replace(trace.origin, rank=rank, rank_source=source))
+    return replace(trace, origin=trace.origin._replace(rank=rank, rank_source=source))
 
 
 def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, list[str]], number: int) -> Iterable[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.folder import stray_of
 
 STDIN = "-"
@@ -14,8 +14,7 @@ ARCHIVE_MARK = "!"
 """Between an archive and its member in a name."""
 
 
-@frozen
-class Source:
+class Source(NamedTuple):
     """A file, a member of an archive, or standard input."""
 
     path: str

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.folder import is_database, profile_at
 from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.runs import NAME as RUN_LIST
@@ -141,8 +140,7 @@ class Skipped(NamedTuple):
         return f"{self.inside} ({self.reason})" if self.reason else self.inside
 
 
-@frozen
-class Selection:
+class Selection(NamedTuple):
     """The sources found, and the files of searched folders and archives skipped as no traces."""
 
     sources: tuple[Source, ...]

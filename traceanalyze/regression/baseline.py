@@ -7,12 +7,11 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from traceanalyze.errors import InputError, UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.regression.explain import Amounts, Explain, shortened
 from traceanalyze.regression.metrics import metric_of
 from traceanalyze.regression.samples import RunSample, Sample
@@ -28,7 +27,7 @@ _TEXTS = ("id", "name", "time", "label", "commit", "accepted")
 """Fields of a run that are stored as they are."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Baseline:
     """The runs of a baseline file, oldest first."""
 

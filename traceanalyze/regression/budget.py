@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, NamedTuple
 
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.regression.environment import DEFAULT_MATCH, KEYS
 from traceanalyze.regression.metrics import METRICS, Amount, Kind, Level, Metric, amount, known_names, metric_of, share
 from traceanalyze.regression.samples import Environment
 
 
-@frozen
+@dataclass(frozen=True)
 class Rule:
     """How one metric is evaluated."""
 
@@ -33,7 +32,7 @@ class Rule:
     """The user's budget names it."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Settings:
     """Everything that a budget file may say beside the metrics."""
 
@@ -51,7 +50,7 @@ class Settings:
     samples_per_step: float | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class Budget:
     """A budget for one environment."""
 
@@ -83,8 +82,7 @@ LEAST_TIMING_BUDGET = 0.005
 """No data can pass a smaller relative budget of a time."""
 
 
-@frozen
-class BudgetFile:
+class BudgetFile(NamedTuple):
     """A budget file that was checked; overrides wait for the environment of the candidate."""
 
     budget: Budget

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.regression.measures import RankSteps
 from traceanalyze.regression.samples import Environment, EnvironmentValue, RunSample
@@ -35,8 +35,7 @@ _BY_REPEAT = frozenset({"usable_steps", "host"})
 _MOST_OPS = 200
 
 
-@frozen
-class Difference:
+class Difference(NamedTuple):
     """A key in which the sides differ, and the values of each."""
 
     key: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from traceanalyze.frozen import frozen
 from traceanalyze.regression.budget import Rule, Settings
 from traceanalyze.regression.metrics import Kind, Level
 from traceanalyze.regression.results import MetricResult, Statistics, Verdict
@@ -28,8 +28,7 @@ _LEAST_POINTS = 0.3
 _SMALLEST = 1e-300
 
 
-@frozen
-class _Tested:
+class _Tested(NamedTuple):
     """A metric with an interval before the correction for the number of tests."""
 
     result: MetricResult

@@ -6,8 +6,8 @@ A run keeps the sums of its deciding rank, so a baseline file explains as well a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.split import HostSplit
@@ -16,7 +16,6 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.attribution import IDLE
 from traceanalyze.comparison.reasons import Labels, idle_reasons, work_reasons
 from traceanalyze.comparison.side import CompareOptions
-from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import HOST_PARTS, Cause
 from traceanalyze.regression.measures import RankSteps
 
@@ -28,7 +27,7 @@ Key = tuple[str, str, str]
 _K = TypeVar("_K")
 
 
-@frozen
+@dataclass(frozen=True)
 class Amounts:
     """Time (ns) and number, over all usable steps of one rank; or both per step."""
 
@@ -36,7 +35,7 @@ class Amounts:
     count: float
 
 
-@frozen
+@dataclass(frozen=True)
 class Explain:
     """What the usable steps of a run's deciding rank were made of."""
 
@@ -95,8 +94,7 @@ def shortened(found: Explain, rows: int) -> Explain:
     )
 
 
-@frozen
-class WhyRow:
+class WhyRow(NamedTuple):
     """One contribution to the change of the step time, ns per step on either side."""
 
     part: str
@@ -114,8 +112,7 @@ class WhyRow:
         return self.candidate - self.baseline
 
 
-@frozen
-class Why:
+class Why(NamedTuple):
     """What the change of the step time consists of."""
 
     baseline: float

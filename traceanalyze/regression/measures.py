@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.comparison.side import Side, side
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
@@ -32,7 +31,7 @@ from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, Devic
 from traceanalyze.regression.metrics import METRICS, Kind
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class RankSteps:
     """A rank and its usable steps: complete ones after the warm-up."""
 
@@ -98,7 +97,7 @@ def rank_steps(
         wanted = np.arange(len(steps)) >= (warmup if marked else 0) if chosen is None else chosen(steps)
         return wanted & steps.complete
 
-    found = side(trace, replace(options, steps=usable))
+    found = side(trace, options._replace(steps=usable))
     mask = usable(found.context.all_steps)
     return RankSteps(found, np.where(mask, np.cumsum(mask) - 1, -1))
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 
 _NUMBER = regex(r"\s*([-+]?\d+(?:_\d+)*(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%/]*)\s*")
@@ -27,8 +26,7 @@ UNITS = {
 """Unit in which a metric is kept → what people write for it."""
 
 
-@frozen
-class Amount:
+class Amount(NamedTuple):
     """An amount in the unit of its metric, or a share of the baseline."""
 
     value: float
@@ -111,8 +109,7 @@ NOTHING = Amount(0)
 Ranks = Literal["max", "median", "sum"]
 
 
-@frozen
-class Metric:
+class Metric(NamedTuple):
     """One metric; its values are kept in `unit`."""
 
     name: str
@@ -195,8 +192,7 @@ _SUFFIXES = {
 }
 
 
-@frozen
-class Selector:
+class Selector(NamedTuple):
     """Some operators, kernels, modules or collectives by the pattern of their names."""
 
     of: str

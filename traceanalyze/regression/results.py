@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.regression.budget import Budget, Rule
 from traceanalyze.regression.environment import Difference
 from traceanalyze.regression.explain import Why
@@ -32,8 +32,7 @@ class Overall(StrEnum):
     PASS = "pass"  # noqa: S105 - no password
 
 
-@frozen
-class Statistics:
+class Statistics(NamedTuple):
     """How a metric with an interval was evaluated; `effect` and the like on the transformed scale (more is worse)."""
 
     effect: float
@@ -47,7 +46,7 @@ class Statistics:
     runs_needed: int | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class MetricResult:
     """One metric of both sides, in the metric's unit."""
 
@@ -84,8 +83,7 @@ class MetricResult:
         return self.difference / self.baseline
 
 
-@frozen
-class SideSummary:
+class SideSummary(NamedTuple):
     """What the report says of a side."""
 
     label: str
@@ -94,7 +92,7 @@ class SideSummary:
     """Runs are the history that a baseline file keeps."""
 
 
-@frozen
+@dataclass(frozen=True)
 class GateResult:
     """Everything the gate says."""
 

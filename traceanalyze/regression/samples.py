@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.analyze import analyze_context
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Options
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
@@ -30,8 +30,7 @@ from traceanalyze.rules.finding import Finding, Outcome, Severity
 _LINE = regex(r"(?P<file>[^<>()]+\.py)\((?P<line>\d+)\)")
 
 
-@frozen
-class Place:
+class Place(NamedTuple):
     """A finding with a source line."""
 
     rule: str
@@ -41,7 +40,7 @@ class Place:
     line: int
 
 
-@frozen
+@dataclass(frozen=True)
 class Counted:
     """What the rules found, as numbers."""
 
@@ -64,7 +63,7 @@ def count_findings(trace: Trace, options: Options) -> Counted:
     context = Context(trace, options)
     analysis = analyze_context(context)
     outcome = evaluate(Facts(analysis, context), plan())
-    kept = replace(outcome, findings=tuple(replace(one, intervals=None) for one in outcome.findings))
+    kept = outcome._replace(findings=tuple(replace(one, intervals=None) for one in outcome.findings))
     return replace(_counted(outcome.findings), summary=summarize(context, analysis), outcome=kept)
 
 
@@ -116,7 +115,7 @@ EnvironmentValue = str | int | tuple[str, ...] | None
 Environment = dict[str, EnvironmentValue]
 
 
-@frozen
+@dataclass(frozen=True)
 class Sample:
     """One metric of one run."""
 
@@ -143,7 +142,7 @@ class Sample:
         return self.low != self.high
 
 
-@frozen
+@dataclass(frozen=True)
 class RankSample:
     """What is kept of one rank's recording."""
 
@@ -166,7 +165,7 @@ class RankSample:
     """None where rules were not run."""
 
 
-@frozen
+@dataclass(frozen=True)
 class RunSample:
     """One run of a side, as a baseline keeps it."""
 

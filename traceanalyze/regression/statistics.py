@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-from traceanalyze.frozen import frozen
 
 _TINY = 1e-300
 _EPSILON = 1e-16
@@ -86,8 +85,7 @@ _LEARN_FROM = 5
 _MAD_TO_SD = 1.4826
 
 
-@frozen
-class Prior:
+class Prior(NamedTuple):
     """What is known of the spread from run to run before there is any run."""
 
     floor: float
@@ -102,8 +100,7 @@ class Prior:
         return (1 - self.confidence) / 2
 
 
-@frozen
-class Estimate:
+class Estimate(NamedTuple):
     """Difference of two sides and how well it is known."""
 
     effect: float

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import cast
+from typing import NamedTuple, cast
 from xml.sax.saxutils import escape, quoteattr
 from zlib import crc32
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table
@@ -29,8 +28,7 @@ _ILLEGAL = regex("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 """What XML cannot hold, however it is written, and control characters."""
 
 
-@frozen
-class Box:
+class Box(NamedTuple):
     """A call path as a box: its name, depth, time before it and its own, ns."""
 
     name: str

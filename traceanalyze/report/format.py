@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts, noted
 from traceanalyze.model import units
 from traceanalyze.model.patterns import regex
@@ -39,8 +38,7 @@ def formatter_of(rank: RankReport, texts: Texts, parts: int = 2) -> Formatter:
     return Formatter(texts, rank.resolution_ns, parts, whole=whole)
 
 
-@frozen
-class Formatter:
+class Formatter(NamedTuple):
     """How values of one trace are written: language and clock resolution."""
 
     texts: Texts

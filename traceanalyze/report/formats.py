@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
-
-from traceanalyze.frozen import frozen
+from typing import Any, NamedTuple
 
 REPORT, COMPARE, GATE, TABLE = "report", "compare", "gate", "table"
 
 
-@frozen
-class Format:
+class Format(NamedTuple):
     """A format and what renders it."""
 
     name: str

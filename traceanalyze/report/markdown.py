@@ -125,8 +125,8 @@ def _causes(half: Half, formatter: Formatter, top: int) -> Iterator[str]:
         return
     shown = half.first(top)
     yield from table_blocks(_major(half.table.take(range(shown))), formatter, _MARK)
-    if half.count > shown:
-        yield plain(words["more_rows"].format(count=half.count - shown, all=half.count)) + "\n"
+    if len(half.table) > shown:
+        yield plain(words["more_rows"].format(count=len(half.table) - shown, all=len(half.table))) + "\n"
 
 
 def _major(table: Table) -> Table:

@@ -6,11 +6,10 @@ Columns say what their values are (`Kind`), so that all renderers format units a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.results import RankAnalysis
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.rules import finding as rule_findings
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from traceanalyze.comparison.results import Comparison
 
 
-@frozen
-class Finding:
+class Finding(NamedTuple):
     """A data-quality check that had something to say."""
 
     id: str
@@ -29,7 +27,7 @@ class Finding:
     message: Message
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class CompareReport:
     """What makes two profiles differ."""
 
@@ -60,8 +58,7 @@ class CompareReport:
         return {table.key: table for table in self.listing}
 
 
-@frozen
-class FindingExcerpt:
+class FindingExcerpt(NamedTuple):
     """What the trace shows where a finding is worst."""
 
     rule: str
@@ -73,7 +70,7 @@ class FindingExcerpt:
     place: Place
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class RankReport:
     """What one rank's recording says."""
 
@@ -94,7 +91,7 @@ class RankReport:
     """What the trace shows around some of the findings, most saving first."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Report:
     """Everything the tool says about one run."""
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 from enum import IntEnum
 from itertools import groupby, takewhile
 from pathlib import PurePath
-from typing import Self, cast
+from typing import NamedTuple, Self, cast
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Column, Table
 
@@ -22,8 +21,7 @@ class Detail(IntEnum):
     VERBOSE = 2
 
 
-@frozen
-class View:
+class View(NamedTuple):
     """What the reader asked for."""
 
     detail: Detail = Detail.NORMAL
@@ -52,8 +50,7 @@ OF_WEIGHT = 0.001
 _ALWAYS = ("comm_wait", "comm_transfer")
 
 
-@frozen
-class Half:
+class Half(NamedTuple):
     """The causes of one direction."""
 
     key: str
@@ -63,14 +60,9 @@ class Half:
     weighty: int
     """How many of them matter."""
 
-    @property
-    def count(self) -> int:
-        """How many there are."""
-        return len(self.table)
-
     def first(self, top: int) -> int:
         """How many to show of at most `top`: those that matter; all of them where more are asked for than usual."""
-        return min(top, self.count if top > View().top else self.weighty)
+        return min(top, len(self.table) if top > View().top else self.weighty)
 
 
 def halves(causes: Table, *, least: float = OF_WEIGHT) -> Iterator[Half]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.rules.common.communication import LAST_BUCKET
@@ -19,8 +19,7 @@ from traceanalyze.rules.rule import Rule
 RANKS = "R"
 
 
-@frozen
-class RunStep:
+class RunStep(NamedTuple):
     """The mean step of all ranks, or of one, which findings are measured by."""
 
     time: int
@@ -44,7 +43,7 @@ class RunStep:
 def drop_rank_rules(outcome: Outcome) -> Outcome:
     """What rules say about one rank of several, without those that are about all of them."""
     ids = {rule.id for rule in every_rule() if RANKS in rule.needs}
-    return replace(outcome, not_applicable=tuple(one for one in outcome.not_applicable if one.rule not in ids))
+    return outcome._replace(not_applicable=tuple(one for one in outcome.not_applicable if one.rule not in ids))
 
 
 def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
@@ -63,7 +62,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
         for each in rule.find(cluster, options):
             if isinstance(each, NotApplicable):
                 reason = why(each.reason, host_computes=alone)
-                not_applicable.append(replace(each, rule=rule.id, slug=rule.slug, reason=reason))
+                not_applicable.append(each._replace(rule=rule.id, slug=rule.slug, reason=reason))
                 continue
             found.append(
                 replace(
@@ -146,7 +145,7 @@ def _cut(outcome: Outcome, rank: RankSummary, wait: int, wanted: Plan) -> Outcom
             quiet = one.severity == Severity.INFO
             kept.append(replace(one, saving=left, severity=one.severity if quiet else step.severity(left)))
     kept.sort(key=lambda one: (one.saving is None, -(one.saving or 0)))
-    return replace(outcome, findings=tuple(kept))
+    return outcome._replace(findings=tuple(kept))
 
 
 def _last_bucket(one: Finding, wait: int) -> int:

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from traceanalyze.errors import UsageError
-from traceanalyze.frozen import frozen
 
 if TYPE_CHECKING:
     from traceanalyze.rules.rule import Options, Rule, Value
 
 
-@frozen
-class RuleConfig:
+class RuleConfig(NamedTuple):
     """The user's choices; names as in `registry.chosen`."""
 
     select: tuple[str, ...] = ()
     """Only these; all where empty."""
     ignore: tuple[str, ...] = ()
-    options: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
+    options: Mapping[str, Mapping[str, Value]] = {}
     """Id or slug of a rule → name of an option → value."""
 
 
-@frozen
-class Plan:
+class Plan(NamedTuple):
     """Rules to run, each with its options."""
 
     rules: tuple[tuple[Rule, Options], ...]

@@ -40,9 +40,9 @@ def located(one: Finding, facts: Facts) -> Finding:
             time[line] = time.get(line, 0) + span[1] - span[0]
     line = max(time, key=lambda each: time[each], default=None)
     start, end = longest[lines.index(line) if line is not None else 0].tolist()
-    first = replace(one.evidence[0], start=start, end=end, line=one.evidence[0].line or line)
+    first = one.evidence[0]._replace(start=start, end=end, line=one.evidence[0].line or line)
     ops = one.scope.ops or (() if line is None else (line,))
-    return replace(one, evidence=(first, *one.evidence[1:]), scope=replace(one.scope, ops=ops))
+    return replace(one, evidence=(first, *one.evidence[1:]), scope=one.scope._replace(ops=ops))
 
 
 def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
@@ -94,7 +94,7 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
     for rule, options in wanted.rules:
         for each in _applied(facts, rule, options):
             if isinstance(each, NotApplicable):
-                not_applicable.append(replace(each, rule=rule.id, slug=rule.slug))
+                not_applicable.append(each._replace(rule=rule.id, slug=rule.slug))
             else:
                 found.append(
                     replace(
@@ -113,7 +113,7 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
 def _scope(each: Finding, facts: Facts) -> Scope:
     """Where it holds, with the rank it was found on."""
     rank = facts.context.trace.origin.rank
-    return each.scope if each.scope.ranks or rank is None else replace(each.scope, ranks=(rank,))
+    return each.scope if each.scope.ranks or rank is None else each.scope._replace(ranks=(rank,))
 
 
 def _applied(facts: Facts, rule: Rule, options: Options) -> Iterator[Finding | NotApplicable]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from traceanalyze.frozen import frozen
 
 FindingKey: TypeAlias = tuple[str, str, str, tuple[str, ...]]
 """Rule, slug, sentence and place."""
@@ -32,8 +30,7 @@ class Confidence(IntEnum):
     HIGH = 2
 
 
-@frozen
-class Evidence:
+class Evidence(NamedTuple):
     """One measured value behind a finding."""
 
     label: str
@@ -49,8 +46,7 @@ class Evidence:
     """Source line, `file.py(12): function`."""
 
 
-@frozen
-class Scope:
+class Scope(NamedTuple):
     """Where a finding holds; empty means everywhere."""
 
     ranks: tuple[int, ...] = ()
@@ -59,7 +55,7 @@ class Scope:
     """Operators, kernels, calls or lines; the first one is named in the table."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Finding:
     """One thing that costs time or memory.
 
@@ -100,8 +96,7 @@ class Finding:
         return self.rule, self.slug, self.sentence, self.scope.ops
 
 
-@frozen
-class NotApplicable:
+class NotApplicable(NamedTuple):
     """A rule that could not be applied, and why."""
 
     reason: str
@@ -115,8 +110,7 @@ def intervals_of(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np
     return np.stack((start, end), axis=1) if len(start) else np.empty((0, 2), np.int64)
 
 
-@frozen
-class Outcome:
+class Outcome(NamedTuple):
     """What the rules say about one rank."""
 
     findings: tuple[Finding, ...] = ()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from inspect import getdoc
-from typing import Any
+from typing import Any, NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity, intervals_of
 
@@ -46,8 +45,7 @@ Findings = Iterator[Finding | NotApplicable]
 """What a rule yields."""
 
 
-@frozen
-class Option:
+class Option(NamedTuple):
     """A threshold, and where its value comes from."""
 
     default: Value
@@ -62,7 +60,7 @@ class Options(dict[str, Value]):
         return float(self[name])
 
 
-@frozen
+@dataclass(frozen=True)
 class Rule:
     """A rule and everything said about it. Call it with facts and options to get its findings."""
 

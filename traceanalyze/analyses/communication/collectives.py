@@ -108,7 +108,7 @@ def collectives(context: Context) -> Table:
     waits = _waits(context, chosen, groups, exposed, own_start)
     durations = groups.sum(device.end[event] - device.start[event])
     described = (_Described(*known) for known in zip(*(key[groups.first].tolist() for key in keys), strict=True))
-    amounts = zip(described, waits, spread.count.tolist(), durations.tolist(), strict=True)
+    amounts = zip(described, waits, spread.number.tolist(), durations.tolist(), strict=True)
     rows = [_row(context, *amount) for amount in amounts]
     times = spread.values | {"exposed_ns": groups.sum(exposed), "overlapped_ns": groups.sum(overlapped)}
     table = _COLLECTIVES.fill(**times, **{key: [row[key] for row in rows] for key in rows[0]})

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ MOVES = regex(r"Memcpy|Reduce|RDMA|SDMA|Write(?!.?Value)|Read", re.IGNORECASE)
 _WAITS = regex(r"Notify.?Wait", re.IGNORECASE)
 
 
-@frozen
-class CollectiveParts:
+class CollectiveParts(NamedTuple):
     """Tasks of the collectives; times int64 ns."""
 
     recorded: NDArray[np.bool_]

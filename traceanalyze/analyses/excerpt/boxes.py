@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from sys import intern
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 
 MAX_BOXES = 60
@@ -20,7 +20,7 @@ _SEEN = 600
 """Part of a window that can just be seen."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Box:
     """One event, or several that cannot be told apart. Times int64 ns since the start of the window."""
 
@@ -109,8 +109,7 @@ class LaneKind(StrEnum):
     """When the headline device runs nothing, by cause."""
 
 
-@frozen
-class Lane:
+class Lane(NamedTuple):
     """Boxes in time order; they overlap only where events of one stream do."""
 
     kind: LaneKind

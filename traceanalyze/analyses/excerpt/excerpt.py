@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,15 +13,13 @@ from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind, Spans, boxe
 from traceanalyze.analyses.excerpt.host import host_lanes
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_pieces
-from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
 MAX_LANES = 12
 _CLASSES = {DeviceClass.COMPUTE: "compute", DeviceClass.COMM: "communication", DeviceClass.MEM: "memory_ops"}
 
 
-@frozen
-class Launch:
+class Launch(NamedTuple):
     """A runtime call and the device event that it launched, both drawn. Times ns since the start of the excerpt."""
 
     at: int
@@ -33,8 +32,7 @@ class Launch:
     """Lane of the event."""
 
 
-@frozen
-class Excerpt:
+class Excerpt(NamedTuple):
     """The lanes of a window, host above device."""
 
     start: int

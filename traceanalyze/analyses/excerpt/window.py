@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.excerpt.boxes import LaneKind
 from traceanalyze.analyses.excerpt.excerpt import Excerpt, excerpt
 from traceanalyze.analyses.idle.idle import idle_pieces
-from traceanalyze.frozen import frozen
 from traceanalyze.model.vocabulary import Cause
 
 _NEIGHBOURS = 4
@@ -17,8 +18,7 @@ _FARTHEST = 2
 """Times the length of the instance that is shown on each side at most."""
 
 
-@frozen
-class Place:
+class Place(NamedTuple):
     """The surroundings of one instance of a finding. Times int64 ns; `start`, `end` since the excerpt begins."""
 
     excerpt: Excerpt

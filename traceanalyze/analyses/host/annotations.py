@@ -80,9 +80,9 @@ def host_annotations(context: Context) -> Table:
         device_time_ns=device if measured else NotMeasured("no_device_events"),
         kernels=launched if measured else NotMeasured("no_device_events"),
         host_time_ns=host.total,
-        mean_event_ns=_of_some(host.count, host.mean),
-        min_ns=_of_some(host.count, host.shortest),
-        max_ns=_of_some(host.count, host.longest),
+        mean_event_ns=_of_some(host.number, host.mean),
+        min_ns=_of_some(host.number, host.shortest),
+        max_ns=_of_some(host.number, host.longest),
     ).take((calls > 0) | (device > 0) | (launched > 0))
     return table.sort(*(("-device_time_ns",) if measured else ()), "-host_time_ns", "name")
 

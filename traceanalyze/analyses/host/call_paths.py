@@ -6,6 +6,7 @@ The threads of the step thread's process are nested each by itself; equal paths 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
 from traceanalyze.analyses.steps.phases import launch_places
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import module_name
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
@@ -51,8 +51,7 @@ _PATHS = declare(
 )
 
 
-@frozen
-class _Paths:
+class _Paths(NamedTuple):
     """Distinct paths, outer ones before inner ones, and the path of each event of a nest."""
 
     name: NDArray[np.int32]

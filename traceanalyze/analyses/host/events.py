@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import api_class
 from traceanalyze.model.vocabulary import EventKind
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class ApiCalls:
     """Runtime and driver calls sorted by (track, start, longer first). Times int64 ns."""
 
@@ -79,8 +79,7 @@ def _runs(key: NDArray[np.int32]) -> list[tuple[int, int]]:
     return list(zip([0, *cuts.tolist()], [*cuts.tolist(), len(key)], strict=True))
 
 
-@frozen
-class ByTrack:
+class ByTrack(NamedTuple):
     """Rows of some events grouped by track, each group in file order."""
 
     rows: NDArray[np.int64]

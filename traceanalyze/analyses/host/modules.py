@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,6 @@ from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innerm
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases, launch_places
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.phases import hierarchy, is_layer_annotation, module_class, module_name
 from traceanalyze.model.table import Column, Kind, Table, declare
@@ -49,8 +50,7 @@ _MODULES = declare(
 )
 
 
-@frozen
-class Place:
+class Place(NamedTuple):
     """A module by its place in the model."""
 
     path: str
@@ -59,8 +59,7 @@ class Place:
     parent: int
 
 
-@frozen
-class Places:
+class Places(NamedTuple):
     """All modules, parents before children, and the host events that tell when they run."""
 
     places: tuple[Place, ...]

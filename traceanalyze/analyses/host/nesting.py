@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import EventKind
@@ -28,7 +28,7 @@ _RANK[EventKind.HOST_OP] = 1
 _RANK[EventKind.API] = 2
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Nest:
     """Events in tree order: by thread, then parents before children. See `calltree.Tree` for what is cut when."""
 
@@ -64,8 +64,7 @@ class Nest:
         return inside
 
 
-@frozen
-class Levels:
+class Levels(NamedTuple):
     """Places of a nest by the number of events around them, none first."""
 
     places: tuple[NDArray[np.int64], ...]

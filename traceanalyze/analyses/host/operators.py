@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from traceanalyze.analyses.host.frames import user_frame_of_stack, user_frames
 from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels
-from traceanalyze.frozen import frozen
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.table import Column, Kind, Message, Table, declare
 
@@ -81,8 +80,7 @@ _STEPS = declare(
 )
 
 
-@frozen
-class OperatorSums:
+class OperatorSums(NamedTuple):
     """Numbers of `Operator` in its order, by (name, shapes) and by name."""
 
     shape_row: NDArray[np.int64]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.host_state import host_states
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, Cause
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
 
 
-@frozen
-class HostSplit:
+class HostSplit(NamedTuple):
     """Host-only report: the step thread's span by what it did (ns per step, rows sum to the step)."""
 
     data_loading: NDArray[np.int64]

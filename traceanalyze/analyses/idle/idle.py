@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.host_state import States, host_states
 from traceanalyze.analyses.steps.window import Steps, amounts, step_labels, window_of
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.intervals import Intervals
@@ -25,7 +24,7 @@ LAUNCH_LATENCY_NS = 10_000
 """τ: how long a launched kernel may take to start before something else must be holding it (definitions, notation)."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Gaps:
     """Maximal idle intervals of one device in time order, with the event that ended each. -1 = none."""
 
@@ -221,12 +220,11 @@ def clipped(pieces: Pieces, start: NDArray[np.int64], end: NDArray[np.int64]) ->
     return cut, step[hit.second]
 
 
-@frozen
-class IdleCauses:
+class IdleCauses(NamedTuple):
     """Idle time of the headline device by step and cause: (steps, len(Cause)) ns; rows sum to `Partition.idle`."""
 
     by_step: NDArray[np.int64]
-    missing: Mapping[Cause, NotMeasured] = field(default_factory=dict)
+    missing: Mapping[Cause, NotMeasured] = {}
     """Causes this profile cannot show; their time is inside `UNTRACED` (definitions §15)."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.host_state import blocking_copies, is_sync_call
 from traceanalyze.analyses.idle.idle import Gaps, Pieces, analysed_time, clipped, idle_gaps, idle_pieces
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
@@ -110,8 +109,7 @@ def _call_at(
     return found
 
 
-@frozen
-class SyncCosts:
+class SyncCosts(NamedTuple):
     """What the sync calls of the analysed time cost."""
 
     call: NDArray[np.int64]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -20,7 +20,7 @@ STRAY_LIMIT_NS = 1_000_000_000
 _MISSING = -(2**31)
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class DeviceEvents:
     """One row a device event, sorted by start (ties in file order). Times int64 ns."""
 

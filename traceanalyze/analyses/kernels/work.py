@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.classifier import kind_of_op, told_of_kernel, told_of_op
 from traceanalyze.model.columns import MISSING
@@ -35,7 +35,7 @@ NO_OP = Column(
 )
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Work:
     """One row a device event of any device that runs inside the analysed windows, in order of start."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,6 @@ from traceanalyze.analyses.memory.patterns import (
 )
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
 
@@ -61,8 +61,7 @@ _DIFFERENCE = declare(
 )
 
 
-@frozen
-class AllocatorAnalysis:
+class AllocatorAnalysis(NamedTuple):
     """Everything this version says about one device of a snapshot; events are indices into its history."""
 
     device: int

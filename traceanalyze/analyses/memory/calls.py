@@ -59,7 +59,7 @@ def allocator_calls(context: Context) -> Table:
     first, spread = chosen[names.first], names.spread(calls.end[chosen] - calls.start[chosen])
     return _CALLS.fill(
         call=list(context.trace.strings.texts(calls.name[first])),
-        count=spread.count,
+        count=spread.number,
         host_time_ns=spread.total,
         mean_call_ns=spread.mean,
         max_ns=spread.longest,
@@ -86,7 +86,7 @@ def allocator_sites(context: Context) -> Table:
     return _SITES.fill(
         op=texts_or_none(context, op[sites.first]),
         call=list(context.trace.strings.texts(calls.name[first])),
-        count=spread.count,
+        count=spread.number,
         host_time_ns=spread.total,
         idle_ns=sites.sum(_idle(context, chosen)),
         max_ns=spread.longest,

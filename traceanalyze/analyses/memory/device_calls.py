@@ -5,7 +5,9 @@ Why a request failed is told by the state at that moment; the dump comes later a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +17,6 @@ from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
 from traceanalyze.analyses.memory.rounding import SMALL
 from traceanalyze.analyses.memory.sites import Site
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
@@ -105,7 +106,7 @@ def _cost(history: History, first: int, last: int) -> int | None:
     return int(history.time[end] - history.time[first - 1])
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class DeviceCalls:
     """Calls of the allocator that took memory from the device or gave it back, in order; a row a call."""
 
@@ -158,8 +159,7 @@ CHURN_CYCLES = 3
 """Real offenders recycle more than six times their peak in tens of cycles, all other files less than 0.8 (D3)."""
 
 
-@frozen
-class Churn:
+class Churn(NamedTuple):
     """Memory released and taken again, over and over (D3)."""
 
     released: int
@@ -212,8 +212,7 @@ OTHERS_SHARE = 0.9
 """Reserved and free bytes of the device below this share of its capacity: something else holds the rest."""
 
 
-@frozen
-class OutOfMemory:
+class OutOfMemory(NamedTuple):
     """One failed request (D5)."""
 
     event: int

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.columns import LINE
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 
 _FINDINGS = declare(
@@ -41,7 +40,7 @@ _KINDS = {
 """Of the values that advice mentions; all others are bytes."""
 
 
-@frozen
+@dataclass(frozen=True)
 class MemoryFinding:
     """One thing to know, with the sentence that explains it."""
 

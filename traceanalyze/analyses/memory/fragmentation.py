@@ -5,6 +5,8 @@ Judged where the allocator had to grow, never at the dump: there most of the res
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from traceanalyze.analyses.grouping import group
@@ -14,7 +16,6 @@ from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.holes import GROWTH, past_segments
 from traceanalyze.analyses.memory.layout import Growth
 from traceanalyze.analyses.memory.rounding import Rules
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
@@ -41,8 +42,7 @@ PINNERS = declare(
 )
 
 
-@frozen
-class Fragmentation:
+class Fragmentation(NamedTuple):
     """Growth although enough was free, but in pieces (D4)."""
 
     share: float

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from traceanalyze.analyses.memory.rounding import SMALL_SEGMENT
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, SnapshotDevice
 
 
@@ -106,8 +105,7 @@ GROWTH = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 RELEASE = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 
 
-@frozen
-class Range:
+class Range(NamedTuple):
     """One segment, or one mapped run of an expandable one."""
 
     start: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,6 @@ from traceanalyze.analyses.memory.calls import Places
 from traceanalyze.analyses.memory.columns import MOMENT, STEP
 from traceanalyze.analyses.memory.device_calls import DeviceCalls
 from traceanalyze.analyses.memory.steps import step_label
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
@@ -60,8 +60,7 @@ Spot = tuple[str | None, str | None, str | None]
 """Phase, operator and module: a place in the program."""
 
 
-@frozen
-class InTrace:
+class InTrace(NamedTuple):
     """Moments and calls of one device's allocator, placed in the trace of its rank."""
 
     clock: str

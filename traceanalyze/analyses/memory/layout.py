@@ -6,6 +6,8 @@ rule of splitting. At the dump the layout must equal the file's, which is checke
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,12 +24,10 @@ from traceanalyze.analyses.memory.holes import (
 )
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
 from traceanalyze.analyses.memory.rounding import SMALL, Rules
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 
-@frozen
-class Growth:
+class Growth(NamedTuple):
     """A moment at which the allocator took memory from the device."""
 
     event: int
@@ -36,8 +36,7 @@ class Growth:
     """What the domain had free just before."""
 
 
-@frozen
-class Layout:
+class Layout(NamedTuple):
     """Result of following; arrays are aligned with `Lifetimes`."""
 
     size: NDArray[np.int64]

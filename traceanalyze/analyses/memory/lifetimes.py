@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.memory.holes import GROWTH, RELEASE
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, SnapshotDevice, State
 
 BEFORE = -1
 """In place of an event: allocated before the first event of the history."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Lifetimes:
     """One row a block: first those allocated before the history, then the others by their allocation.
 
@@ -98,8 +100,7 @@ def _blocks_of(
     return np.where(found, order[at], -1), int((~found).sum())
 
 
-@frozen
-class Curve:
+class Curve(NamedTuple):
     """A quantity before the first event (`base`) and after each event."""
 
     base: int

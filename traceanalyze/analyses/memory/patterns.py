@@ -6,7 +6,9 @@ settings (D11), a history without its beginning.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,6 @@ from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.device_calls import RETRIES, device_calls
 from traceanalyze.analyses.memory.rounding import SMALL
 from traceanalyze.analyses.memory.steps import step_starts
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import NotMeasured
 
@@ -26,8 +27,7 @@ SPIKE_SHARE = 0.2
 GRADIENT_SHARE = 0.05
 
 
-@frozen
-class Spike:
+class Spike(NamedTuple):
     """Short-lived blocks at the peak (D7)."""
 
     share: float
@@ -50,8 +50,7 @@ def spike(device: Device) -> Spike | NotMeasured:
     return Spike(share, size, line, share >= SPIKE_SHARE)
 
 
-@frozen
-class HeldGradients:
+class HeldGradients(NamedTuple):
     """Gradients still alive while the next forward pass reaches its peak (D12)."""
 
     bytes: int
@@ -113,8 +112,7 @@ _SIZE_BITS = 42
 """4 TiB: no request is larger."""
 
 
-@frozen
-class GrowingSizes:
+class GrowingSizes(NamedTuple):
     """Memory taken from the device because one line asked for more than ever before, step after step."""
 
     line: str
@@ -179,8 +177,7 @@ WINDOW = 20 << 20
 """A block above max_split_size goes whole to a request that is at most so much smaller (max_non_split_rounding_mb)."""
 
 
-@frozen
-class OversizedBlocks:
+class OversizedBlocks(NamedTuple):
     """Growth although a free block was large enough, but by too much for the allocator to give it away whole."""
 
     line: str
@@ -227,7 +224,7 @@ HELD = 0.01
 """Free bytes that they keep, of the reserved peak; own, as the avoidable bytes of fragmentation (D4)."""
 
 
-@frozen
+@dataclass(frozen=True)
 class SmallBlocks:
     """Small blocks that live nearly throughout, at the peak."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import Snapshot, State
 
 ALIGN = 512
@@ -20,8 +20,7 @@ _PADS = {"cuda": (0, 32), "npu": (32, 0)}
 _MB = 1 << 20
 
 
-@frozen
-class Rules:
+class Rules(NamedTuple):
     """What decides the size of a block."""
 
     pad: int

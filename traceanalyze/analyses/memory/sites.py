@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.snapshot import Frame, Stacks
 
@@ -22,8 +22,7 @@ _NATIVE = regex(r"at::_ops::\w+::\w+|torch::autograd::[\w:]*\w")
 _MODULE_CALL = frozenset({"_call_impl", "_wrapped_call_impl"})
 
 
-@frozen
-class Site:
+class Site(NamedTuple):
     """What one call stack says."""
 
     line: str

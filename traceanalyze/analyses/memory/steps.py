@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from traceanalyze.analyses.memory.columns import EVENT, STEP
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Curve
 from traceanalyze.analyses.memory.sites import Site
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import PROFILER_STEP
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.snapshot import Action, History, Snapshot
@@ -53,8 +53,7 @@ _STEPS = declare(
 )
 
 
-@frozen
-class StepStarts:
+class StepStarts(NamedTuple):
     """Event at which each step begins, ascending; the last one lasts until the dump."""
 
     first: NDArray[np.int64]
@@ -131,8 +130,7 @@ def _is_regular(events: NDArray[np.int64], count: int) -> bool:
     return bool(distance.std() < REGULAR * distance.mean() and covered >= COVERAGE * count)
 
 
-@frozen
-class Leak:
+class Leak(NamedTuple):
     """Blocks of one line that every step leaves behind (D6)."""
 
     line: str

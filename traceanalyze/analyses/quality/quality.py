@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ def plugin_checks(context: Context) -> Iterator[Check]:
         return
     work = context.once(device_work).plugin
     events = np.bincount(work[work >= 0], minlength=len(options.plugins)).tolist()
-    builtin = replace(options, plugins=())
+    builtin = options._replace(plugins=())
 
     def teller(text: str) -> int:
         return -1 if is_data_loading(text, builtin) else told_of_range(text, options.plugins)

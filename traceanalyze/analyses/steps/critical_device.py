@@ -9,15 +9,13 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.idle.host_state import is_sync_call
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 
 NEVER = int(np.iinfo(np.int64).min)
 _MISSING = -(2**31)
 
 
-@frozen
-class Lanes:
+class Lanes(NamedTuple):
     """Device events by stream, each stream in its order of execution; a stream is known by `lane_key`."""
 
     key: NDArray[np.int64]

@@ -8,7 +8,7 @@ that wait are thus never on the path themselves. Segments are cut to the step's 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.steps.critical_device import Lanes, Reasons, lanes, reasons, sync_records
 from traceanalyze.analyses.steps.critical_host import Timeline, Waits, awaited_events, timeline, waits
 from traceanalyze.analyses.steps.window import Steps, window_of
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import Strings, distinct, distinct_codes
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
@@ -63,7 +62,7 @@ _TERMS = {
 }
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class PathSegments:
     """Segments of the path in order of time; those of a step tile its window exactly."""
 

@@ -10,6 +10,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.steps.steps import Markers, step_windows
 from traceanalyze.analyses.steps.window import rounded
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
@@ -147,8 +147,7 @@ FEWEST_ITERATIONS = 3
 """A run of fewer is no steady state."""
 
 
-@frozen
-class _Iterations:
+class _Iterations(NamedTuple):
     """Iterations in order of time."""
 
     names: tuple[Iteration, ...]

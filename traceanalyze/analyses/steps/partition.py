@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.events import DeviceEvents
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass
@@ -17,8 +17,7 @@ ClassSets = Mapping[DeviceClass, intervals.Intervals]
 """When a device does work of each class, on any stream."""
 
 
-@frozen
-class Partition:
+class Partition(NamedTuple):
     """Exclusive parts of each step on one device, and the totals beside them (definitions §4).
 
     compute + comm_exposed + mem_exposed + idle = step time, exactly.

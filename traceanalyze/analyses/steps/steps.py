@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.trace import Trace
@@ -20,8 +20,7 @@ COMPLETE_SHARE = 0.8
 _HOST_KINDS = (EventKind.ANNOTATION, EventKind.HOST_OP)
 
 
-@frozen
-class Markers:
+class Markers(NamedTuple):
     """Step markers sorted by time, and the thread they are on (-1 when they are device annotations)."""
 
     name: tuple[str, ...]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, NotMeasured, Table
 
@@ -40,7 +39,7 @@ def rounded(amount: int, by: int) -> int:
     return quotient if amount >= 0 else -quotient
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Steps:
     """The analysed windows `[start, end)`, one row a step (definitions §3); one row, "whole trace", without markers."""
 
@@ -80,7 +79,7 @@ class Steps:
         )
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Window:
     """The steps a mean is taken over."""
 

@@ -9,12 +9,12 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.readers.ascend.shared import ABSENT
 
 Columns = dict[str, NDArray[np.int64]]
@@ -26,8 +26,7 @@ _UNFINISHED = ("-wal", "-journal")
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
-@frozen
-class Database:
+class Database(NamedTuple):
     """An open database and its tables."""
 
     connection: sqlite3.Connection

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings, strings_of
 from traceanalyze.readers.ascend.db_file import Columns, Database, select
 from traceanalyze.readers.ascend.info import About
@@ -19,8 +18,7 @@ from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Block, 
 _GROUPS = ("COMMUNICATION_OP", "COMMUNICATION_TASK_INFO")
 
 
-@frozen
-class StringIds:
+class StringIds(NamedTuple):
     """The texts of a database by id."""
 
     table: Strings
@@ -79,7 +77,7 @@ _NONE = (NONE_32, 2**63 - 1)
 """Numbers that mean "none": 2^32 - 1, and what SQLite makes of 2^64 - 1 as text."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Reading:
     """A database while it is read. What grows: counts, notes, tracks and their names."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 import numpy as np
 
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names
 from traceanalyze.readers.scan.result import Scan
@@ -25,8 +25,7 @@ _TABLES = frozenset({"kernel_details.csv", "operator_details.csv", "step_trace_t
 _RAW = regex(r"FRAMEWORK|PROF_\w+")
 
 
-@frozen
-class Profile:
+class Profile(NamedTuple):
     """The files of one rank; None for those that are not there."""
 
     folder: Path

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import Profile, rank_of_name
 from traceanalyze.readers.header import OPTIONS, json_object, lenient_json, rank_of, ranks_of
@@ -25,7 +24,7 @@ _VERSIONS = {
 }
 
 
-@frozen
+@dataclass(frozen=True)
 class About:
     """A profile's own words about the recording."""
 

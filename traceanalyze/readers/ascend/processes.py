@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names, thread_names
 from traceanalyze.readers.scan.result import Scan
@@ -49,8 +49,7 @@ _MOST_DEVICE = 30
 """Last device number of the low five bits of a process id; 31 stands for the host."""
 
 
-@frozen
-class Places:
+class Places(NamedTuple):
     """What every track of a scan is; arrays over its tracks unless stated otherwise."""
 
     process: NDArray[np.int64]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Sparse, Strings, distinct_codes, strings_of
 from traceanalyze.model.trace import Events, Instants, Trace
 from traceanalyze.readers.ascend.info import About
@@ -60,7 +59,7 @@ class Texts:
         return Strings(np.concatenate((base.blob, new.blob)), offsets)
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Block:
     """Rows of one category, columns of equal length.
 
@@ -223,8 +222,7 @@ def completed(trace: Trace, about: About) -> Trace:
     base = int(trace.events.ts.min()) if len(trace.events) else 0
     return replace(
         trace,
-        origin=replace(
-            trace.origin,
+        origin=trace.origin._replace(
             format="ascend",
             level=about.level,
             rank=about.rank,
@@ -232,10 +230,10 @@ def completed(trace: Trace, about: About) -> Trace:
             world_size=about.world_size,
             backend="hccl" if about.groups or about.world_size else None,
         ),
-        read=replace(trace.read, notes=(*about.notes, *trace.read.notes)),
+        read=trace.read._replace(notes=(*about.notes, *trace.read.notes)),
         events=replace(trace.events, ts=trace.events.ts - base),
-        instants=replace(trace.instants, ts=trace.instants.ts - base),
-        flows=replace(trace.flows, ts=trace.flows.ts - base),
+        instants=trace.instants._replace(ts=trace.instants.ts - base),
+        flows=trace.flows._replace(ts=trace.flows.ts - base),
         base_ns=base,
         groups=about.groups,
         options=about.options,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.trace import VendorNumbers, VendorStep
 from traceanalyze.readers.ascend.shared import ABSENT, Records, joined_records
 
@@ -26,8 +25,7 @@ _DIGITS = 18
 _AROUND_TIMES = b' \t\r"'
 
 
-@frozen
-class Table:
+class Table(NamedTuple):
     """Columns by canonical name, cells as written; only those the file has. `short` counts rows cut off."""
 
     columns: Mapping[str, list[bytes]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -62,8 +61,8 @@ def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport
     events = conversion.events()
     instants = shared.no_instants() if memory is None else shared.memory_instants(memory, texts, track=0)
     trace = Trace(
-        origin=replace(origin, form="text", pid=place.host),
-        read=replace(read, notes=tuple(notes)),
+        origin=origin._replace(form="text", pid=place.host),
+        read=read._replace(notes=tuple(notes)),
         strings=texts.table(),
         tracks=place.tracks,
         events=events,

@@ -6,13 +6,13 @@ Both scanners (the native one and its pure-Python twin) return a `Scan`; everyth
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import Strings
 from traceanalyze.model.trace import Events, Flows, Instants
 
@@ -28,8 +28,7 @@ class Kind(IntEnum):
     """Decoded string, or the JSON text as written of anything else (such as lists of shapes); a code into `strings`."""
 
 
-@frozen
-class Field:
+class Field(NamedTuple):
     """A member of `args` worth keeping: column name, how to read it, and the keys it goes by in the file."""
 
     name: str
@@ -37,8 +36,7 @@ class Field:
     keys: tuple[str, ...]
 
 
-@frozen
-class Metadata:
+class Metadata(NamedTuple):
     """A metadata event (`"ph": "M"`): texts as written, `args` as the JSON text of the object (b"" if absent)."""
 
     name: bytes
@@ -47,7 +45,7 @@ class Metadata:
     args: bytes
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Scan:
     """Everything one pass over the text found, and everything it had to leave out.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, window_of
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.verdict import verdict
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     from traceanalyze.ranks.results import Cluster
 
 
-@frozen
-class Scope:
+class Scope(NamedTuple):
     """What the user wants in detail."""
 
     every_rank: bool = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from traceanalyze.causes.results import Cause, Onset, Postmortem
 from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
 from traceanalyze.causes.waiting import WAITING
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, Message, Table, declare
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.assembly.causes import (
@@ -33,8 +33,7 @@ from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Finding, Severity
 
 
-@frozen
-class JobParts:
+class JobParts(NamedTuple):
     """Everything about one job."""
 
     name: str

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import window_of
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
 from traceanalyze.model.trace import Origin
 from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
@@ -48,8 +47,7 @@ RANKS = declare(
 )
 
 
-@frozen
-class RankRow:
+class RankRow(NamedTuple):
     """What the comparison of ranks needs of one of them."""
 
     label: str

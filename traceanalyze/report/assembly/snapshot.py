@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from traceanalyze.analyses.memory import dump
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
@@ -14,7 +14,6 @@ from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
 from traceanalyze.analyses.memory.timeline import timeline_tables
 from traceanalyze.analyses.results import Check
 from traceanalyze.errors import InputError
-from traceanalyze.frozen import frozen
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Level, Mode
@@ -26,8 +25,7 @@ _NAMED_FINDINGS = 3
 """Findings that the verdict names."""
 
 
-@frozen
-class MemoryFile:
+class MemoryFile(NamedTuple):
     """One snapshot or memory timeline."""
 
     path: str

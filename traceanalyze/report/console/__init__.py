@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Table
 from traceanalyze.model.vocabulary import Level
@@ -88,8 +87,7 @@ def render(report: Report, texts: Texts, style: Style, view: View | None = None)
     return _Page(report, texts, style, view or View()).text()
 
 
-@frozen
-class Printer:
+class Printer(NamedTuple):
     """Prints the parts of a page, as values are written and as the place and the reader want them."""
 
     formatter: Formatter
@@ -130,8 +128,7 @@ class Printer:
         return "\n".join(lines + notes)
 
 
-@frozen
-class _Page:
+class _Page(NamedTuple):
     report: Report
     texts: Texts
     style: Style

@@ -8,9 +8,8 @@ import shutil
 import textwrap
 from collections.abc import Iterable
 from functools import cache
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 
 HARD_SPACE = "\N{NO-BREAK SPACE}"
@@ -102,8 +101,7 @@ _NUMBER_AND_UNIT = regex(r"(?<=\d) (?=(?:%|s|ms|µs|ns|[kKMGT]?i?B)\b|%)")
 MIN_WIDTH, MAX_WIDTH = 60, 200
 
 
-@frozen
-class Style:
+class Style(NamedTuple):
     """Capabilities of the place the text goes to."""
 
     width: int = 80

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import NUMBERS, Column, Kind, Layout, NotMeasured, Row, Table, Value
 from traceanalyze.report.console.style import Style, display_width, padded
 from traceanalyze.report.format import Formatter, printable, shown_columns
@@ -18,8 +17,7 @@ EASY = 32
 """A name this wide can be read; columns that matter less do not make it narrower."""
 
 
-@frozen
-class Field:
+class Field(NamedTuple):
     """A column ready to print: heading lines, cells, and what may happen to it when there is no room."""
 
     heading: str
@@ -42,8 +40,7 @@ class Field:
         return self.colours[index] if self.colours else ""
 
 
-@frozen
-class Fit:
+class Fit(NamedTuple):
     """Columns chosen, their widths, and the spaces between them."""
 
     fields: tuple[Field, ...]
@@ -98,8 +95,7 @@ _PATH = "path"
 _BAR_CELLS = (10, 40)
 
 
-@frozen
-class Picked:
+class Picked(NamedTuple):
     """Rows of a table that a view shows, and how many it left out."""
 
     rows: tuple[Row, ...]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Kind, Message, Table, Value
 from traceanalyze.report.format import Formatter
@@ -161,7 +160,7 @@ def render(report: CompareReport, texts: Texts) -> str:
     return document(title, body, page.contents, version=f"traceanalyze {report.version}", texts=texts)
 
 
-@frozen
+@dataclass(frozen=True)
 class _Page:
     report: CompareReport
     formatter: Formatter

@@ -6,11 +6,10 @@ The picture is drawn in units of its own and stretched to the room there is; zoo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from traceanalyze.analyses.memory.columns import BLOCK_BYTES, BLOCKS
-from traceanalyze.frozen import frozen
 from traceanalyze.model import units
 from traceanalyze.model.table import SIZES, TIMES, Kind, Table
 from traceanalyze.report.format import Formatter
@@ -24,8 +23,7 @@ _HUE = 137.5
 """Degrees between the colours of neighbours: no two of twenty are alike."""
 
 
-@frozen
-class Band:
+class Band(NamedTuple):
     """One of the areas on top of each other."""
 
     label: str
@@ -191,7 +189,7 @@ def ticks(length: int, most: int, start: int = 0) -> list[tuple[int, str]]:
     round_times = (digit * 10**power for power in range(18) for digit in (1, 2, 5))
     step = next(step for step in round_times if length / step <= most)
     # Seconds from two of them on: labels stay short.
-    unit = replace(units.column_unit(5 * (start + length)), digits=3)
+    unit = units.column_unit(5 * (start + length))._replace(digits=3)
     return [(at, _label(at, unit)) for at in range(-(-start // step) * step, start + length + 1, step)]
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Table
 from traceanalyze.report.format import Formatter, formatter_of
@@ -46,7 +45,7 @@ def _names(reports: Sequence[Report]) -> list[str]:
     return [name if short.count(name) == 1 else report.name for name, report in zip(short, reports, strict=True)]
 
 
-@frozen
+@dataclass(frozen=True)
 class _Run:
     report: Report
     texts: Texts

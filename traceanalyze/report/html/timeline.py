@@ -9,7 +9,6 @@ from typing import NamedTuple
 from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
 from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
 from traceanalyze.analyses.excerpt.window import Place
-from traceanalyze.frozen import frozen
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.report.format import Formatter
@@ -36,8 +35,7 @@ _EVALUATES = "autograd::engine::evaluate_function: "
 _PLAIN = regex(r"^(?:void\s+)?(?P<path>(?:\(anonymous namespace\)::|[\w~]+::)*)(?P<name>\w+)\s*[<(]")
 
 
-@frozen
-class Scale:
+class Scale(NamedTuple):
     """From time to place."""
 
     length: int

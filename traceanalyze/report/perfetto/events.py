@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.table import NotMeasured
 
@@ -22,7 +22,7 @@ Value = str | int | float | None
 MIB = 1 << 20
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Slices:
     """One track: slices that do not overlap, in time order."""
 
@@ -35,7 +35,7 @@ class Slices:
     """Argument → its value for each slice."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Counter:
     """Values that hold from their instant to the next one."""
 
@@ -45,7 +45,7 @@ class Counter:
     """Name of a series → its value at each instant."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Overlay:
     """All tracks of one rank, top to bottom."""
 
@@ -73,8 +73,7 @@ _ON_TOP = -1_000_000
 _EVENTS_A_BLOCK = 4096
 
 
-@frozen
-class Clock:
+class Clock(NamedTuple):
     """How the times of a trace are written in its text."""
 
     offset_ns: int = 0
@@ -100,8 +99,7 @@ class Clock:
         return int(read) * 1000 if read.is_integer() else int(read * 1000)
 
 
-@frozen
-class Process:
+class Process(NamedTuple):
     """The process that the tracks of one rank are shown under."""
 
     pid: int

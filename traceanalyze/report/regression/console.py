@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.model import units
 from traceanalyze.regression.baseline import Baseline
@@ -22,8 +22,7 @@ from traceanalyze.report.regression import words
 TOP = 5
 
 
-@frozen
-class Section:
+class Section(NamedTuple):
     """A table: heading, column headings, rows of cells (the first is text, the rest numbers)."""
 
     title: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from traceanalyze.frozen import frozen
 from traceanalyze.model.table import Column, Kind, NotMeasured, Row, Table, Value
 from traceanalyze.model.units import Unit
 from traceanalyze.report.format import Formatter, column_units
@@ -156,7 +156,7 @@ _SHARE_FORMAT = "0.0%"
 _CHANGES = {Kind.CHANGE, Kind.BYTES_CHANGE, Kind.MEMORY_CHANGE}
 
 
-@frozen
+@dataclass(frozen=True)
 class Field:
     """A column of a sheet."""
 

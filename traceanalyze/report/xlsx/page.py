@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.report.xlsx.formats import Cell, Formats
 from traceanalyze.report.xlsx.plan import Plan
@@ -22,8 +21,7 @@ TITLE_POINTS = 21
 A4 = 9
 
 
-@frozen
-class Book:
+class Book(NamedTuple):
     """The workbook being written and what all its sheets need."""
 
     workbook: Workbook

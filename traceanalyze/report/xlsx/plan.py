@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from traceanalyze.frozen import frozen
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Layout, NotMeasured, Row, Table
 from traceanalyze.report.format import Formatter, formatter_of
@@ -21,7 +22,7 @@ _PARTS = 12
 """Causes named in a cell."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Sheet:
     """A table with its place in the workbook; one that has nothing to show has no name."""
 
@@ -40,8 +41,7 @@ class Sheet:
         return self.table.layout == Layout.RECORD and len(self.rows) <= RECORDS_ABREAST
 
 
-@frozen
-class RankPlan:
+class RankPlan(NamedTuple):
     """A rank shown in detail."""
 
     report: RankReport
@@ -53,8 +53,7 @@ class RankPlan:
         return next((sheet for sheet in self.sheets if sheet.table.key == key and sheet.rows), None)
 
 
-@frozen
-class RunPlan:
+class RunPlan(NamedTuple):
     """A run's part of the workbook."""
 
     report: Report
@@ -72,8 +71,7 @@ class RunPlan:
         return (*self.shared, *(sheet for rank in self.ranks for sheet in rank.sheets))
 
 
-@frozen
-class Plan:
+class Plan(NamedTuple):
     """The workbook."""
 
     runs: tuple[RunPlan, ...]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.frozen import frozen
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
@@ -20,8 +19,7 @@ _PINNED = regex(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNOREC
 _FREES = regex(r"Free|Unmap|Release", re.IGNORECASE)
 
 
-@frozen
-class AllocatorCalls:
+class AllocatorCalls(NamedTuple):
     """Calls that take memory from the device or the host's pinned pool, or give it back; by thread and start."""
 
     start: NDArray[np.int64]

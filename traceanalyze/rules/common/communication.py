@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,6 @@ from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE,
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.steps.phases import event_phases
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.intervals import Intervals
@@ -18,7 +19,7 @@ from traceanalyze.rules.common.op_chains import names_under
 from traceanalyze.rules.rule import Facts, intervals_of
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Communicating:
     """Communication kernels of the headline device that begin in the windows, by start. Times int64 ns."""
 
@@ -144,7 +145,7 @@ def _backward(facts: Facts) -> int:
     return facts.length(intervals_of(device.start[mine], device.end[mine]))
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Transfers:
     """One row a task; times int64 ns."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -13,7 +14,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument, device_work
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.intervals import contains
@@ -21,7 +21,7 @@ from traceanalyze.model.vocabulary import DeviceClass, Mode
 from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class Computing:
     """Compute kernels of the headline device that begin in the windows, by start; one row a kernel. Times int64 ns."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.host_state import data_loading
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
@@ -23,8 +23,7 @@ CALL_NS = 2_000
 """What an operator takes for hardly any work, recorded: own measurement, torch 2.13."""
 
 
-@frozen
-class HostOps:
+class HostOps(NamedTuple):
     """Operators that begin in the windows, by start; parents before their children."""
 
     row: NDArray[np.int64]
@@ -95,8 +94,7 @@ _NO_WORK = regex(
 """Operators that give memory or another view of it, and steps of autograd: they compute nothing themselves."""
 
 
-@frozen
-class HostChains:
+class HostChains(NamedTuple):
     """Operators that compute, in order; what runs inside an operator with a letter of its own belongs to that."""
 
     text: str

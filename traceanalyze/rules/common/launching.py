@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.launches import median_depth
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
@@ -23,8 +24,7 @@ one in which a graph is captured."""
 _BEGIN, _END = regex(r"StreamBeginCapture"), regex(r"StreamEndCapture")
 
 
-@frozen
-class Launching:
+class Launching(NamedTuple):
     """How the host kept up in the windows."""
 
     share: float

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
@@ -48,8 +48,7 @@ OTHER, BREAK = ".", ";"
 """Another operator; the end of what a thread launched in a step."""
 
 
-@frozen
-class Chains:
+class Chains(NamedTuple):
     """Runs of operators with kernels, by thread and launch; neighbouring kernels of one run are one letter."""
 
     text: str

@@ -10,14 +10,14 @@ moves together, so that what streams wait for each other for stays as it was.
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_gaps
-from traceanalyze.frozen import frozen
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import EventKind
@@ -30,8 +30,7 @@ WAITED_NS = 1_000_000
 """Fetching a batch that is ready takes less: in a longer call the loop waited for the loader's workers."""
 
 
-@frozen
-class Gain:
+class Gain(NamedTuple):
     """What would be saved."""
 
     saving: int
@@ -40,7 +39,7 @@ class Gain:
     """(n, 2) the idle time that would be gone, in the windows."""
 
 
-@frozen
+@dataclass(frozen=True, eq=False)
 class _Queue:
     """Events of the headline device by start, and the gaps before them."""
 

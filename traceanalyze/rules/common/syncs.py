@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,6 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.syncs import blamed
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.frozen import frozen
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
@@ -26,8 +26,7 @@ _AHEAD = 2
 """From this multiple of the idle time at the calls on the sentence says that the saving has more in it."""
 
 
-@frozen
-class SyncCalls:
+class SyncCalls(NamedTuple):
     """Sync calls that begin in the windows and are not the last thing the trace does; one row a call."""
 
     call: NDArray[np.int64]

@@ -56,9 +56,8 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     found, lines = allocator_finding(facts, ~calls.pinned), _lines(facts, emptied)
     first = int(np.flatnonzero(emptied)[0])
-    place = replace(
-        found.evidence[0], start=int(calls.start[first]), end=int(calls.end[first]), line=lines[0] if lines else None
-    )
+    line = lines[0] if lines else None
+    place = found.evidence[0]._replace(start=int(calls.start[first]), end=int(calls.end[first]), line=line)
     yield replace(found, evidence=(place, *found.evidence[1:]), scope=Scope(ops=lines[:3]))
 
 
