@@ -17,7 +17,7 @@ from traceanalyze.analyses.memory.allocator import analyze_snapshot
 from traceanalyze.analyses.memory.composition import CATEGORIES, categories
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.sites import sites
-from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.table import NotMeasured, Table
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 
@@ -71,8 +71,16 @@ class Groups(NamedTuple):
     """Groups × points; the last row is all others."""
 
 
+def over_time(analysis: AllocatorAnalysis) -> tuple[Table, Table, Table]:
+    """Curves, their parts by group, and the groups."""
+    keys = "allocator_curve", "allocator_group_curve", "allocator_groups"
+    curve, parts, groups = (table for table in analysis.held if table.key in keys)
+    return curve, parts, groups
+
+
 def groups_of(analysis: AllocatorAnalysis) -> Groups:
-    curve, rows = analysis.group_curve, list(analysis.groups.records())
+    _, curve, groups = over_time(analysis)
+    rows = list(groups.records())
     keys = [one.group or "rest" for one in rows]
     return Groups(
         curve.array("event"),
@@ -107,7 +115,7 @@ def test_what_is_not_among_the_largest_is_the_rest(tmp_path: Path, monkeypatch: 
     for amount, _ in truth:
         highest |= amount
     assert set(groups.named) == {key for key, _ in highest.most_common(2)}
-    assert (groups.bytes.sum(axis=0) == analysis.curve.array("block_bytes")).all()
+    assert (groups.bytes.sum(axis=0) == over_time(analysis)[0].array("block_bytes")).all()
     assert groups.blocks.sum(axis=0).tolist() == [sum(blocks.values()) for _, blocks in truth]
     assert groups.bytes[-1].any()
 
@@ -118,7 +126,7 @@ def test_a_spike_between_two_points_is_not_a_group_and_one_at_a_point_is(tmp_pat
     assert len(groups.event) < analysis.events
     spike = [row for row, (_, line) in enumerate(groups.named) if line == "train.py:24 train"]
     assert [int(groups.bytes[row].max()) for row in spike] == [64 * MIB]
-    assert (groups.bytes.sum(axis=0) == analysis.curve.array("block_bytes")).all()
+    assert (groups.bytes.sum(axis=0) == over_time(analysis)[0].array("block_bytes")).all()
 
 
 def test_points_hold_the_peaks_of_all_curves(tmp_path: Path) -> None:
@@ -137,7 +145,7 @@ def test_the_stack_is_that_of_the_largest_block(tmp_path: Path) -> None:
     other = user(LEAK_LINE, {"name": "helper", "filename": "/usr/lib/python3.12/site-packages/torch/x.py", "line": 5})
     allocator.malloc(64 * MIB, [*other[:-1], {"name": "run", "filename": "/home/me/main.py", "line": 7}])
     (analysis,) = analyze_snapshot(snapshot(tmp_path, allocator))
-    rows = list(analysis.groups.records())
+    rows = list(over_time(analysis)[2].records())
     leak = next(one for one in rows if one.source_line == f"train.py:{LEAK_LINE} train")
     assert leak.call_stack.split("\n") == [f"{TRAIN}:{LEAK_LINE} train", "/home/me/main.py:7 run"]
     backward = next(one for one in rows if one.memory_category == "category_gradients")
@@ -146,16 +154,16 @@ def test_the_stack_is_that_of_the_largest_block(tmp_path: Path) -> None:
 
 def test_without_a_history_there_is_no_curve(tmp_path: Path) -> None:
     (analysis,) = analyze_snapshot(snapshot(tmp_path, train(Loop(), Allocator()), keep=0))
-    assert analysis.groups.absent == analysis.group_curve.absent == NotMeasured("no_memory_history")
+    assert over_time(analysis)[2].absent == over_time(analysis)[1].absent == NotMeasured("no_memory_history")
 
 
 def test_groups_of_real_snapshots_sum_to_the_curve(shared_snapshots: Path) -> None:
     seen = 0
     for path in sorted(shared_snapshots.glob("*.pickle")):
         for analysis in analyze_snapshot(read(path)):
-            if analysis.groups.absent is None:
+            if over_time(analysis)[2].absent is None:
                 groups = groups_of(analysis)
-                assert (groups.bytes.sum(axis=0) == analysis.curve.array("block_bytes")).all(), path
+                assert (groups.bytes.sum(axis=0) == over_time(analysis)[0].array("block_bytes")).all(), path
                 assert groups.bytes.min() >= 0
                 assert groups.blocks.min() >= 0
                 assert len(groups.named) <= module.MOST

@@ -151,8 +151,8 @@ def test_running_out_of_memory_has_its_class_and_moment(tmp_path: Path, kind: st
     assert oom.device_free == capacity - outside - 360 * MIB
     (moment,) = [one for one in found.moments.records() if one.moment == "moment_oom"]
     assert moment.block_bytes == 360 * MIB
-    assert found.at_oom is not None
-    held = [(one.source_line, one.block_bytes) for one in found.at_oom.records()]
+    (at_oom,) = (table for table in found.held if table.key == "memory_at_oom")
+    held = [(one.source_line, one.block_bytes) for one in at_oom.records()]
     assert held == [("train.py:80 train", 360 * MIB)]
     (dump_moment,) = [one for one in found.moments.records() if one.moment == "moment_dump"]
     assert dump_moment.block_bytes == 0

@@ -22,7 +22,7 @@ from traceanalyze.analyses.memory.device_calls import (
     out_of_memory,
     release_runs,
 )
-from traceanalyze.analyses.memory.dump import self_check
+from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.fragmentation import PINNERS, Fragmentation, fragmentation
 from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.lifetimes import Curve
@@ -73,16 +73,8 @@ class AllocatorAnalysis(NamedTuple):
     """One row: whether history and dump agree."""
     moments: Table
     """Peak first, then reserved peak, out-of-memory events, dump."""
-    free: Table
-    """What was free then."""
     at_peak: Table
     """Who holds the memory at the first of the moments."""
-    at_oom: Table | None
-    """When a request failed for the first time."""
-    at_dump: Table | None
-    """None where the dump is the peak."""
-    categories: Table
-    """Of the peak."""
     steps: Table
     runs: Table
     """Segments given back to the device in one go (detector D1)."""
@@ -106,22 +98,15 @@ class AllocatorAnalysis(NamedTuple):
     small: SmallBlocks | NotMeasured
     truncation: str
     """What says that the history lacks its beginning; empty where nothing does."""
-    curve: Table
-    """Requested, block and reserved bytes at the points that draw the curves."""
-    group_curve: Table
-    """Parts of the block bytes by who holds them, at the same points."""
-    groups: Table
+    held: tuple[Table, ...]
+    """For the report: the moments, and who holds the memory, over time and then."""
+    state: tuple[Table, ...]
+    """For the report: steps, what was given back, what was free, and the self-check."""
 
     @property
     def reconciled(self) -> bool:
         """Whether history and dump agree on everything."""
         return bool(self.check.column("reconciled")[0])
-
-    @property
-    def pinners(self) -> Table:
-        """Who kept free segments from being used whole, at the worst fragmented growth."""
-        found = self.fragmentation
-        return PINNERS.missing(found.reason) if isinstance(found, NotMeasured) else found.pinners
 
     @property
     def retries(self) -> Table:
@@ -160,16 +145,21 @@ def analyze_snapshot(snapshot: Snapshot, capacity: int | None = None) -> tuple[A
 def _analysis(device: Device) -> AllocatorAnalysis:
     decisive, free = moments(device)
     kinds, events = decisive.column("moment"), decisive.column("event")
-    check, runs = self_check(device), device.once(release_runs)
+    check, runs, steps = self_check(device), device.once(release_runs), step_memory(device)
     contradicts = None if check.column("reconciled")[0] else NotMeasured("snapshot_contradicts_itself")
     pressed = bool(device.failures) or not RETRIES.isdisjoint(runs.column("release_kind"))
+    pieces = contradicts or fragmentation(device, pressed=pressed)
 
     def held(table: Table, moment: int) -> Table:
         event = events[moment]
         return holders(table, device, event if isinstance(event, int) else -1)
 
     at_peak = held(AT_PEAK, 0)
-    curve, group_curve, groups = memory_over_time(device)
+    at_oom = (held(AT_OOM, kinds.index("moment_oom")),) if device.failures else ()
+    # Where the dump is the peak, once is enough.
+    at_dump = (held(AT_DUMP, len(kinds) - 1),) if "moment_dump" in kinds[1:] else ()
+    pinners = PINNERS.missing(pieces.reason) if isinstance(pieces, NotMeasured) else pieces.pinners
+    counted = device.snapshot.statistics
     return AllocatorAnalysis(
         device=device.device.id,
         events=device.events,
@@ -177,17 +167,13 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         time=device.history.time,
         check=check,
         moments=decisive,
-        free=free,
         at_peak=at_peak,
-        at_oom=held(AT_OOM, kinds.index("moment_oom")) if device.failures else None,
-        at_dump=held(AT_DUMP, len(kinds) - 1) if "moment_dump" in kinds[1:] else None,
-        categories=by_category(at_peak),
-        steps=step_memory(device),
+        steps=steps,
         runs=runs,
         calls=device.once(device_calls),
         marks=step_marks(device.snapshot),
         churn=churn(device),
-        fragmentation=contradicts or fragmentation(device, pressed=pressed),
+        fragmentation=pieces,
         ooms=out_of_memory(device),
         leaks=contradicts or leaks(device),
         spike=spike(device),
@@ -199,9 +185,8 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         oversized=oversized_blocks(device),
         small=small_blocks(device),
         truncation=truncation(device),
-        curve=curve,
-        group_curve=group_curve,
-        groups=groups,
+        held=(decisive, *memory_over_time(device), by_category(at_peak), at_peak, *at_oom, *at_dump),
+        state=(steps, runs, pinners, free, segments(device.device), *([statistics(counted)] if counted else []), check),
     )
 
 

@@ -66,8 +66,8 @@ def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozen
     holes = Holes()
     size, slack = _early_sizes(device, lives, rules, ranges)
     _fill(holes, ranges, lives, size)
-    walk = _Walk(device, lives, rules, holes, size, watch)
-    walk.run()
+    walk = _Walk(device, lives, rules, holes, size)
+    walk.run(watch)
     return Layout(
         size=size,
         slack=slack,
@@ -133,16 +133,9 @@ class _Walk:
     """The pass over the events; plain Python, because each event depends on all before it."""
 
     def __init__(
-        self,
-        device: SnapshotDevice,
-        lives: Lifetimes,
-        rules: Rules,
-        holes: Holes,
-        size: NDArray[np.int64],
-        watch: frozenset[int],
+        self, device: SnapshotDevice, lives: Lifetimes, rules: Rules, holes: Holes, size: NDArray[np.int64]
     ) -> None:
-        self.device, self.lives, self.rules = device, lives, rules
-        self.holes, self.size, self.watch = holes, size, watch
+        self.device, self.lives, self.rules, self.holes, self.size = device, lives, rules, holes, size
         self.domain_of: list[Domain | None] = self._known_domains()
         self.growths: list[Growth] = []
         self.watched: dict[int, tuple[Free, ...]] = {}
@@ -157,8 +150,8 @@ class _Walk:
         inside = (at >= 0) & (address < (segments.address + segments.size)[at]) if len(segments) else at >= 0
         return [domains[i] if ok else None for i, ok in zip(at.tolist(), inside.tolist(), strict=True)]
 
-    def run(self) -> None:
-        """Follow all events."""
+    def run(self, watch: frozenset[int]) -> None:
+        """Follow all events; `watched` is what was free just before some of them."""
         history, lives = self.device.history, self.lives
         begun = {event: row for row, event in enumerate(lives.begin.tolist()) if event != BEFORE}
         ended = {event: row for row, event in enumerate(lives.end.tolist()) if event < len(history)}
@@ -168,7 +161,7 @@ class _Walk:
         early = np.flatnonzero(lives.begin == BEFORE)
         sizes: dict[int, int] = dict(zip(early.tolist(), self.size[early].tolist(), strict=True))
         for event, what in enumerate(action):
-            if event in self.watch:
+            if event in watch:
                 self.watched[event] = self.holes.all()
             if what == alloc:
                 row = begun[event]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from traceanalyze.analyses.memory import dump
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.findings import MemoryFinding, findings_table, memory_findings
 from traceanalyze.analyses.memory.in_trace import PLACES, InTrace
@@ -120,22 +119,6 @@ def _difference_verdict(found: Table) -> Iterator[Message]:
 
 def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple[MemoryFinding, ...]) -> RankReport:
     checks = tuple(_checks(snapshot, analysis))
-    tables = (
-        analysis.moments,
-        analysis.curve,
-        analysis.group_curve,
-        analysis.groups,
-        analysis.categories,
-        *(one for one in (analysis.at_peak, analysis.at_oom, analysis.at_dump) if one is not None),
-        findings_table(found),
-        analysis.steps,
-        analysis.runs,
-        analysis.pinners,
-        analysis.free,
-        *(dump.segments(device) for device in snapshot.devices if device.id == analysis.device),
-        *([dump.statistics(snapshot.statistics)] if snapshot.statistics else []),
-        analysis.check,
-    )
     return RankReport(
         rank=None,
         path=snapshot.path,
@@ -143,7 +126,7 @@ def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple
         resolution_ns=1000,
         headline=_headline(_about(analysis), snapshot.path, analysis.events, analysis.device),
         verdict=tuple(_verdict(analysis, found)),
-        tables=tables,
+        tables=(*analysis.held, findings_table(found), *analysis.state),
         checks=findings(checks),
         hints=tuple(check.message for check in checks),
     )
