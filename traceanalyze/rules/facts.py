@@ -55,6 +55,12 @@ class Facts:
         self._made: dict[Callable[[Facts], object], object] = {}
         self._names: dict[tuple[EventKind, ...], tuple[NDArray[np.int64], NDArray[np.int32], dict[int, str]]] = {}
 
+    @property
+    def snapshot(self) -> AllocatorAnalysis:
+        """`allocator`, for rules that need one (N)."""
+        assert self.allocator is not None
+        return self.allocator
+
     def once(self, make: Callable[[Facts], Made]) -> Made:
         """What several rules derive from these facts, made when first asked for and dropped with the facts."""
         if make not in self._made:

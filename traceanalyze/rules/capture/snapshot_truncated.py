@@ -46,15 +46,14 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    if facts.allocator.events <= 1:
+    if facts.snapshot.events <= 1:
         yield NotApplicable("no_memory_history")
         return
-    if facts.allocator.truncation:
-        peak = int(facts.allocator.moments.array("requested_bytes")[0])
+    if facts.snapshot.truncation:
+        peak = int(facts.snapshot.moments.array("requested_bytes")[0])
         evidence = (
-            Evidence("events", facts.allocator.events, "COUNT"),
-            Evidence("before", facts.allocator.active.base, "MEMORY"),
+            Evidence("events", facts.snapshot.events, "COUNT"),
+            Evidence("before", facts.snapshot.active.base, "MEMORY"),
             Evidence("peak", peak, "MEMORY"),
         )
         yield Finding(evidence=evidence, count=1, severity=Severity.INFO)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.idle.idle import idle_gaps
-from traceanalyze.model.intervals import merge
+from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.rules.common.replay import replay_without
@@ -58,7 +58,7 @@ def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
     calls, pieces = facts.once(allocator_calls), facts.pieces
     removed = merge(calls.start[chosen], calls.end[chosen])
     gone = replay_without(facts, removed)
-    spans = _gaps_with(facts, removed.start, removed.end)
+    spans = _gaps_with(facts, removed)
     caused, blocked = facts.length(spans), facts.mean(int((removed.end - removed.start).sum()))
     of_calls = (pieces.cause == Cause.DISPATCH_ALLOC).any()
     saving = max(gone.saving, caused if of_calls else 0)
@@ -76,22 +76,17 @@ def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
     )
 
 
-def _gaps_with(facts: Facts, start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def _gaps_with(facts: Facts, calls: Intervals) -> NDArray[np.int64]:
     """(n, 2) host side of the gaps of which these calls take the larger part."""
     pieces, gaps = facts.pieces, facts.context.once(idle_gaps)
     length = pieces.end - pieces.start
     host = np.isin(pieces.cause, DISPATCH)
-    inside = (pieces.cause == Cause.DISPATCH_ALLOC) & _within(pieces.start, start, end)
+    inside = (pieces.cause == Cause.DISPATCH_ALLOC) & contains(calls, pieces.start)
     whole, part = np.zeros(len(gaps), np.int64), np.zeros(len(gaps), np.int64)
     np.add.at(whole, pieces.gap[host], length[host])
     np.add.at(part, pieces.gap[inside], length[inside])
     chosen = host & (2 * part >= whole)[pieces.gap] & (part > 0)[pieces.gap]
     return intervals_of(pieces.start[chosen], pieces.end[chosen])
-
-
-def _within(t: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
-    at = np.searchsorted(start, t, "right") - 1
-    return (at >= 0) & (t < end[np.maximum(at, 0)]) if len(start) else np.zeros(len(t), np.bool_)
 
 
 def device_memory(facts: Facts) -> tuple[Any, int] | None:

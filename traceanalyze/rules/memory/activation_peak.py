@@ -34,8 +34,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    allocator = facts.allocator
+    allocator = facts.snapshot
     held, share, line = allocator.activations
     reserved = reserved_of_capacity(facts)
     near = allocator.near_limit or (reserved is not None and reserved[0] >= options.number("near") * reserved[1])

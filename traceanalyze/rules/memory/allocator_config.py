@@ -36,8 +36,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    for key in facts.allocator.settings:
+    for key in facts.snapshot.settings:
         if key in _SETTINGS:
             evidence = Evidence("setting", _SETTINGS[key], "NAME")
             yield memory_finding(Severity.LOW, _SETTINGS[key], 1, evidence)

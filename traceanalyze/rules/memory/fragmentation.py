@@ -33,8 +33,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    found = facts.allocator.fragmentation
+    found = facts.snapshot.fragmentation
     if isinstance(found, NotMeasured):
         yield NotApplicable(found.reason)
     elif found.level != "none":

@@ -29,8 +29,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    held = facts.allocator.gradients
+    held = facts.snapshot.gradients
     if isinstance(held, NotMeasured):
         yield NotApplicable(held.reason)
     elif held.flagged:

@@ -41,8 +41,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Performance tuning guide (pre-allocate memory in case of variable input length); CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    found = facts.allocator.growing
+    found = facts.snapshot.growing
     if isinstance(found, NotMeasured):
         yield NotApplicable(found.reason)
     elif found.steps >= options.number("steps"):

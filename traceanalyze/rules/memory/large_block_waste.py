@@ -36,8 +36,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         CUDA semantics: memory management.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    found = facts.allocator.oversized
+    found = facts.snapshot.oversized
     if isinstance(found, NotMeasured):
         yield NotApplicable(found.reason)
     elif found.growths >= options.number("growths"):

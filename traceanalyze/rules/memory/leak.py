@@ -35,8 +35,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    leaks = facts.allocator.leaks
+    leaks = facts.snapshot.leaks
     if isinstance(leaks, NotMeasured):
         yield NotApplicable(leaks.reason)
         return

@@ -29,8 +29,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    for one in facts.allocator.ooms:
+    for one in facts.snapshot.ooms:
         yield memory_finding(
             Severity.HIGH,
             one.line,

@@ -29,8 +29,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    spike = facts.allocator.spike
+    spike = facts.snapshot.spike
     if isinstance(spike, NotMeasured):
         yield NotApplicable(spike.reason)
     elif spike.flagged:

@@ -30,7 +30,6 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    waste = facts.allocator.rounding_waste
+    waste = facts.snapshot.rounding_waste
     if waste >= options.number("share"):
         yield memory_finding(Severity.INFO, "", 1, Evidence("waste", waste, "SHARE"))

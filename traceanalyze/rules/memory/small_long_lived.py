@@ -42,13 +42,12 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         CUDA semantics: memory management; DistributedDataParallel.
     """
-    assert facts.allocator is not None  # The engine asks for it.
-    found = facts.allocator.small
+    found = facts.snapshot.small
     if isinstance(found, NotMeasured):
         yield NotApplicable(found.reason)
         return
     many = found.count >= options.number("blocks") and found.share >= options.number("of_live")
-    if many and found.held >= options.number("held") * facts.allocator.most_reserved:
+    if many and found.held >= options.number("held") * facts.snapshot.most_reserved:
         yield memory_finding(
             Severity.INFO,
             found.line,
