@@ -137,7 +137,7 @@ def comparison():
             overall("host_op", 2, 10 * MS, 40 * MS),
             overall("untraced", 1, 6 * MS, 24 * MS),
             overall("step", 0, 200 * MS, 320 * MS),
-            overall("peak_memory", 0, 3_000_000_000, 2_000_000_000, kind="bytes"),
+            overall("peak_allocated", 0, 3_000_000_000, 2_000_000_000, kind="bytes"),
         ),
         operators=(
             Pair({"op": "aten::mm", "shapes": None}, total("aten::mm", 100 * MS, 20), total("aten::mm", 200 * MS, 40)),

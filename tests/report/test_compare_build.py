@@ -199,7 +199,7 @@ def test_overall_rows_hide_what_is_nothing_and_indent_the_rest():
 def test_memory_peaks_are_sizes():
     assert rows(built(), "memory_peak") == [
         {
-            "index": "peak_memory",
+            "index": "peak_allocated",
             "base_peak_bytes": 3_000_000_000,
             "candidate_peak_bytes": 2_000_000_000,
             "diff_bytes": -1_000_000_000,

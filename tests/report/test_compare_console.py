@@ -46,9 +46,9 @@ idle                38.00      16.00  -22.00   0.42      110.0
 step               100.00      80.00  -20.00   0.80      100.0
 
 Peak memory
-part           base  candidate     diff  ratio
-──────────────────────────────────────────────
-peak memory  3.0 GB     2.0 GB  -1.0 GB   0.67
+part                              base  candidate     diff  ratio
+─────────────────────────────────────────────────────────────────
+PyTorch's allocator: allocated  3.0 GB     2.0 GB  -1.0 GB   0.67
 
 Slower in the candidate (per step)
 cause         part            base  candidate   diff  of change  how

@@ -58,7 +58,7 @@ cause.**
 
 | part | base | candidate | diff | ratio |
 | --- | ---: | ---: | ---: | ---: |
-| peak memory | 3.0 GB | 2.0 GB | -1.0 GB | 0.67 |
+| PyTorch's allocator: allocated | 3.0 GB | 2.0 GB | -1.0 GB | 0.67 |
 
 ### Slower in the candidate (per step)
 

@@ -207,7 +207,13 @@ def test_the_summary_says_it_all(book):
     assert found[0] == "traceanalyze · Comparison"
     assert found[1].startswith("The candidate is 20.00 ms (20 %) faster per step")
     assert "runs/before.json · rank 0 · Tesla V100 · 100.0 ms, mean of 2 complete steps (median 100.0 ms)" in found
-    for text in ("data loading", "Slower in the candidate (per step)", "aten::conv2d", "DataLoader", "peak memory"):
+    for text in (
+        "data loading",
+        "Slower in the candidate (per step)",
+        "aten::conv2d",
+        "DataLoader",
+        "PyTorch's allocator: allocated",
+    ):
         assert text in found
     assert "The two profiles have different levels." in found
     assert len(book["Summary"]._charts) == 1
@@ -280,7 +286,7 @@ def test_both_sides_are_shown_in_one_unit_with_as_many_decimals():
     memory = (Pair({"op": "aten::empty"}, *sides),)
     sheets = opened(found._replace(overall=peaks, memory=memory))
     assert {"base (GB)", "candidate (GB)"} <= set(lines(sheets["Summary"]))
-    row = next(row for row in sheets["Summary"].iter_rows() if row[0].value == "peak memory")
+    row = next(row for row in sheets["Summary"].iter_rows() if row[0].value == "PyTorch's allocator: allocated")
     assert [cell.value for cell in row[1:3]] == [0.708, 2.21]
     assert row[1].number_format == row[2].number_format
     assert {"base bytes (GB)", "candidate bytes (GB)"} <= set(headings(sheets["MemoryCompareStatistic"]))

@@ -14,6 +14,10 @@ class Unit(NamedTuple):
 
 
 _UNITS = (("s", 10**9), ("ms", 10**6), ("µs", 10**3), ("ns", 1))
+SIZES = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
+"""Larger than a byte, largest first."""
+MEMORY_SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+"""The same of device memory."""
 
 
 def _unit_of(ns: int, start: int = 1) -> tuple[str, int]:
@@ -81,7 +85,7 @@ def count(value: float) -> str:
 
 def memory(value: int) -> str:
     """Bytes of device memory in binary units, as allocators and devices count them."""
-    for name, unit in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+    for name, unit in MEMORY_SIZES:
         if abs(value) >= unit:
             return f"{value / unit:,.{2 if abs(value) < 10 * unit else 1 if abs(value) < 100 * unit else 0}f} {name}"
     return f"{value:,} B"
@@ -89,7 +93,7 @@ def memory(value: int) -> str:
 
 def size(value: int) -> str:
     """Bytes in decimal units, as file managers and disks count them."""
-    for name, unit in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+    for name, unit in SIZES:
         if value >= unit:
             return f"{value / unit:.{1 if value < 100 * unit else 0}f} {name}"
     return f"{value:,} B"

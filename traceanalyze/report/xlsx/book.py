@@ -10,10 +10,9 @@ from pathlib import PurePath
 from xlsxwriter import Workbook
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.model import Report
 from traceanalyze.report.xlsx.formats import INSET, Field, Formats, fields_of
-from traceanalyze.report.xlsx.page import TITLE_POINTS, Book, Page, put
+from traceanalyze.report.xlsx.page import Book, Page, put
 from traceanalyze.report.xlsx.plan import RankPlan, RunPlan, Sheet, plan
 from traceanalyze.report.xlsx.rows import (
     HEADER,
@@ -23,6 +22,7 @@ from traceanalyze.report.xlsx.rows import (
     write_header,
     write_record,
     write_rows,
+    write_title,
 )
 from traceanalyze.report.xlsx.summary import write_check, write_summary
 from traceanalyze.report.xlsx.text import clean, link
@@ -59,17 +59,10 @@ def _rank(page: Page, rank: RankPlan, label: str) -> None:
         page.section(book.words["quality"] + label)
         for check in rank.report.checks:
             write_check(page, rank, check)
-    missing = [sheet for sheet in rank.sheets if isinstance(sheet.table.rows, NotMeasured)]
-    if missing:
-        page.section(book.words["not_measured"] + label)
-        for sheet in missing:
-            reason = sheet.table.rows.reason if isinstance(sheet.table.rows, NotMeasured) else ""
-            page.sentence(rank.formatter.said_of([rank.formatter.topic(sheet.table)], book.texts.reasons[reason]))
-    hints = rank.formatter.hints(rank.report)
-    if hints:
-        page.section(book.words["measure_more"] + label)
-        for hint in hints:
-            page.sentence(hint)
+    # A line a table, though several may have one reason.
+    missing = [line for sheet in rank.sheets for line in rank.formatter.absent([sheet.table])]
+    page.listed(book.words["not_measured"] + label, missing)
+    page.listed(book.words["measure_more"] + label, rank.formatter.hints(rank.report))
 
 
 _DICTIONARY_WIDTHS = (26, 40, 9, 84, 26, 42)
@@ -92,24 +85,22 @@ def write_columns(book: Book, name: str, home: str, sheets: Iterable[tuple[Sheet
     listed = list(_columns(sheets))
     aliases = any(field.column.alias for _, _, field in listed)
     page = book.add(name)
-    page.set_row(0, TITLE_POINTS)
-    page.write_string(0, 0, book.words["column_dictionary"], book.formats.title)
-    page.write_url(1, 0, link(home), book.formats.link, f"← {home}")
+    write_title(book, page, book.words["column_dictionary"], home)
     keys = ("table", "column", "unit", "meaning", "data_name", *(("in_msprof",) if aliases else ()))
     for col, key in enumerate(keys):
         write_header(book, page, col, book.words[key], right=False)
         page.set_column(col, col, _DICTIONARY_WIDTHS[col])
     row = HEADER
     for row, (sheet, where, field) in enumerate(listed, start=HEADER + 1):
-        page.write_url(row, 0, link(where), book.formats.link, where)
+        page.write_url(row, 0, link(where), book.formats["link"], where)
         page.write_string(row, 1, field.heading, book.formats.get(bold=True, **INSET))
         put(page, row, 2, field.unit, book.formats.cell(None))
         page.write_string(
             row, 3, book.texts.meaning(sheet.table, field.column), book.formats.get(text_wrap=True, **INSET)
         )
-        page.write_string(row, 4, field.column.key, book.formats.aside)
+        page.write_string(row, 4, field.column.key, book.formats["aside"])
         if field.column.alias:
-            page.write_string(row, 5, field.column.alias, book.formats.aside)
+            page.write_string(row, 5, field.column.alias, book.formats["aside"])
     page.autofilter(HEADER, 0, row, len(keys) - 1)
     finish(page, HEADER)
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from io import BytesIO
 
 from xlsxwriter import Workbook
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import Message, NotMeasured, Table
+from traceanalyze.model.table import Table
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.model import CompareReport
 from traceanalyze.report.view import distinct_names
 from traceanalyze.report.xlsx.book import OPTIONS, properties, write_columns
-from traceanalyze.report.xlsx.formats import DIM, HEADER_FILL, SIDE_COLOURS, SIDE_FILLS, Field, Formats, fields_of
+from traceanalyze.report.xlsx.formats import DIM, SIDE_COLOURS, SIDE_FILLS, Formats, fields_of
 from traceanalyze.report.xlsx.page import Book, Page
 from traceanalyze.report.xlsx.plan import MAX_ROWS, Plan, Sheet
-from traceanalyze.report.xlsx.rows import mark_worse, write_fields_down, write_rows
-from traceanalyze.report.xlsx.summary import drawn_in, insert, why_absent
+from traceanalyze.report.xlsx.rows import write_fields_down, write_rows
+from traceanalyze.report.xlsx.summary import drawn_in, insert, why_absent, write_small
 from traceanalyze.report.xlsx.text import SheetNames
 
 _SUMMARY = "Summary"
@@ -80,7 +79,7 @@ def _sheets(report: CompareReport, texts: Texts, names: SheetNames) -> dict[str,
     )
     found = {}
     for table in sorted(report.listing, key=lambda table: table.key != "causes"):
-        rows = () if isinstance(table.rows, NotMeasured) else table.rows
+        rows = table.known_rows
         own = len(table) and _place(table) == 1
         # `operator_compare_statistic` as msprof-analyze writes it.
         name = names.take("".join(word.capitalize() for word in table.key.split("_"))) if own else None
@@ -101,21 +100,12 @@ def _write_parameters(book: Book, report: CompareReport, sheets: dict[str, Sheet
     if options.rows:
         page.section(formatter.title(options.table))
     for option, value in options.rows:
-        page.line([str(option), str(value)], [book.formats.get(), book.formats.wrapped])
-    _sentences(page, "caveats", report.caveats, formatter)
-    _sentences(page, "quality", report.quality, formatter)
-    absent = [table for table in report.listing if table.absent is not None and _place(table) == 1]
-    if absent:
-        page.section(book.words["not_compared"])
-        for table in absent:
-            page.sentence("".join(formatter.absent([table])))
-
-
-def _sentences(page: Page, title: str, sentences: Sequence[Message], formatter: Formatter) -> None:
-    if sentences:
-        page.section(page.book.words[title])
-        for sentence in sentences:
-            page.sentence(formatter.message(sentence))
+        page.line([str(option), str(value)], [book.formats.get(), book.formats["wrapped"]])
+    page.listed(book.words["caveats"], map(formatter.message, report.caveats))
+    page.listed(book.words["quality"], map(formatter.message, report.quality))
+    # A line a table, though several may have one reason.
+    absent = [line for table in report.listing if _place(table) == 1 for line in formatter.absent([table])]
+    page.listed(book.words["not_compared"], absent)
 
 
 def _write_summary(book: Book, report: CompareReport, sheets: dict[str, Sheet]) -> None:
@@ -135,37 +125,19 @@ def _write_summary(book: Book, report: CompareReport, sheets: dict[str, Sheet]) 
     if parts.rows:
         _parts_chart(page, parts, _section(page, parts))
     _causes(page, sheets["causes"])
-    _sentences(page, "advice", report.advice, formatter)
+    page.listed(book.words["advice"], map(formatter.message, report.advice))
     for key in ("memory_peak", "link_rates"):
         if key in sheets and sheets[key].rows:
             _section(page, sheets[key])
-    _sentences(page, "caveats", report.caveats, formatter)
-    _sentences(page, "quality", report.quality, formatter)
+    page.listed(book.words["caveats"], map(formatter.message, report.caveats))
+    page.listed(book.words["quality"], map(formatter.message, report.quality))
     _contents(page, sheets)
 
 
 def _section(page: Page, sheet: Sheet) -> int:
     """A small table under its title; the row of its first line."""
     page.section(sheet.formatter.title(sheet.table))
-    return _table(page, sheet, fields_of(sheet.table, sheet.rows, sheet.formatter))
-
-
-def _table(page: Page, sheet: Sheet, fields: tuple[Field, ...]) -> int:
-    formats = page.book.formats
-    heads = []
-    for col, field in enumerate(fields):
-        right, fill = field.number_format is not None, SIDE_FILLS.get(field.column.side or "", HEADER_FILL)
-        heads.append(formats.header(right=right, indent=int(not right and col > 0), fill=fill))
-    page.line([field.header for field in fields], heads)
-    first = page.row
-    forms = [formats.cell(field.number_format, first=col == 0) for col, field in enumerate(fields)]
-    for row in sheet.rows:
-        page.line([field.cell(row[field.index], sheet.formatter) for field in fields], forms)
-    if sheet.table.total is not None:
-        total = [field.cell(sheet.table.total[field.index], sheet.formatter) for field in fields]
-        page.line(total, [formats.total(field.number_format, first=col == 0) for col, field in enumerate(fields)])
-    mark_worse(page.book, page.sheet, fields, first, page.row - 1)
-    return first
+    return write_small(page, sheet, fields_of(sheet.table, sheet.rows, sheet.formatter))
 
 
 def _parts_chart(page: Page, parts: Sheet, first: int) -> None:
@@ -201,7 +173,7 @@ def _causes(page: Page, causes: Sheet) -> None:
             page.sentence(page.book.words[f"no_{key}"])
             continue
         rows = tuple(causes.rows[place] for place in places[:_CAUSES].tolist())
-        _table(page, replace(causes, table=replace(causes.table, totals=None), rows=rows), fields)
+        write_small(page, replace(causes, table=replace(causes.table, totals=None), rows=rows), fields)
         if len(places) > _CAUSES:
             page.link(0, causes.name, f"→ {causes.name}")
             page.row += 1
@@ -224,5 +196,5 @@ def _contents(page: Page, sheets: dict[str, Sheet]) -> None:
         page.row += 1
     for sheet in own:
         if sheet.name is None:
-            page.sheet.write_string(page.row, 0, sheet.formatter.topic(sheet.table), book.formats.note)
+            page.sheet.write_string(page.row, 0, sheet.formatter.topic(sheet.table), book.formats["note"])
             page.sentence(why_absent(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from traceanalyze.model.table import Column, Kind, NotMeasured, Row, Table, Value
-from traceanalyze.model.units import Unit
+from traceanalyze.model.units import MEMORY_SIZES, SIZES, Unit
 from traceanalyze.report.format import Formatter, column_units
 from traceanalyze.report.xlsx.text import clean
 
@@ -48,6 +48,18 @@ INSET = {"align": "left", "indent": 1}
 LEVELS = {"WARN": "#9C5700", "ERROR": "#C00000"}
 
 
+_NAMED: dict[str, dict[str, Any]] = {
+    "title": {"bold": True, "font_size": 14},
+    "section": {"bold": True, "font_size": 12, "bottom": 1, "bottom_color": RULE},
+    "note": {"font_color": DIM},
+    "aside": {"font_color": DIM, **INSET},
+    "wrapped": {"text_wrap": True},
+    "link": {"font_color": LINK, "underline": 1},
+    "missing": {"font_color": DIM, "italic": True, "align": "right"},
+}
+"""Titles, headings, remarks beside tables and numbers, sentences, links, what was not measured."""
+
+
 class Formats:
     """Formats of one workbook by their properties."""
 
@@ -62,52 +74,14 @@ class Formats:
             self._made[key] = self._workbook.add_format({"valign": "top", **properties})
         return self._made[key]
 
-    @property
-    def title(self) -> Format:
-        """Of a sheet."""
-        return self.get(bold=True, font_size=14)
-
-    @property
-    def section(self) -> Format:
-        """Heading within a sheet."""
-        return self.get(bold=True, font_size=12, bottom=1, bottom_color=RULE)
-
-    @property
-    def note(self) -> Format:
-        """What is said beside a table."""
-        return self.get(font_color=DIM)
-
-    @property
-    def aside(self) -> Format:
-        """What is said beside a number."""
-        return self.get(font_color=DIM, **INSET)
-
-    @property
-    def wrapped(self) -> Format:
-        """Sentences."""
-        return self.get(text_wrap=True)
-
-    @property
-    def link(self) -> Format:
-        """To another sheet."""
-        return self.get(font_color=LINK, underline=1)
-
-    @property
-    def missing(self) -> Format:
-        """A value that was not measured."""
-        return self.get(font_color=DIM, italic=True, align="right")
+    def __getitem__(self, name: str) -> Format:
+        """One that has a name."""
+        return self.get(**_NAMED[name])
 
     def header(self, *, right: bool, indent: int = 0, fill: str = HEADER_FILL) -> Format:
         """Heading of a column of text or of numbers."""
-        shown = {
-            "bold": True,
-            "valign": "bottom",
-            "text_wrap": True,
-            "bg_color": fill,
-            "bottom": 1,
-            "bottom_color": RULE,
-        }
-        return self.get(**shown, **aligned(right=right, indent=indent))
+        shown = {"bold": True, "valign": "bottom", "text_wrap": True, "bg_color": fill, "bottom": 1}
+        return self.get(**shown, bottom_color=RULE, **aligned(right=right, indent=indent))
 
     def colour(self, colour: str) -> Format:
         """Of text that says worse or better; for conditional formats, which change nothing else."""
@@ -124,18 +98,16 @@ class Formats:
         """What names a row that lies inside another."""
         return self.get(**aligned(right=False, indent=level))
 
-    def cell(self, number_format: str | None, *, first: bool = False) -> Format:
+    def cell(self, number_format: str | None, *, first: bool = False, total: bool = False) -> Format:
         """A value; text keeps away from the number before it, and what names the row stands at the left."""
-        shown = {"num_format": number_format} if number_format else {}
+        shown: dict[str, Any] = {"num_format": number_format} if number_format else {}
+        shown |= {"bold": True, "top": 1, "top_color": RULE} if total else {}
         right = number_format is not None and not first
         return self.get(**shown, **aligned(right=right, indent=0 if first or right else 1))
 
-    def total(self, number_format: str | None, *, first: bool = False) -> Format:
-        """What a column sums to."""
-        shown = {"num_format": number_format} if number_format else {}
-        right = number_format is not None and not first
-        indent = 0 if first or right else 1
-        return self.get(bold=True, top=1, top_color=RULE, **shown, **aligned(right=right, indent=indent))
+    def row(self, fields: Sequence[Field], *, total: bool = False) -> list[Format]:
+        """Those of a row's cells, or of what the columns sum to."""
+        return [self.cell(field.number_format, first=col == 0, total=total) for col, field in enumerate(fields)]
 
 
 def aligned(*, right: bool, indent: int = 0) -> dict[str, Any]:
@@ -149,8 +121,6 @@ NOT_MEASURED = "n/m"
 EXACT = 10**15
 """From here on Excel, which keeps 15 digits, would show another number."""
 
-_BYTE_UNITS = (("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
-_MEMORY_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _MOST_DIGITS = 3
 _SHARE_FORMAT = "0.0%"
 _CHANGES = {Kind.CHANGE, Kind.BYTES_CHANGE, Kind.MEMORY_CHANGE}
@@ -226,11 +196,11 @@ def field_of(
             unit, number_format = "%", _SHARE_FORMAT
         case Kind.RATIO:
             number_format = _decimals(2)
-        case Kind.BYTES | Kind.BYTES_CHANGE:
-            unit, scale = _byte_unit(values)
-            number_format = _signed(column.kind, _decimals(2 if scale > 1 else 0))
-        case Kind.MEMORY | Kind.MEMORY_CHANGE:
-            unit, scale = _byte_unit(values, _MEMORY_UNITS)
+        case Kind.BYTES | Kind.BYTES_CHANGE | Kind.MEMORY | Kind.MEMORY_CHANGE:
+            decimal = column.kind in {Kind.BYTES, Kind.BYTES_CHANGE}
+            largest = max((abs(value) for value in values if isinstance(value, int | float)), default=0)
+            known = SIZES if decimal else MEMORY_SIZES
+            unit, scale = next((each for each in known if largest >= each[1]), ("B", 1))
             number_format = _signed(column.kind, _decimals(2 if scale > 1 else 0))
         case Kind.COUNT | Kind.NUMBER:
             number_format = _decimals(_digits(values))
@@ -264,12 +234,6 @@ def _digits(values: Sequence[Value]) -> int:
         return 0
     largest = max(known)
     return 1 if largest >= 100 else 2 if largest >= 1 else 4
-
-
-def _byte_unit(values: Sequence[Value], units: Sequence[tuple[str, int]] = _BYTE_UNITS) -> tuple[str, int]:
-    """Unit of a column of sizes by its largest."""
-    largest = max((abs(value) for value in values if isinstance(value, int | float)), default=0)
-    return next(((name, unit) for name, unit in units if largest >= unit), ("B", 1))
 
 
 def _all_numbers(values: Sequence[Value]) -> bool:

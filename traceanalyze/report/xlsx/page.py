@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -73,14 +73,14 @@ class Page:
     def title(self, text: str) -> None:
         """First line of the sheet."""
         self.sheet.set_row(self.row, TITLE_POINTS)
-        self.sheet.write_string(self.row, 0, clean(text), self.book.formats.title)
+        self.sheet.write_string(self.row, 0, clean(text), self.book.formats["title"])
         self.row += 1
 
     def section(self, text: str) -> None:
         """A heading across the page after an empty line."""
         self.row += 1
         for col in range(len(self.widths)):
-            put(self.sheet, self.row, col, clean(text) if col == 0 else None, self.book.formats.section)
+            put(self.sheet, self.row, col, clean(text) if col == 0 else None, self.book.formats["section"])
         self.row += 1
 
     def sentence(self, text: str, form: Format | None = None, start: int = 0) -> None:
@@ -90,9 +90,16 @@ class Page:
         reserve = 0.9 if form is not None and form.bold else 1.0
         needed = lines(text, round(reserve * sum(self.widths[start:])))
         self.sheet.set_row(self.row, LINE_POINTS * needed)
-        self.sheet.merge_range(self.row, start, self.row, last, "", form or self.book.formats.wrapped)
-        self.sheet.write_string(self.row, start, text, form or self.book.formats.wrapped)
+        self.sheet.merge_range(self.row, start, self.row, last, "", form or self.book.formats["wrapped"])
+        self.sheet.write_string(self.row, start, text, form or self.book.formats["wrapped"])
         self.row += 1
+
+    def listed(self, title: str, sentences: Iterable[str]) -> None:
+        """Sentences under a heading, if there are any."""
+        for place, sentence in enumerate(sentences):
+            if place == 0:
+                self.section(title)
+            self.sentence(sentence)
 
     def line(self, cells: Sequence[Cell], forms: Sequence[Format | None]) -> None:
         """One row of cells."""
@@ -102,4 +109,4 @@ class Page:
 
     def link(self, col: int, name: str, text: str) -> None:
         """A link to a sheet in the current row."""
-        self.sheet.write_url(self.row, col, link(name), self.book.formats.link, clean(text))
+        self.sheet.write_url(self.row, col, link(name), self.book.formats["link"], clean(text))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import Layout, NotMeasured, Row, Table
+from traceanalyze.model.table import Layout, Row, Table
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.model import RankReport, Report
 from traceanalyze.report.xlsx.text import SheetNames, readable
@@ -96,9 +96,9 @@ def plan(reports: Sequence[Report], texts: Texts) -> Plan:
 def _run(report: Report, summary: str, names: SheetNames, prefix: str, texts: Texts) -> RunPlan:
     first = formatter_of(report.ranks[report.focus[0]], texts, _PARTS)
     recording = tuple(
-        Sheet(table, first, None, table.rows)
+        Sheet(table, first, None, table.known_rows)
         for table in report.summary
-        if table.layout == Layout.RECORD and not isinstance(table.rows, NotMeasured)
+        if table.layout == Layout.RECORD and not table.absent
     )
     in_capture = {sheet.table.key for sheet in recording if sheet.is_record}
     shared = [table for table in report.summary if table.key not in in_capture]
@@ -122,8 +122,5 @@ def _ranks(report: Report, names: SheetNames, prefix: str, texts: Texts) -> Iter
 
 def _sheets(tables: Sequence[Table], formatter: Formatter, names: SheetNames, prefix: str) -> Iterator[Sheet]:
     for table in tables:
-        if isinstance(table.rows, NotMeasured) or not table.rows:
-            yield Sheet(table, formatter, None, ())
-            continue
-        name = names.take(prefix + readable(table.key))
-        yield Sheet(table, formatter, name, table.rows[:MAX_ROWS], max(len(table.rows) - MAX_ROWS, 0))
+        name = names.take(prefix + readable(table.key)) if len(table) else None
+        yield Sheet(table, formatter, name, table.known_rows[:MAX_ROWS], max(len(table) - MAX_ROWS, 0))

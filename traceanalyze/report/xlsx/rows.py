@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from xlsxwriter.utility import xl_rowcol_to_cell
 
-from traceanalyze.model.table import Kind, NotMeasured, Table
-from traceanalyze.report.format import column_units
+from traceanalyze.model.table import Kind, Table
+from traceanalyze.report.format import absent_reasons, column_units
 from traceanalyze.report.xlsx.formats import (
     BETTER,
     HEADER_FILL,
@@ -59,11 +59,10 @@ def mark_worse(book: Book, page: Worksheet, fields: Sequence[Field], first: int,
 
 def indent(book: Book, page: Worksheet, sheet: Sheet, field: Field, first: int) -> None:
     """Names of rows as far in as they lie, which can be folded away."""
-    at = [column.key for column in sheet.table.columns].index(sheet.table.level or "")
     page.outline_settings(symbols_below=False)
     for row, values in enumerate(sheet.rows, start=first):
-        level = values[at]
-        if isinstance(level, int) and level:
+        level = sheet.table.depth(values)
+        if level:
             put(page, row, 0, field.cell(values[field.index], sheet.formatter), book.formats.indented(2 * level))
             page.set_row(row, None, None, {"level": min(level, 7)})
 
@@ -111,11 +110,11 @@ def write_rows(book: Book, sheet: Sheet, name: str, home: str) -> None:
         row += 1
         for col, field in enumerate(fields):
             total = field.cell(sheet.table.total[field.index], sheet.formatter)
-            put(page, row, col, total, book.formats.total(field.number_format, first=col == 0))
+            put(page, row, col, total, book.formats.cell(field.number_format, first=col == 0, total=True))
         row += 1
     for note in _notes(sheet):
         row += 1
-        page.write_string(row, 0, clean(note), book.formats.note)
+        page.write_string(row, 0, clean(note), book.formats["note"])
     # Long names in the last column would otherwise count as printed columns.
     page.print_area(0, 0, row, max(len(fields), _NOTE_COLUMNS) - 1)
 
@@ -130,14 +129,19 @@ def write_header(book: Book, page: Worksheet, col: int, heading: str, *, right: 
 
 def write_top(book: Book, page: Worksheet, sheet: Sheet, home: str) -> None:
     """Title, the way back, and what the reader must know before the numbers."""
-    page.set_row(0, TITLE_POINTS)
-    page.write_string(0, 0, clean(sheet.formatter.title(sheet.table)), book.formats.title)
-    page.write_url(1, 0, link(home), book.formats.link, f"← {home}")
+    write_title(book, page, clean(sheet.formatter.title(sheet.table)), home)
     if sheet.left_out:
         kept = book.words["rows_left_out"].format(
             kept=f"{len(sheet.rows):,}", count=f"{len(sheet.rows) + sheet.left_out:,}"
         )
-        page.write_string(1, 1, kept, book.formats.note)
+        page.write_string(1, 1, kept, book.formats["note"])
+
+
+def write_title(book: Book, page: Worksheet, title: str, home: str) -> None:
+    """Title and the way back."""
+    page.set_row(0, TITLE_POINTS)
+    page.write_string(0, 0, title, book.formats["title"])
+    page.write_url(1, 0, link(home), book.formats["link"], f"← {home}")
 
 
 def finish(page: Worksheet, header: int) -> None:
@@ -149,7 +153,7 @@ def finish(page: Worksheet, header: int) -> None:
 
 def _write_column(book: Book, page: Worksheet, col: int, field: Field, cells: Sequence[Cell]) -> None:
     form = book.formats.cell(field.number_format, first=col == 0)
-    missing = book.formats.missing
+    missing = book.formats["missing"]
     number, string = page.write_number, page.write_string
     for row, cell in enumerate(cells, start=HEADER + 1):
         if cell is None:
@@ -216,11 +220,8 @@ def _main_share(table: Table, fields: Sequence[Field]) -> Field | None:
 
 def _notes(sheet: Sheet) -> Iterator[str]:
     """Why values are missing, and what the table itself notes."""
-    reasons = {value.reason: None for row in sheet.rows for value in row if isinstance(value, NotMeasured)}
-    if reasons:
-        yield sheet.formatter.legend(reasons)
-    for note in sheet.table.notes:
-        yield sheet.formatter.message(note)
+    yield from sheet.formatter.legends(sheet.rows)
+    yield from map(sheet.formatter.message, sheet.table.notes)
 
 
 def write_fields_down(page: Page, sheet: Sheet) -> None:
@@ -252,8 +253,7 @@ def fields_down(sheet: Sheet) -> Iterator[tuple[Field, list[Cell]]]:
 
 def explanation(sheet: Sheet, field: Field) -> str:
     """What a quantity means, or why it was not measured."""
-    missing = [row[field.index] for row in sheet.rows]
-    reasons = {value.reason: None for value in missing if isinstance(value, NotMeasured)}
+    reasons = absent_reasons((row[field.index],) for row in sheet.rows)
     if reasons:
         return sheet.formatter.missing(reasons)
     return sheet.formatter.texts.meaning(sheet.table, field.column)
@@ -275,7 +275,7 @@ def write_record(book: Book, sheet: Sheet, name: str, home: str) -> None:
             put(page, row, col, cell, shown)
             widest = max(widest, width(cell) + 1 if isinstance(cell, str) else 0)
         put(page, row, count + 1, field.unit, book.formats.cell(None))
-        put(page, row, count + 2, explanation(sheet, field), book.formats.aside)
+        put(page, row, count + 2, explanation(sheet, field), book.formats["aside"])
     page.set_column(0, 0, _NAME_WIDTH)
     page.set_column(1, count, min(widest, _VALUE_WIDTHS[1]))
     page.set_column(count + 1, count + 1, _UNIT_WIDTH)

@@ -6,13 +6,22 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.model import Finding
-from traceanalyze.report.xlsx.formats import DIM, LEVELS, NOT_MEASURED, PARTS, SHARE_BAR, fields_of
+from traceanalyze.report.xlsx.formats import (
+    DIM,
+    HEADER_FILL,
+    LEVELS,
+    NOT_MEASURED,
+    PARTS,
+    SHARE_BAR,
+    SIDE_FILLS,
+    Field,
+    fields_of,
+)
 from traceanalyze.report.xlsx.page import Book, Page
 from traceanalyze.report.xlsx.plan import MAX_RANKS, RankPlan, RunPlan, Sheet
-from traceanalyze.report.xlsx.rows import HEADER, bar, fields_down
+from traceanalyze.report.xlsx.rows import HEADER, bar, fields_down, mark_worse
 
 if TYPE_CHECKING:
     from xlsxwriter.chart_column import ChartColumn
@@ -106,7 +115,7 @@ def write_summary(book: Book, run: RunPlan) -> None:
 
 
 def _about(page: Page, rank: RankPlan) -> None:
-    page.sentence(rank.formatter.about(rank.report, PurePath(rank.report.path).name), page.book.formats.note)
+    page.sentence(rank.formatter.about(rank.report, PurePath(rank.report.path).name), page.book.formats["note"])
 
 
 def _other_runs(page: Page, run: RunPlan) -> None:
@@ -123,30 +132,41 @@ def _split(page: Page, rank: RankPlan) -> None:
         return
     page.section(split.formatter.title(split.table))
     fields = fields_of(split.table, split.rows, split.formatter)
-    headings = [*(field.header for field in fields), book.words["meaning"]]
-    page.line(headings, [book.formats.header(right=col in {1, 2}, indent=col // 3) for col in range(len(headings))])
-    first = page.row
-    for row in split.rows:
-        cells = [field.cell(row[field.index], split.formatter) for field in fields]
-        forms = [book.formats.cell(field.number_format, first=col == 0) for col, field in enumerate(fields)]
-        meaning = book.texts.meanings.get(f"split.{row[0]}", "")
-        page.line([*cells, meaning], [*forms, book.formats.aside])
+    first = write_small(page, split, fields, [book.texts.meanings.get(f"split.{row[0]}", "") for row in split.rows])
     share = next((col for col, field in enumerate(fields) if field.column.key == split.table.bar), None)
     if share is not None:
-        whole = {"max_type": "num", "max_value": 1}
-        page.sheet.conditional_format(first, share, page.row - 1, share, {**bar(SHARE_BAR), **whole})
-    if split.table.total is not None:
-        total = [field.cell(split.table.total[field.index], split.formatter) for field in fields]
-        page.line(
-            [*total, None],
-            [*(book.formats.total(field.number_format, first=col == 0) for col, field in enumerate(fields)), None],
-        )
+        shown = {**bar(SHARE_BAR), "max_type": "num", "max_value": 1}
+        page.sheet.conditional_format(first, share, first + len(split.rows) - 1, share, shown)
     for note in split.table.notes:
         page.sentence(split.formatter.message(note), book.formats.get(text_wrap=True, font_color="#404040"))
     if steps is not None:
         chart = step_chart(book, split, steps, page.widths)
         if chart is not None:
             insert(page, chart, book.words["step_chart"])
+
+
+def write_small(page: Page, sheet: Sheet, fields: Sequence[Field], meanings: Sequence[str] = ()) -> int:
+    """A table among other contents, what its rows mean beside it; the row of its first line."""
+    formats = page.book.formats
+    heads = []
+    for col, field in enumerate(fields):
+        right, fill = field.number_format is not None, SIDE_FILLS.get(field.column.side or "", HEADER_FILL)
+        heads.append(formats.header(right=right, indent=int(not right and col > 0), fill=fill))
+    headings, forms = [field.header for field in fields], formats.row(fields)
+    if meanings:
+        headings.append(page.book.words["meaning"])
+        heads.append(formats.header(right=False, indent=1))
+        forms.append(formats["aside"])
+    page.line(headings, heads)
+    first = page.row
+    for place, row in enumerate(sheet.rows):
+        cells = [field.cell(row[field.index], sheet.formatter) for field in fields]
+        page.line([*cells, *meanings[place : place + 1]], forms)
+    if sheet.table.total is not None:
+        total = [field.cell(sheet.table.total[field.index], sheet.formatter) for field in fields]
+        page.line(total, formats.row(fields, total=True))
+    mark_worse(page.book, page.sheet, fields, first, page.row - 1)
+    return first
 
 
 def _figures(page: Page, rank: RankPlan) -> None:
@@ -165,7 +185,7 @@ def _figures(page: Page, rank: RankPlan) -> None:
                 number = book.formats.get(num_format=field.number_format or "General", align="right")
                 page.line(
                     [field.heading, cell, unit, meaning],
-                    [book.formats.get(), number, book.formats.cell(None), book.formats.aside],
+                    [book.formats.get(), number, book.formats.cell(None), book.formats["aside"]],
                 )
 
 
@@ -187,7 +207,7 @@ def write_check(page: Page, rank: RankPlan, check: Finding) -> None:
     book = page.book
     level = book.texts.levels[check.level.name]
     colour = LEVELS.get(check.level.name)
-    form = book.formats.get(bold=True, font_color=colour) if colour else book.formats.note
+    form = book.formats.get(bold=True, font_color=colour) if colour else book.formats["note"]
     page.sheet.write_string(page.row, 0, f"{level} {check.id}", form)
     page.sentence(rank.formatter.fill(book.texts.checks[check.message.key], check.message), start=1)
 
@@ -209,14 +229,12 @@ def _contents(page: Page, run: RunPlan) -> None:
         page.line([None, None, None, book.words[text]], [None, None, None, book.formats.cell(None)])
     absent = [sheet for sheet in run.sheets if sheet.name is None]
     for sheet in absent:
-        page.line([sheet.formatter.topic(sheet.table)], [book.formats.note])
+        page.line([sheet.formatter.topic(sheet.table)], [book.formats["note"]])
         page.row -= 1
         page.sentence(why_absent(book, sheet), book.formats.get(font_color=DIM, text_wrap=True), start=1)
 
 
 def why_absent(book: Book, sheet: Sheet) -> str:
     """Why a table has no sheet."""
-    rows = sheet.table.rows
-    if isinstance(rows, NotMeasured):
-        return sheet.formatter.missing([rows.reason])
-    return book.words["no_rows"]
+    absent = sheet.table.absent
+    return sheet.formatter.missing([absent.reason]) if absent else book.words["no_rows"]
