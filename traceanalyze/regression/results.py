@@ -24,6 +24,10 @@ class Verdict(StrEnum):
     NOT_MEASURED = "not_measured"
 
 
+BAD = frozenset({Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE})
+"""Verdicts that may fail the gate, and that annotations name."""
+
+
 class Overall(StrEnum):
     """Answer of the gate."""
 

@@ -15,7 +15,7 @@ from traceanalyze.regression.environment import Difference, differences, similar
 from traceanalyze.regression.evaluate import evaluate
 from traceanalyze.regression.explain import why
 from traceanalyze.regression.metrics import Kind, Level
-from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary, Verdict
+from traceanalyze.regression.results import BAD, GateResult, MetricResult, Overall, SideSummary, Verdict
 from traceanalyze.regression.samples import FEW_STEPS, EnvironmentValue, RunSample
 from traceanalyze.regression.statistics import drifts, mann_whitney, outliers, two_populations
 
@@ -67,7 +67,6 @@ FAILED, INCONCLUSIVE = 1, 3
 STALE_DAYS, STALE_CHANGES = 90, 3
 _LEVELS = (Level.ERROR, Level.WARN, Level.OFF)
 _VERDICTS = tuple(Verdict)
-_BAD = frozenset({Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE})
 Note = tuple[str, "Mapping[str, object]"]
 
 
@@ -152,7 +151,7 @@ def _named(found: Sequence[MetricResult]) -> str:
 def _worst_first(each: MetricResult) -> tuple[bool, int, int, float, str]:
     """What can fail the gate comes first, at level error before level warn."""
     change = each.change
-    bad = each.verdict in _BAD
+    bad = each.verdict in BAD
     return (
         not bad,
         _LEVELS.index(each.rule.level) if bad else 0,

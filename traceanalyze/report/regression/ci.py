@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
 from traceanalyze.regression.metrics import Level
-from traceanalyze.regression.results import GateResult, MetricResult, Verdict
+from traceanalyze.regression.results import BAD, GateResult, MetricResult, Verdict
 from traceanalyze.regression.samples import Place
 from traceanalyze.regression.verdict import fails_gate
 from traceanalyze.report.console.style import Style
@@ -19,13 +19,12 @@ from traceanalyze.rules.registry import every_rule
 
 SHOWN = 9
 """GitHub shows only ten annotations of a step."""
-_WORTH = frozenset({Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE})
 
 
 def github(result: GateResult, texts: Texts) -> str:
     """Workflow commands of GitHub Actions: one each for the worst metrics, and one that counts the others."""
     say = texts.messages
-    worst = [each for each in result.metrics if each.verdict in _WORTH]
+    worst = [each for each in result.metrics if each.verdict in BAD]
     lines = []
     for each in worst[:SHOWN]:
         error = each.rule.level == Level.ERROR and each.verdict == Verdict.REGRESSION
@@ -55,11 +54,10 @@ def junit(result: GateResult, texts: Texts) -> str:
 
     Skipped is what could not be evaluated, or only warns.
     """
-    cases = [(each, _outcome(each, result)) for each in result.metrics]
-    failures = sum(kind == "failure" for _, kind in cases)
-    skipped = sum(kind == "skipped" for _, kind in cases)
-    counts = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}" time="0"'
-    body = "".join(_case(each, kind, texts) for each, kind in cases)
+    kinds = [_outcome(each, result) for each in result.metrics]
+    failures, skipped = kinds.count("failure"), kinds.count("skipped")
+    counts = f'tests="{len(kinds)}" failures="{failures}" errors="0" skipped="{skipped}" time="0"'
+    body = "".join(_case(each, kind, texts) for each, kind in zip(result.metrics, kinds, strict=True))
     table = _text(console.render(result, texts, Style(width=100)))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -73,22 +71,19 @@ def _outcome(each: MetricResult, result: GateResult) -> str:
     strict = result.strict or result.budget.settings.on_inconclusive == "fail"
     if fails_gate(each, result.budget, strict=result.strict) or (doubt and strict):
         return "failure"
-    skips = {Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE, Verdict.NOT_MEASURED}
-    return "skipped" if each.verdict in skips else ""
+    return "skipped" if each.verdict in BAD or each.verdict == Verdict.NOT_MEASURED else ""
 
 
 def _case(each: MetricResult, kind: str, texts: Texts) -> str:
-    start = f'<testcase classname="gate" name={_attribute(each.name)} time="0"'
-    message = f"{words.verdict(each, texts)}: {words.reason(each, texts)}"
+    message = _attribute(f"{words.verdict(each, texts)}: {words.reason(each, texts)}")
     row = zip(words.COLUMNS, words.cells(each, texts), strict=True)
     numbers = ", ".join(f"{name} {cell}" for name, cell in row if cell)
-    out = f"<system-out>{_text(numbers)}</system-out>"
-    if kind == "failure":
-        inside = f'<failure message={_attribute(message)} type="{each.verdict}">{_text(numbers)}</failure>'
-        return f"{start}>{inside}{out}</testcase>\n"
-    if kind == "skipped":
-        return f"{start}><skipped message={_attribute(message)}/>{out}</testcase>\n"
-    return f"{start}>{out}</testcase>\n"
+    inside = {
+        "failure": f'<failure message={message} type="{each.verdict}">{_text(numbers)}</failure>',
+        "skipped": f"<skipped message={message}/>",
+    }.get(kind, "")
+    head = f'<testcase classname="gate" name={_attribute(each.name)} time="0">'
+    return f"{head}{inside}<system-out>{_text(numbers)}</system-out></testcase>\n"
 
 
 def _text(text: str) -> str:

@@ -12,7 +12,7 @@ from traceanalyze.regression.budget import Settings, default
 from traceanalyze.regression.evaluate import noise_prior
 from traceanalyze.regression.explain import WhyRow, top
 from traceanalyze.regression.metrics import Kind, metric_of
-from traceanalyze.regression.results import GateResult, Overall, Verdict
+from traceanalyze.regression.results import GateResult, Overall
 from traceanalyze.regression.samples import RunSample
 from traceanalyze.regression.verdict import shown
 from traceanalyze.report.console.style import Style, display_width, padded
@@ -116,30 +116,23 @@ def _lines(result: GateResult, texts: Texts, style: Style) -> Iterator[str]:
     say = texts.messages
     yield style.paint(style.wrap(words.headline(result, texts)), _COLOURS[result.overall])
     yield ""
-    sides = [side for side in (result.baseline, result.candidate) if side.runs]
-    labels = [words.label(side, texts) for side in sides]
-    width = max(map(display_width, labels))
-    yield from (f"{padded(label, width)}  {words.side(side, texts)}" for label, side in zip(labels, sides, strict=True))
+    sides = words.sides(result, texts)
+    width = max(display_width(label) for label, _ in sides)
+    yield from (f"{padded(label, width)}  {content}" for label, content in sides)
     yield ""
-    measured = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
-    heads = tuple(say[f"gate_column_{name}"] for name in words.COLUMNS)
-    yield from table(heads, [words.cells(each, texts) for each in measured], style, text_columns={0, 6})
-    if any(each.statistics is not None for each in measured):
+    yield from table(*words.metrics(result, texts), style, text_columns={0, 6})
+    if any(each.statistics is not None for each in result.metrics):
         yield style.wrap(say["gate_legend"])
-    unknown = [each.name for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
+    unknown = words.unmeasured(result, texts, say["list_mark"])
     if unknown:
-        yield style.wrap(say["gate_not_measured"].format(names=say["list_mark"].join(unknown)))
+        yield style.wrap(unknown)
     for section in sections(result, texts):
         yield ""
         yield style.paint(style.wrap(section.title), "bold")
         yield from table(section.columns, section.rows, style, text_columns={0}, sums=section.sums)
-    for key, names in (
-        ("gate_counts", words.changed_counts(result, texts)),
-        ("gate_findings", words.changed_findings(result)),
-    ):
-        if names:
-            yield ""
-            yield style.wrap(say[key].format(names=say["list_mark"].join(names)))
+    for line in words.changes(result, texts, say["list_mark"]):
+        yield ""
+        yield style.wrap(line)
     for key, lines in (
         ("gate_environment", list(words.environment(result, texts))),
         ("gate_notes", list(words.notes(result, texts))),
@@ -163,15 +156,11 @@ def table(
     for index, row in enumerate(cells):
         if index == 1 or (sums and index == len(cells) - sums):
             yield rule
-        fitted = [names[index], *row[1:]]
-        yield (
-            (" " * _GAP)
-            .join(
-                _padded(cell, width, left=at in text_columns)
-                for at, (cell, width) in enumerate(zip(fitted, widths, strict=True))
-            )
-            .rstrip()
-        )
+        fitted = [
+            padded(cell, width) if at in text_columns else " " * (width - display_width(cell)) + cell
+            for at, (cell, width) in enumerate(zip([names[index], *row[1:]], widths, strict=True))
+        ]
+        yield (" " * _GAP).join(fitted).rstrip()
 
 
 def _cut(names: Sequence[str], width: int, style: Style) -> list[str]:
@@ -182,11 +171,6 @@ def _cut(names: Sequence[str], width: int, style: Style) -> list[str]:
     mark = "…" if style.unicode else "..."
     ends = [name if display_width(name) <= width else mark + name[len(mark) - width :] for name in names]
     return ends if max(map(display_width, ends)) <= width else short
-
-
-def _padded(cell: str, width: int, *, left: bool) -> str:
-    space = " " * (width - display_width(cell))
-    return cell + space if left else space + cell
 
 
 _BASELINE_COLUMNS = ("run", "time", "label", "commit", "steps", "step_time", "device", "accepted")

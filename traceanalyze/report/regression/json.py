@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from traceanalyze.locales import Texts
-from traceanalyze.regression.explain import Why, WhyRow
+from traceanalyze.regression.explain import WhyRow
 from traceanalyze.regression.results import GateResult, MetricResult, SideSummary
 from traceanalyze.report.regression import words
 
@@ -20,6 +20,7 @@ def render(result: GateResult, texts: Texts) -> str:
 
 def document(result: GateResult, texts: Texts) -> dict[str, Any]:
     """The same as plain values. Times are in ns, `_ratio` and `change` are fractions of 1."""
+    why = result.why
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "traceanalyze", "version": result.tool_version},
@@ -30,7 +31,15 @@ def document(result: GateResult, texts: Texts) -> dict[str, Any]:
         "baseline": _side(result.baseline),
         "candidate": _side(result.candidate),
         "metrics": [_metric(each, texts) for each in result.metrics],
-        "why": None if result.why is None else _why(result.why),
+        "why": None
+        if why is None
+        else {
+            "baseline_ns": why.baseline,
+            "candidate_ns": why.candidate,
+            "parts": list(map(_row, why.parts)),
+            "reasons": list(map(_row, why.reasons)),
+            "kernels": list(map(_row, why.kernels)),
+        },
         "findings": {rule: {"baseline": old, "candidate": new} for rule, (old, new) in result.findings.items()},
         "environment_differences": [
             {"key": each.key, "baseline": list(each.baseline), "candidate": list(each.candidate)}
@@ -97,16 +106,6 @@ def _metric(each: MetricResult, texts: Texts) -> dict[str, Any]:
             "runs_needed": found.runs_needed,
         },
         "notes": [{"key": key, "value": value} for key, value in each.notes],
-    }
-
-
-def _why(why: Why) -> dict[str, Any]:
-    return {
-        "baseline_ns": why.baseline,
-        "candidate_ns": why.candidate,
-        "parts": [_row(row) for row in why.parts],
-        "reasons": [_row(row) for row in why.reasons],
-        "kernels": [_row(row) for row in why.kernels],
     }
 
 

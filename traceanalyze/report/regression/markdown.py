@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.regression.results import GateResult, Overall, Verdict
+from traceanalyze.regression.results import GateResult, Overall
 from traceanalyze.report.regression import words
 from traceanalyze.report.regression.console import sections
 
@@ -36,38 +36,26 @@ def _blocks(result: GateResult, texts: Texts) -> Iterator[str]:
     """Pieces that stay valid wherever the text ends."""
     say = texts.messages
     yield f"### {_SIGNS[result.overall]} traceanalyze gate: {_plain(words.headline(result, texts))}\n\n"
-    for side in (result.baseline, result.candidate):
-        if side.runs:
-            yield f"- **{_plain(words.label(side, texts))}**: {_plain(words.side(side, texts))}\n"
-    heads = [say[f"gate_column_{name}"] for name in words.COLUMNS]
-    measured = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
+    for label, content in words.sides(result, texts):
+        yield f"- **{_plain(label)}**: {_plain(content)}\n"
+    heads, cells = words.metrics(result, texts)
     yield "\n" + _head(heads, text_columns={0, 6})
-    for each in measured:
-        yield _row(words.cells(each, texts))
-    unknown = [each.name for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
+    yield from map(_row, cells)
+    unknown = words.unmeasured(result, texts, ", ")
     if unknown:
-        yield f"\n{_plain(say['gate_not_measured'].format(names=', '.join(unknown)))}\n"
+        yield f"\n{_plain(unknown)}\n"
     for section in sections(result, texts):
         rows = "".join(map(_row, section.rows))
         head = _head(section.columns, text_columns={0})
         yield f"\n<details><summary>{_html(section.title)}</summary>\n\n{head}{rows}\n</details>\n"
     listed = [
         (say["gate_environment"], list(words.environment(result, texts))),
-        (say["gate_notes"], [*_changes(result, texts), *words.notes(result, texts)]),
+        (say["gate_notes"], [*words.changes(result, texts, ", "), *words.notes(result, texts)]),
     ]
     for title, lines in listed:
         if lines:
             items = "".join(f"- {_plain(line)}\n" for line in lines)
             yield f"\n<details><summary>{_html(title)}</summary>\n\n{items}\n</details>\n"
-
-
-def _changes(result: GateResult, texts: Texts) -> Iterator[str]:
-    for key, names in (
-        ("gate_counts", words.changed_counts(result, texts)),
-        ("gate_findings", words.changed_findings(result)),
-    ):
-        if names:
-            yield texts.messages[key].format(names=", ".join(names))
 
 
 def _head(heads: Sequence[str], *, text_columns: set[int]) -> str:

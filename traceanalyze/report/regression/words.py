@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from traceanalyze.locales import Texts
 from traceanalyze.model import units
-from traceanalyze.regression.environment import Difference
 from traceanalyze.regression.metrics import Kind, Level
-from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary, Verdict
+from traceanalyze.regression.results import BAD, GateResult, MetricResult, Overall, SideSummary, Verdict
 from traceanalyze.regression.statistics import MOST_RUNS
 from traceanalyze.regression.verdict import shown
 
@@ -21,61 +20,86 @@ COLUMNS = ("metric", "baseline", "candidate", "change", "resolution", "budget", 
 
 def headline(result: GateResult, texts: Texts) -> str:
     """The answer in one sentence."""
-    say = texts.messages
-    measured = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
-    if result.overall == Overall.FAIL:
-        strict = result.strict
-        failing = [
-            each
-            for each in measured
-            if each.verdict in {Verdict.REGRESSION, Verdict.MISSING, Verdict.IMPROVEMENT}
-            and (each.rule.level == Level.ERROR or (strict and each.verdict == Verdict.REGRESSION))
-        ]
-        worst = [each for each in failing if each.verdict != Verdict.IMPROVEMENT] or failing
-        return say["gate_fail"].format(names=_listed([_with_change(each, texts) for each in worst], texts))
+    errors = [each for each in result.metrics if each.rule.level == Level.ERROR]
+    broken = [each for each in result.metrics if each.verdict in {Verdict.REGRESSION, Verdict.MISSING}]
     if result.overall == Overall.INCONCLUSIVE:
-        open_ = [
-            each.name for each in measured if each.verdict == Verdict.INCONCLUSIVE and each.rule.level == Level.ERROR
+        key, found = "gate_inconclusive", [each for each in errors if each.verdict == Verdict.INCONCLUSIVE]
+    elif result.overall == Overall.FAIL:
+        worst = [
+            each
+            for each in broken
+            if each.rule.level == Level.ERROR or (result.strict and each.verdict == Verdict.REGRESSION)
         ]
-        return say["gate_inconclusive"].format(names=_listed(open_, texts))
-    warned = [each for each in measured if each.verdict in {Verdict.REGRESSION, Verdict.MISSING}]
-    if warned:
-        return say["gate_pass_warn"].format(names=_listed([_with_change(each, texts) for each in warned], texts))
-    return say["gate_pass"]
+        key, found = "gate_fail", worst or [each for each in errors if each.verdict == Verdict.IMPROVEMENT]
+    else:
+        key, found = "gate_pass_warn" if broken else "gate_pass", broken
+    say = texts.messages
+    names = [_with_change(each, texts) for each in found[:_NAMED]]
+    listed = say["list_mark"].join(names)
+    if len(found) > _NAMED:
+        listed = say["gate_more"].format(names=listed, count=len(found) - _NAMED)
+    return say[key].format(names=listed)
 
 
 def _with_change(each: MetricResult, texts: Texts) -> str:
-    verdict = texts.messages[f"gate_verdict_{each.verdict}"]
-    return f"{each.name} {change(each) if each.verdict != Verdict.MISSING else verdict}"
+    if each.verdict == Verdict.INCONCLUSIVE:
+        return each.name
+    text = texts.messages[f"gate_verdict_{each.verdict}"] if each.verdict == Verdict.MISSING else change(each)
+    return f"{each.name} {text}"
 
 
-def _listed(names: Sequence[str], texts: Texts) -> str:
-    head = texts.messages["list_mark"].join(names[:_NAMED])
-    return head if len(names) <= _NAMED else texts.messages["gate_more"].format(names=head, count=len(names) - _NAMED)
+def sides(result: GateResult, texts: Texts) -> list[tuple[str, str]]:
+    """What each side is called (as the user calls it, else a word of the language), and what it consists of."""
+    say = texts.messages
+    return [
+        (say[f"gate_column_{one.label}"] if one.label in {"baseline", "candidate"} else one.label, _side(one, texts))
+        for one in (result.baseline, result.candidate)
+        if one.runs
+    ]
+
+
+def _side(summary: SideSummary, texts: Texts) -> str:
+    runs = summary.runs
+    counts = sorted({run.usable_steps for run in runs})
+    steps = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    many, one = (
+        ("gate_side_no_steps", "gate_side_no_steps_run") if counts == [0] else ("gate_side_runs", "gate_side_run")
+    )
+    key = one if len(runs) == 1 else many
+    devices = dict.fromkeys(shown(run.environment.get("device")) for run in runs if run.environment.get("device"))
+    return " · ".join([texts.messages[key].format(runs=len(runs), steps=steps), *devices])
+
+
+def metrics(result: GateResult, texts: Texts) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Headings and rows of the table of all measured metrics."""
+    rows = [cells(each, texts) for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
+    return [texts.messages[f"gate_column_{name}"] for name in COLUMNS], rows
+
+
+def unmeasured(result: GateResult, texts: Texts, mark: str) -> str:
+    """Names of the other metrics in a sentence; empty where there is none."""
+    names = [each.name for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
+    return texts.messages["gate_not_measured"].format(names=mark.join(names)) if names else ""
 
 
 def cells(each: MetricResult, texts: Texts) -> tuple[str, ...]:
     """One metric in words, in the order of `COLUMNS`."""
+    changed = each.statistics is None or each.statistics.significant or each.verdict == Verdict.IMPROVEMENT
     return (
         each.name,
         value(each, each.baseline),
         value(each, each.candidate),
-        change(each) if _worth_telling(each) else texts.messages["gate_no_change"],
+        change(each) if changed else texts.messages["gate_no_change"],
         resolution(each, texts),
         budget(each),
         verdict(each, texts),
     )
 
 
-def _worth_telling(each: MetricResult) -> bool:
-    """A change that is significant, or an exact one."""
-    return each.statistics is None or each.statistics.significant or each.verdict == Verdict.IMPROVEMENT
-
-
 def verdict(each: MetricResult, texts: Texts) -> str:
     """The verdict, with its level where that is not the strict one."""
     word = texts.messages[f"gate_verdict_{each.verdict}"]
-    mild = each.rule.level == Level.WARN and each.verdict in {Verdict.REGRESSION, Verdict.MISSING, Verdict.INCONCLUSIVE}
+    mild = each.rule.level == Level.WARN and each.verdict in BAD
     return texts.messages["gate_level_warn"].format(verdict=word) if mild else word
 
 
@@ -152,39 +176,15 @@ def reason(each: MetricResult, texts: Texts) -> str:
     return texts.messages[f"gate_reason_{each.reason}"].format(limit=value(each, limit), why=why)
 
 
-def label(summary: SideSummary, texts: Texts) -> str:
-    """What a side is called: as the user calls it, else a word of the language."""
-    known = summary.label in {"baseline", "candidate"}
-    return texts.messages[f"gate_column_{summary.label}"] if known else summary.label
-
-
-def side(summary: SideSummary, texts: Texts) -> str:
-    """What a side consists of, in one line."""
-    say = texts.messages
-    runs = summary.runs
-    counts = sorted({run.usable_steps for run in runs})
-    steps = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}" if counts else "0"
-    many, one = (
-        ("gate_side_no_steps", "gate_side_no_steps_run") if counts in ([], [0]) else ("gate_side_runs", "gate_side_run")
-    )
-    key = one if len(runs) == 1 else many
-    devices = dict.fromkeys(shown(run.environment.get("device")) for run in runs if run.environment.get("device"))
-    return " · ".join([say[key].format(runs=len(runs), steps=steps), *devices])
-
-
-def difference(each: Difference, texts: Texts) -> str:
-    """A key of the environment and its values on both sides."""
-    mark = texts.messages["or_mark"]
-    values = [mark.join(shown(one) for one in values) for values in (each.baseline, each.candidate)]
-    return texts.messages["gate_difference"].format(key=each.key, baseline=values[0], candidate=values[1])
-
-
 def environment(result: GateResult, texts: Texts) -> Iterator[str]:
     """Differences, waived keys and the likeness of the workloads."""
-    yield from (difference(each, texts) for each in result.differences)
-    yield from (texts.messages["gate_waived"].format(key=key) for key in result.waived)
+    say = texts.messages
+    for each in result.differences:
+        old, new = (say["or_mark"].join(map(shown, values)) for values in (each.baseline, each.candidate))
+        yield say["gate_difference"].format(key=each.key, baseline=old, candidate=new)
+    yield from (say["gate_waived"].format(key=key) for key in result.waived)
     if result.similarity is not None:
-        yield texts.messages["gate_similarity"].format(similarity=f"{result.similarity:.2f}")
+        yield say["gate_similarity"].format(similarity=f"{result.similarity:.2f}")
 
 
 def notes(result: GateResult, texts: Texts) -> Iterator[str]:
@@ -205,17 +205,17 @@ def notes(result: GateResult, texts: Texts) -> Iterator[str]:
                 yield say[f"gate_note_{key}"].format(metric=each.name, value=text)
 
 
-def changed_counts(result: GateResult, texts: Texts) -> list[str]:
-    """Exact metrics that differ."""
-    return [
-        texts.messages["gate_count"].format(
+def changes(result: GateResult, texts: Texts, mark: str) -> Iterator[str]:
+    """Exact metrics that differ, and rules whose findings changed in number."""
+    say = texts.messages
+    counts = [
+        say["gate_count"].format(
             name=each.name, baseline=value(each, each.baseline), candidate=value(each, each.candidate)
         )
         for each in result.metrics
         if each.rule.metric.kind == Kind.EXACT and each.difference
     ]
-
-
-def changed_findings(result: GateResult) -> list[str]:
-    """Rules whose findings changed in number."""
-    return [f"{rule} {old} → {new}" for rule, (old, new) in result.findings.items()]
+    findings = [f"{rule} {old} → {new}" for rule, (old, new) in result.findings.items()]
+    for key, names in (("gate_counts", counts), ("gate_findings", findings)):
+        if names:
+            yield say[key].format(names=mark.join(names))
