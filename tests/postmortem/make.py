@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.builder import TraceBuilder
+from traceanalyze.analyses.memory.findings import MemoryFinding
 from traceanalyze.causes.results import RankPart, RecordingPart, Trouble
 from traceanalyze.model.table import Message
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
@@ -65,7 +66,7 @@ def recording(*ranks: RankPart, about_ranks=(), about_ranks_unjudged=(), whole=T
 
 
 def trouble(key="leak", severity="warn", *, amount=1 << 20, line="train.py:1 f", rank="", file=0) -> Trouble:
-    return Trouble(key, severity, amount, line, rank, file, Message(f"advice_{key}"))
+    return Trouble(MemoryFinding(severity, key, Message(f"advice_{key}"), amount, line=line), rank, file)
 
 
 COMPUTE, TRANSFER = 20, 5

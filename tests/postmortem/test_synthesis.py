@@ -9,7 +9,7 @@ from traceanalyze.rules.finding import Severity
 
 
 def titles(found):
-    return [(one.finding.rule if one.finding else one.trouble.key) for one in found.causes]
+    return [(one.finding.rule if one.finding else one.trouble.finding.key) for one in found.causes]
 
 
 def test_one_cause_for_all_ranks_with_what_each_saves():
@@ -62,7 +62,7 @@ def test_one_place_on_several_ranks_is_one_cause_of_memory():
     found = synthesize([], [trouble(rank="3", amount=10), trouble(rank="1", amount=20), trouble(line="b.py:1 g")])
     assert sorted(one.ranks for one in found.causes) == [(), ("1", "3")]
     (both,) = (one for one in found.causes if one.ranks)
-    assert both.trouble.amount == 20
+    assert both.trouble.finding.amount == 20
     assert found.decider is None
 
 

@@ -41,19 +41,15 @@ def onset(spells: Sequence[Spell]) -> Onset:
         return Onset("untold")
     known = np.concatenate([one.cost for one in stepped if one.cost is not None])
     usual = float(known[known > 0].mean()) if (known > 0).any() else 0.0
-    hit = np.concatenate([_hits(one, usual) for one in stepped])
+    hit = np.concatenate(
+        [
+            np.ones(len(one.steps), np.bool_)
+            if one.cost is None
+            else one.cost >= np.maximum(LEAST_SHARE * one.times, max(PRESENT * usual, 1.0))
+            for one in stepped
+        ]
+    )
     places = [(one.recording, step) for one in stepped for step in one.steps]
-    return _shape(hit, places)
-
-
-def _hits(one: Spell, usual: float) -> NDArray[np.bool_]:
-    if one.cost is None:
-        return np.ones(len(one.steps), np.bool_)
-    hits: NDArray[np.bool_] = one.cost >= np.maximum(LEAST_SHARE * one.times, max(PRESENT * usual, 1.0))
-    return hits
-
-
-def _shape(hit: NDArray[np.bool_], places: Sequence[tuple[int, str]]) -> Onset:
     count, steps = int(hit.sum()), len(hit)
     if count == 0:
         return Onset("untold")
@@ -127,7 +123,11 @@ def _cause(held: list[Held], recordings: Sequence[RecordingPart]) -> Cause:
     return Cause(
         finding=shown.finding,
         severity=_severity(held, share),
-        ranks=in_order(label for one in held for label in _labels(one)),
+        ranks=in_order(
+            label
+            for one in held
+            for label in (map(str, one.finding.scope.ranks) if one.rank is None else (one.rank.label,))
+        ),
         evaluated=len(evaluated) or len(part.ranks),
         recording=worst,
         rank="" if shown.rank is None else shown.rank.label,
@@ -174,21 +174,13 @@ def _unjudged(rank: RankPart, rule: str) -> bool:
     return any(one.rule == rule for one in rank.unjudged)
 
 
-def _labels(one: Held) -> tuple[str, ...]:
-    return tuple(map(str, one.finding.scope.ranks)) if one.rank is None else (one.rank.label,)
-
-
 def _total(held: list[Held], recordings: Sequence[RecordingPart]) -> int | None:
     """Savings over all windows of the ranks they are on; of one about the run, those of its mean rank."""
-    sums = [
-        one.finding.saving * _windows(one, recordings[one.recording]) for one in held if one.finding.saving is not None
-    ]
+    saving = [one for one in held if one.finding.saving is not None]
+    ranks = [recordings[one.recording].ranks if one.rank is None else (one.rank,) for one in saving]
+    windows = [max((len(rank.steps) for rank in each), default=0) for each in ranks]
+    sums = [(one.finding.saving or 0) * count for one, count in zip(saving, windows, strict=True)]
     return sum(sums) if sums else None
-
-
-def _windows(one: Held, recording: RecordingPart) -> int:
-    ranks = recording.ranks if one.rank is None else (one.rank,)
-    return max((len(rank.steps) for rank in ranks), default=0)
 
 
 def _onset(held: list[Held], recordings: Sequence[RecordingPart]) -> Onset:

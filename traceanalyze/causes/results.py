@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.table import Message
+from traceanalyze.analyses.memory.findings import MemoryFinding
 from traceanalyze.ranks.compare import leading
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, FindingKey, NotApplicable, Severity
@@ -99,20 +99,11 @@ def comparable(recordings: Sequence[RecordingPart]) -> tuple[int, ...]:
 class Trouble(NamedTuple):
     """What a snapshot says about one device's memory."""
 
-    key: str
-    """What was found, as `traceanalyze memory` calls it."""
-    severity: str
-    """critical, warn or info"""
-    amount: int | None
-    """Bytes."""
-    line: str
-    """Source line."""
+    finding: MemoryFinding
     rank: str
     """Label; empty where it is not known."""
     file: int
     """Position of the snapshot."""
-    advice: Message
-    """What it is and what to do about it, in words."""
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:

@@ -46,25 +46,22 @@ def rule_of(key: str) -> str:
     return FAILED if key.startswith("oom") else RULES.get(key, "")
 
 
-def _memory_causes(troubles: Sequence[Trouble]) -> tuple[Cause, ...]:
+def _memory_causes(troubles: Sequence[Trouble]) -> Iterator[Cause]:
     """One for each thing and source line, of whichever ranks; the largest amount is shown."""
     places: dict[tuple[str, str], list[Trouble]] = {}
     for one in troubles:
-        places.setdefault((one.key, one.line), []).append(one)
-    return tuple(_memory_cause(found) for found in places.values())
-
-
-def _memory_cause(found: Sequence[Trouble]) -> Cause:
-    worst = max(found, key=lambda one: (SEVERITIES[one.severity], one.amount or 0))
-    return Cause(
-        finding=None,
-        severity=SEVERITIES[worst.severity],
-        ranks=in_order(one.rank for one in found if one.rank),
-        evaluated=len({one.file for one in found}),
-        recording=0,
-        rank=worst.rank,
-        trouble=worst,
-    )
+        places.setdefault((one.finding.key, one.finding.line), []).append(one)
+    for found in places.values():
+        worst = max(found, key=lambda one: (SEVERITIES[one.finding.severity], one.finding.amount or 0))
+        yield Cause(
+            finding=None,
+            severity=SEVERITIES[worst.finding.severity],
+            ranks=in_order(one.rank for one in found if one.rank),
+            evaluated=len({one.file for one in found}),
+            recording=0,
+            rank=worst.rank,
+            trouble=worst,
+        )
 
 
 def _distinct(causes: Sequence[Cause]) -> tuple[Cause, ...]:
@@ -72,9 +69,7 @@ def _distinct(causes: Sequence[Cause]) -> tuple[Cause, ...]:
 
     A snapshot whose rank is not known may be of any.
     """
-    known = {
-        (rule_of(one.trouble.key), rank) for one in causes if one.trouble is not None for rank in one.ranks or ("",)
-    }
+    known = {(rule_of(one.trouble.finding.key), rank) for one in causes if one.trouble for rank in one.ranks or ("",)}
     return tuple(
         one
         for one in causes
@@ -86,15 +81,19 @@ def _distinct(causes: Sequence[Cause]) -> tuple[Cause, ...]:
 
 def unjudged(recordings: Sequence[RecordingPart]) -> tuple[Unjudged, ...]:
     """One a reason, that which keeps most rules from being judged first. Rules about ranks hold for all of them."""
-    rules: dict[str, set[str]] = {}
-    ranks: dict[str, set[str]] = {}
-    for recording in recordings:
-        everyone = [rank.label for rank in recording.ranks]
-        single = [(one, [rank.label]) for rank in recording.ranks for one in rank.unjudged]
-        for one, labels in [*single, *((one, everyone) for one in recording.about_ranks_unjudged)]:
-            rules.setdefault(one.reason, set()).add(one.rule)
-            ranks.setdefault(one.reason, set()).update(labels)
-    found = [Unjudged(reason, tuple(sorted(rules[reason])), in_order(ranks[reason])) for reason in rules]
+    places = [
+        (one, rank.label)
+        for recording in recordings
+        for rank in recording.ranks
+        for one in (*rank.unjudged, *recording.about_ranks_unjudged)
+    ]
+    reasons: dict[str, list[tuple[str, str]]] = {}
+    for one, label in places:
+        reasons.setdefault(one.reason, []).append((one.rule, label))
+    found = [
+        Unjudged(reason, tuple(sorted({rule for rule, _ in each})), in_order(label for _, label in each))
+        for reason, each in reasons.items()
+    ]
     return tuple(sorted(found, key=lambda one: (-len(one.rules), one.reason)))
 
 
@@ -166,8 +165,8 @@ def _reason(found: Sequence[Cause], late: Cause) -> int | None:
 
 def _more_than_others(one: Cause) -> int:
     """What it saves on its worst rank beyond the mean of the others."""
-    largest, others = one.largest or 0, max(one.evaluated - 1, 1)
-    return largest - max((one.mean or 0) * one.evaluated - largest, 0) // others
+    largest = one.largest or 0
+    return largest - max((one.mean or 0) * one.evaluated - largest, 0) // max(one.evaluated - 1, 1)
 
 
 def _share(found: list[Cause], at: int, *, whole: bool) -> None:
@@ -217,9 +216,14 @@ def synthesize(recordings: Sequence[RecordingPart], troubles: Sequence[Trouble],
     named = _distinct((*_memory_causes(troubles), *(one for one in found if not _on_capture(one))))
     ranked = linked(sorted(named, key=_rank))
     capture = tuple(sorted(filter(_on_capture, found), key=_rank))
-    missing = unjudged(recordings)
-    place = _decider(recordings, ranked)
-    return Postmortem(tuple(recordings), ranked, capture, missing, tuple(_growths(recordings, ranked)), place, rules)
+    place = None
+    if recordings:
+        # The rank that decides how long the step is, in the recording in which the first cause costs most.
+        whole = comparable(recordings)
+        first = next((one.recording for one in ranked if one.recording in whole and one.finding is not None), whole[-1])
+        place = first, decider(recordings[first].ranks)
+    growths = tuple(_growths(recordings, ranked))
+    return Postmortem(tuple(recordings), ranked, capture, unjudged(recordings), growths, place, rules)
 
 
 def _on_capture(one: Cause) -> bool:
@@ -238,23 +242,13 @@ def worth_telling(one: Cause) -> bool:
 
 def _rank(one: Cause) -> tuple[int, int, int, int, str]:
     """Memory that ends the run; what costs time; other memory; what costs the run nothing, or is no time at all."""
-    rule = one.trouble.key if one.finding is None and one.trouble else one.finding.rule if one.finding else ""
     if one.trouble is not None:
-        ends = one.severity == Severity.HIGH
+        found, ends = one.trouble.finding, one.severity == Severity.HIGH
         group = 0 if ends else 2 if one.severity > Severity.INFO else 4
-        failed = ends and one.trouble.key.startswith("oom")
-        return group, -int(failed), -int(one.severity), -(one.trouble.amount or 0), rule
+        failed = ends and found.key.startswith("oom")
+        return group, -int(failed), -int(one.severity), -(found.amount or 0), found.key
     group = 1 if worth_telling(one) else 3 if one.gain is not None or one.severity > Severity.INFO else 4
-    return group, -(one.gain or 0), -(one.mean or 0), -int(one.severity), rule
-
-
-def _decider(recordings: Sequence[RecordingPart], ranked: Sequence[Cause]) -> tuple[int, int] | None:
-    """The rank that decides how long the step is, in the recording in which the first cause costs most."""
-    if not recordings:
-        return None
-    whole = comparable(recordings)
-    first = next((one.recording for one in ranked if one.recording in whole and one.finding is not None), whole[-1])
-    return first, decider(recordings[first].ranks)
+    return group, -(one.gain or 0), -(one.mean or 0), -int(one.severity), one.finding.rule if one.finding else ""
 
 
 def _growths(recordings: Sequence[RecordingPart], ranked: Sequence[Cause]) -> Iterator[Growth]:

@@ -181,7 +181,7 @@ def _ranks(
     traces = runs[0].traces
     # As `analyze` tells them: beside other ranks, what waiting for these is no saving of a rank's own.
     told = side_by_side([judged[trace.origin.path].with_trace(trace) for trace in traces], rules)
-    of_run = () if told.of_run is None else told.of_run.findings
+    of_run = () if told.across is None else told.across.findings
     found = [
         Rank(
             trace,

@@ -56,35 +56,34 @@ LOADER_WAIT = "DAT101"
 def recording_part(found: SideBySide, rules: Plan) -> RecordingPart:
     """Ranks with their findings, and those about all of them."""
     cluster = found.cluster
+    reads = [one.analysis.trace.read for one in found.ranks]
+    whole = not any(read.truncated or read.stream_fault for read in reads)
     wanted = RANKS in {rule.family for rule, _ in rules.rules}
     if cluster is None:
         (one,) = found.ranks
         part = _rank(one, found.outcomes[0], 0, None)
         # Some profiles tell how long a rank waited for others that were not recorded.
         waited = waiting(compare_ranks([one.summary])) if wanted else None
-        return RecordingPart((_alone(part),), () if waited is None else (waited,), whole=_whole(found))
+        # What a single rank saves, the run gains.
+        alone = replace(part, own=part.step_time)
+        return RecordingPart((alone,), () if waited is None else (waited,), whole=whole)
     own = cluster.own_time
     ranks = tuple(
         _rank(one, outcome, index, own[index])
         for index, (one, outcome) in enumerate(zip(found.ranks, found.outcomes, strict=True))
     )
-    told = () if found.of_run is None else found.of_run.findings
-    waited = waiting(cluster, told) if wanted else None
-    about = (*told, *(() if waited is None else (waited,)))
+    across = found.across or Outcome()
+    waited = waiting(cluster, across.findings) if wanted else None
+    about = (*across.findings, *(() if waited is None else (waited,)))
     common = cluster.step_time.sum(axis=0) // len(ranks) if cluster.steps else None
     return RecordingPart(
         ranks,
         about,
-        () if found.of_run is None else found.of_run.not_applicable,
+        across.not_applicable,
         tuple(cost_of(one, cluster) for one in about),
         None if common is None else CommonSteps(step_labels(cluster.steps), common),
-        whole=_whole(found),
+        whole=whole,
     )
-
-
-def _whole(found: SideBySide) -> bool:
-    reads = [one.analysis.trace.read for one in found.ranks]
-    return not any(read.truncated or read.stream_fault for read in reads)
 
 
 def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> RankPart:
@@ -109,21 +108,6 @@ def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> R
         ),
         unjudged=outcome.not_applicable,
         marked=one.summary.marked or (host is not None and steps.name != WHOLE),
-    )
-
-
-def _alone(part: RankPart) -> RankPart:
-    """A single rank: what it saves, the run gains."""
-    return replace(part, own=part.step_time)
-
-
-def troubles(memory: Sequence[MemoryFile]) -> tuple[Trouble, ...]:
-    """All that the snapshots of a job say."""
-    ranks = ["" if one.rank is None else str(one.rank) for one in memory]
-    return tuple(
-        Trouble(each.key, each.severity, each.amount, each.line, ranks[file], file, each.advice)
-        for file, one in enumerate(memory)
-        for each in one.findings
     )
 
 
@@ -168,15 +152,6 @@ def postmortem(
     return found[0]
 
 
-class _Everything(NamedTuple):
-    """What was read."""
-
-    gathered: ReadRecordings
-    judged: Mapping[str, AnalysedRank]
-    memory: tuple[MemoryFile, ...]
-    choices: Choices
-
-
 def postmortem_reports(
     paths: Sequence[str],
     choices: Choices,
@@ -203,15 +178,15 @@ def postmortem_reports(
     memory = placed_files(memory, tuple(judged.values()), allocators)
     if not gathered.traces and not memory:
         raise _nothing(paths, gathered, left_out)
-    found = _Everything(gathered, judged, memory, choices)
     runs = group_runs(gathered.traces) if gathered.traces else ()
     wanted = _with_ranks(runs, choices)
     jobs = jobs_of(wanted, judged) if wanted else (Job(()),)
     passed = tuple(run for run in runs if not any(run is one for one in wanted))
     shares = _memory_of_jobs(jobs, memory)
+    # What belongs to no job is told with the first one.
+    unused = [Unused(gathered, left_out, passed, memory), *[None] * (len(jobs) - 1)]
     return tuple(
-        _report(name, job, mine, found, Unused(gathered, left_out, passed, memory) if number == 0 else None)
-        for number, (name, job, mine) in enumerate(zip(_names(paths, jobs), jobs, shares, strict=True))
+        _report(*each, judged, choices) for each in zip(_names(paths, jobs), jobs, shares, unused, strict=True)
     )
 
 
@@ -219,13 +194,13 @@ def _report(
     name: str,
     job: Job,
     memory: tuple[MemoryFile, ...],
-    found: _Everything,
     unused: Unused | None,
+    judged: Mapping[str, AnalysedRank],
+    choices: Choices,
 ) -> Report:
-    runs, choices, rules = job.runs, found.choices, found.choices.rules()
-    whole = choices.ranks is not None
+    runs, rules = job.runs, choices.rules()
     sides = [
-        side_by_side([found.judged[trace.origin.path].with_trace(trace) for trace in chosen_ranks(run, choices)], rules)
+        side_by_side([judged[trace.origin.path].with_trace(trace) for trace in chosen_ranks(run, choices)], rules)
         for run in runs
     ]
     platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
@@ -234,15 +209,19 @@ def _report(
         name=name,
         platform=platform,
         recordings=tuple(run_report(run, one) for run, one in zip(runs, sides, strict=True)),
-        names=tuple(run.name for run in runs),
         memory=memory,
         files=run_files(runs, recordings, memory, unused),
         notes=(*(("", note) for note in plugins.notes()), *_notes(runs)),
         grouping=job.reasons,
-        every_rank=whole,
+        every_rank=choices.ranks is not None,
     )
+    troubles = [
+        Trouble(each, "" if one.rank is None else str(one.rank), file)
+        for file, one in enumerate(memory)
+        for each in one.findings
+    ]
     known = [rule for rule, _ in rules.rules if platform in rule.platforms]
-    return build_postmortem(synthesize(recordings, troubles(memory), rules=len(known)), built, version=__version__)
+    return build_postmortem(synthesize(recordings, troubles, rules=len(known)), built, version=__version__)
 
 
 def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
@@ -299,5 +278,4 @@ def _memory_of_jobs(jobs: Sequence[Job], memory: Sequence[MemoryFile]) -> tuple[
 
 
 def _nearness(path: str, runs: Sequence[Run]) -> int:
-    """How many letters of their folders a file shares with a recording."""
     return max((nearness(path, trace.origin.path) for run in runs for trace in run.traces), default=0)

@@ -23,8 +23,8 @@ from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.runs import NAME, read_run_list, span
 from traceanalyze.readers.sources import Skipped
-from traceanalyze.report.assembly.causes import steps_text
 from traceanalyze.report.assembly.ranks import rank_label
+from traceanalyze.report.assembly.recordings import steps_text
 from traceanalyze.report.assembly.snapshot import MemoryFile
 
 ALIKE = 0.6

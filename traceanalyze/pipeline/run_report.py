@@ -30,7 +30,7 @@ class SideBySide(NamedTuple):
     """What the rules say about each, seen beside the others."""
     cluster: Cluster | None
     """None for a single rank."""
-    of_run: Outcome | None
+    across: Outcome | None
     """What the rules say about the ranks together."""
 
 
@@ -47,8 +47,8 @@ def side_by_side(ranks: Sequence[AnalysedRank], rules: Plan | None) -> SideBySid
         return SideBySide(tuple(ranks), tuple(outcomes), cluster, None)
     from traceanalyze.rules.across_ranks import drop_rank_rules, evaluate_run, subtract_waiting
 
-    told = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
-    return SideBySide(tuple(ranks), tuple(told), cluster, evaluate_run(cluster, rules))
+    beside = subtract_waiting([drop_rank_rules(one) for one in outcomes], cluster, rules)
+    return SideBySide(tuple(ranks), tuple(beside), cluster, evaluate_run(cluster, rules))
 
 
 def run_report(run: Run, found: SideBySide, scope: Scope | None = None) -> Report:
@@ -61,7 +61,7 @@ def run_report(run: Run, found: SideBySide, scope: Scope | None = None) -> Repor
         scope=scope,
         outcomes=found.outcomes,
         cluster=found.cluster,
-        across=found.of_run,
+        across=found.across,
         places=[one.places for one in found.ranks],
     )
 

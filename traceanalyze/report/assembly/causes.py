@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from traceanalyze.causes.results import Cause, Growth, Postmortem, RankPart, comparable, decider, spans
+from traceanalyze.causes.results import Cause, Growth, Postmortem, spans
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
-from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.report.assembly.findings import (
     BOUND,
@@ -19,16 +18,15 @@ from traceanalyze.report.assembly.findings import (
     evidence_rows,
     name_of,
     sentence_of,
+    values_of,
 )
-from traceanalyze.report.assembly.ranks import RANKS
-from traceanalyze.report.model import RankReport
 from traceanalyze.rules.finding import Confidence, Finding, Severity
 
 
 def title(one: Cause) -> str:
     """Term that names it."""
     if one.finding is None:
-        return one.trouble.key if one.trouble is not None else ""
+        return one.trouble.finding.key if one.trouble is not None else ""
     if _no_rule(one.finding):
         unrecorded = one.finding.sentence in {ABSENT, MISSING, ALONE}
         return f"cause_{one.finding.slug}_unrecorded" if unrecorded else f"cause_{one.finding.slug}"
@@ -38,13 +36,12 @@ def title(one: Cause) -> str:
 def sentence(one: Cause) -> Message:
     """What it says in words, with what it measured."""
     if one.trouble is not None:
-        return one.trouble.advice
+        return one.trouble.finding.advice
     if one.finding is None:
         raise ValueError("a cause rests on a finding or on a snapshot")
     if _no_rule(one.finding):
         variant = f"_{one.finding.sentence}" if one.finding.sentence else ""
-        key = f"cause_{one.finding.slug}{variant}"
-        return Message(key, tuple((each.label, Kind[each.kind], each.value) for each in one.finding.evidence))
+        return Message(f"cause_{one.finding.slug}{variant}", values_of(one.finding))
     return sentence_of(one.finding)
 
 
@@ -61,8 +58,13 @@ def advice(one: Cause) -> tuple[str, ...]:
 def where(one: Cause) -> str | None:
     """Line, operator or call it is about."""
     if one.trouble is not None:
-        return one.trouble.line or None
+        return one.trouble.finding.line or None
     return None if one.finding is None else next(iter(one.finding.scope.ops), None)
+
+
+def amount(one: Cause) -> int | None:
+    """Bytes it is about; None where it is about time."""
+    return None if one.trouble is None else one.trouble.finding.amount
 
 
 def on_ranks(labels: Sequence[str]) -> str | None:
@@ -73,23 +75,19 @@ def on_ranks(labels: Sequence[str]) -> str | None:
 def in_words(one: Cause, found: Postmortem) -> Iterator[Message]:
     """A cause in words, and what is behind it."""
     yield sentence(one)
-    if one.because is not None:
-        yield because(found.causes[one.because])
+    yield from because(one, found)
 
 
-def because(reason: Cause) -> Message:
-    """What is behind a cause."""
+def because(one: Cause, found: Postmortem) -> Iterator[Message]:
+    """What is behind a cause, if that is known."""
+    if one.because is None:
+        return
+    reason = found.causes[one.because]
     finding = ("finding", Kind.TERM, title(reason))
     if reason.largest is None:
-        return Message("cause_because_known", (finding,))
-    return Message("cause_because", (finding, ("saving", Kind.DURATION, reason.largest)))
-
-
-def growth(one: Growth, found: Postmortem) -> Message:
-    """That a cause appears or grows from one recording to a later one."""
-    finding: tuple[str, Kind, Value] = ("finding", Kind.TERM, title(found.causes[one.cause]))
-    values = (finding, *amounts(one))
-    return Message("cause_grows" if one.before else "cause_appears", values)
+        yield Message("cause_because_known", (finding,))
+    else:
+        yield Message("cause_because", (finding, ("saving", Kind.DURATION, reason.largest)))
 
 
 def amounts(one: Growth) -> tuple[tuple[str, Kind, Value], ...]:
@@ -152,8 +150,14 @@ _CAPTURE = declare(
 
 
 def causes_table(found: Postmortem) -> Table:
-    """All causes, what the run gains most from first."""
-    notes = tuple(growth(one, found) for one in found.growths)
+    """All causes, what the run gains most from first; below it which appear or grow from one recording to the next."""
+    notes = tuple(
+        Message(
+            "cause_grows" if one.before else "cause_appears",
+            (("finding", Kind.TERM, title(found.causes[one.cause])), *amounts(one)),
+        )
+        for one in found.growths
+    )
     return replace(_CAUSES.fill_records(_rows(found.causes, found)), notes=notes)
 
 
@@ -165,19 +169,19 @@ def capture_table(found: Postmortem) -> Table:
 def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Value]]:
     several = len(found.recordings) > 1
     for number, one in enumerate(causes, 1):
-        onset, finding, trouble = one.onset, one.finding, one.trouble
+        onset, finding = one.onset, one.finding
         yield {
             "position": number,
             "finding": title(one),
             "gain_ns": one.gain,
             "share": one.share,
-            "amount_bytes": None if trouble is None else trouble.amount,
+            "amount_bytes": amount(one),
             "on_ranks": on_ranks(one.ranks),
             "since": None if onset.kind == "untold" else f"since_{onset.kind}",
             "since_step": onset.step or (f"{onset.affected}/{onset.steps}" if onset.kind == "some" else None),
             "part_of": None if one.part_of is None else one.part_of + 1,
             "severity": f"severity_{one.severity.name.lower()}",
-            "rule_id": (finding.rule if finding is not None else rule_of(trouble.key) if trouble else "") or None,
+            "rule_id": (finding.rule if finding else rule_of(title(one))) or None,
             "where": where(one),
             "affected": f"{onset.affected}/{onset.steps}" if onset.steps else None,
             "largest_ns": one.largest,
@@ -222,21 +226,18 @@ _TREND = declare(
 def trend_table(found: Postmortem) -> Table:
     """What each cause costs in every recording."""
     unknown = NotMeasured("rule_not_judged")
-    places = [
-        (number, one, at)
+    steps = [recording.step_time for recording in found.recordings]
+    return _TREND.fill_records(
+        {
+            "position": number,
+            "finding": title(one),
+            "recording": at,
+            "gain_ns": unknown if gain is None else gain,
+            "share": unknown if gain is None else gain / step if step else 0.0,
+        }
         for number, one in enumerate(found.causes, 1)
         if any(gain is not None for gain in one.gains)
-        for at in range(len(one.gains))
-    ]
-    gains, steps = [one.gains[at] for _, one, at in places], [found.recordings[at].step_time for _, _, at in places]
-    return _TREND.fill(
-        position=[number for number, _, _ in places],
-        finding=[title(one) for _, one, _ in places],
-        recording=[at + 1 for _, _, at in places],
-        gain_ns=[unknown if gain is None else gain for gain in gains],
-        share=[
-            unknown if gain is None else gain / step if step else 0.0 for gain, step in zip(gains, steps, strict=True)
-        ],
+        for at, (gain, step) in enumerate(zip(one.gains, steps, strict=True), 1)
     )
 
 
@@ -286,26 +287,19 @@ def actions_table(found: Postmortem, platform: str) -> Table:
             "gain_ns": one.gain,
             "share": one.share,
             "bound_ns": one.bound,
-            "amount_bytes": None if one.trouble is None else one.trouble.amount,
+            "amount_bytes": amount(one),
             "advice": f"do_{key}.{platform}" if key else None,
         }
         for number, (one, keys) in numbered
         for key in keys or ("",)
     ]
-    notes = tuple(note for number, each in numbered for note in _notes(number, each, found, platform))
-    return replace(_ACTIONS.fill_records(rows), notes=notes)
-
-
-def _notes(number: int, action: Action, found: Postmortem, platform: str) -> Iterator[Message]:
-    one = action.cause
-    values = ("number", Kind.COUNT, number), ("finding", Kind.TERM, title(one))
-    if one.gain:
-        yield Message("action_for_gain", (*values, ("gain", Kind.DURATION, one.gain)))
-    else:
-        yield Message("action_for", values)
-    yield from in_words(one, found)
-    for key in action.keys:
-        yield Message(f"advice_{key}.{platform}")
+    notes: list[Message] = []
+    for number, (one, keys) in numbered:
+        gain = (("gain", Kind.DURATION, one.gain),) if one.gain else ()
+        values = (("number", Kind.COUNT, number), ("finding", Kind.TERM, title(one)), *gain)
+        notes += [Message("action_for_gain" if gain else "action_for", values), *in_words(one, found)]
+        notes += [Message(f"advice_{key}.{platform}") for key in keys]
+    return replace(_ACTIONS.fill_records(rows), notes=tuple(notes))
 
 
 def _remedies(at: int, found: Postmortem) -> tuple[str, ...]:
@@ -322,110 +316,3 @@ def _worth(one: Cause) -> bool:
     if one.trouble is not None:
         return one.severity > Severity.INFO
     return worth_telling(one) or (one.gain is None and one.severity > Severity.LOW)
-
-
-_RECORDINGS = (
-    Column("recording", Kind.COUNT, "Number of the recording, in the order of time"),
-    Column("name", Kind.NAME, "Name of the file or folder"),
-    Column("steps", Kind.TEXT, "Numbers of the complete steps, or how many there are"),
-    Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks"),
-    Column("step_ns", Kind.DURATION, "Mean step of all ranks"),
-    Column(
-        "deciding_rank",
-        Kind.TEXT,
-        "Rank with most time of its own, waiting for others left out; the shares are its own",
-    ),
-)
-_RECORDED = declare("recordings", "The recordings, one after the other (share of the step)", *_RECORDINGS)
-CHANGED = 0.05
-"""Of the step: a smaller change between recordings is not worth a sentence."""
-
-
-def recordings_table(found: Postmortem, names: Sequence[str], reports: Sequence[Sequence[RankReport]]) -> Table:
-    """One row a recording; the shares are those of the rank that decides how long its step is.
-
-    Args:
-        found: The post-mortem.
-        names: Of the recordings.
-        reports: Of each the reports of its ranks.
-    """
-    deciding = [decider(one.ranks) for one in found.recordings]
-    parts = [_parts(ranks[at]) for ranks, at in zip(reports, deciding, strict=True)]
-    keys = tuple(dict.fromkeys(key for each in parts for key in each))
-    rows = [
-        {
-            "recording": number,
-            "name": name,
-            "steps": steps_text(one.ranks[at]),
-            "on_ranks": on_ranks([rank.label for rank in one.ranks]),
-            "step_ns": one.step_time,
-            "deciding_rank": one.ranks[at].label if len(one.ranks) > 1 else None,
-            **{f"{key}_share": shares.get(key) for key in keys},
-        }
-        for number, (one, name, at, shares) in enumerate(zip(found.recordings, names, deciding, parts, strict=True), 1)
-    ]
-    table = replace(_RECORDED, columns=(*_RECORDED.columns, *(RANKS[f"{key}_share"] for key in keys)))
-    return replace(table.fill_records(rows), notes=change(found), detail=len(rows) < 2)
-
-
-def change(found: Postmortem) -> tuple[Message, ...]:
-    """How the step went from the first recording to the last that can be compared, if it went anywhere."""
-    places = comparable(found.recordings)
-    if len(places) < 2:
-        return ()
-    first, last = (found.recordings[at].step_time for at in (places[0], places[-1]))
-    if not first or abs(last - first) < CHANGED * first:
-        return ()
-    values = (
-        ("first", Kind.DURATION, first),
-        ("last", Kind.DURATION, last),
-        ("before", Kind.COUNT, places[0] + 1),
-        ("after", Kind.COUNT, places[-1] + 1),
-        ("factor", Kind.RATIO, last / first),
-    )
-    return (Message("step_grew" if last > first else "step_shrank", values),)
-
-
-def steps_text(rank: RankPart) -> str:
-    """`10-13`; their number where they have none."""
-    return spans(rank.steps) if all(step.isdecimal() for step in rank.steps) else str(len(rank.steps))
-
-
-def _parts(rank: RankReport) -> dict[str, Value]:
-    """Shares of the step, by the key of the part."""
-    split = next((table for table in rank.tables if table.key == "split"), None)
-    if split is None or split.absent is not None:
-        return {}
-    return dict(zip(map(str, split.column(split.keys[0])), split.column("share"), strict=True))
-
-
-_NOT_JUDGED = declare(
-    "not_judged",
-    "What could not be judged, and what would show it",
-    Column("rules", Kind.COUNT, "How many rules it keeps from being judged"),
-    Column("because_of", Kind.TERM, "What is missing", heading="because"),
-    Column("record_with", Kind.TERM, "Option of the profiler, or what else to give"),
-    Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks", minor=True),
-    Column(
-        "rule_ids", Kind.NAME, "Ids of the rules; `traceanalyze rule ID` explains them", heading="which", minor=True
-    ),
-    in_words=True,
-)
-
-
-def unjudged_table(found: Postmortem, platform: str) -> Table:
-    """One row a reason, that which hides most first, with the option of the profiler that would show it."""
-    options = [f"option_{one.reason}.{platform}" for one in found.unjudged]
-    table = _NOT_JUDGED.fill(
-        rules=[len(one.rules) for one in found.unjudged],
-        because_of=[f"reason_{one.reason}" for one in found.unjudged],
-        record_with=[option if option in texts().terms else None for option in options],
-        on_ranks=[on_ranks(one.ranks) for one in found.unjudged],
-        rule_ids=[", ".join(one.rules) for one in found.unjudged],
-    )
-    notes = []
-    for one in table.records():
-        values = ("count", Kind.COUNT, one.rules), ("reason", Kind.TERM, one.because_of)
-        option = () if one.record_with is None else (("option", Kind.TERM, one.record_with),)
-        notes.append(Message("not_judged_show" if option else "not_judged", (*values, *option)))
-    return replace(table, notes=tuple(notes))

@@ -180,8 +180,12 @@ def sentence_of(one: Finding) -> Message:
     """What a finding says in words."""
     if one.text:
         return Message("finding_other", (("rule", Kind.TEXT, one.rule), ("text", Kind.TEXT, one.text)))
-    key = f"finding_{one.rule}" + (f"_{one.sentence}" if one.sentence else "")
-    return Message(key, tuple((each.label, Kind[each.kind], each.value) for each in one.evidence))
+    return Message(f"finding_{one.rule}" + (f"_{one.sentence}" if one.sentence else ""), values_of(one))
+
+
+def values_of(one: Finding) -> tuple[tuple[str, Kind, Value], ...]:
+    """What it measured, as its sentence mentions it."""
+    return tuple((each.label, Kind[each.kind], each.value) for each in one.evidence)
 
 
 def evidence_rows(found: Sequence[Finding]) -> Iterator[dict[str, Value]]:

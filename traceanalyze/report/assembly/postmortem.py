@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,19 +18,18 @@ from traceanalyze.report.assembly.causes import (
     because,
     capture_table,
     causes_table,
-    change,
     evidence_table,
     on_ranks,
-    recordings_table,
     sentence,
     title,
     trend_table,
-    unjudged_table,
 )
+from traceanalyze.report.assembly.findings import values_of
 from traceanalyze.report.assembly.ranks import leading_sentence
+from traceanalyze.report.assembly.recordings import change, recordings_table, unjudged_table
 from traceanalyze.report.assembly.snapshot import MemoryFile
 from traceanalyze.report.model import RankReport, Report, remark
-from traceanalyze.rules.finding import Finding, Severity
+from traceanalyze.rules.finding import Severity
 
 
 class JobParts(NamedTuple):
@@ -41,8 +40,6 @@ class JobParts(NamedTuple):
     """ascend or cuda (which stands for all others)"""
     recordings: tuple[Report, ...]
     """In the order of time, as `traceanalyze analyze` reports them."""
-    names: tuple[str, ...]
-    """Of the recordings."""
     memory: tuple[MemoryFile, ...]
     files: Table
     """What became of each file."""
@@ -60,80 +57,51 @@ _SHORT = frozenset({"split", "ranks"})
 
 def build_postmortem(found: Postmortem, job: JobParts, *, version: str) -> Report:
     """The report of one job."""
-    recorded = tuple(_brief(rank) for report in job.recordings for rank in report.ranks)
-    remembered = tuple(rank for one in job.memory for rank in one.report.ranks)
-    place = _place(found, job)
-    deciding = recorded[place] if place is not None else None
+    deciding = None if found.decider is None else job.recordings[found.decider[0]]
+    recorded, several = bool(found.recordings), len(found.recordings) > 1
+    recordings = tuple(replace(rank, tables=_brief(rank.tables)) for one in job.recordings for rank in one.ranks)
     return Report(
         name=job.name,
         version=version,
-        verdict=_verdict(found, job, deciding),
+        verdict=_verdict(found, job),
         notes=_notes(found, job),
-        summary=(*_own(found, job), *_compared(found, job)),
-        ranks=(*recorded, *remembered),
-        focus=_focus(found, job, place, len(recorded)),
+        summary=(
+            causes_table(found),
+            actions_table(found, job.platform),
+            *((recordings_table(found, job.recordings),) if recorded else ()),
+            *((_memory_table(job),) if job.memory else ()),
+            *((unjudged_table(found, job.platform),) if recorded else ()),
+            evidence_table(found),
+            *((trend_table(found),) if several else ()),
+            *((capture_table(found),) if recorded else ()),
+            job.files,
+            *(() if deciding is None else _brief(deciding.summary)),
+        ),
+        ranks=(*recordings, *(rank for one in job.memory for rank in one.report.ranks)),
+        focus=_focus(found, job),
         analyses=tuple(one for report in job.recordings for one in report.analyses),
-        run_findings=() if found.decider is None else job.recordings[found.decider[0]].run_findings,
+        run_findings=() if deciding is None else deciding.run_findings,
     )
 
 
-def _own(found: Postmortem, job: JobParts) -> tuple[Table, ...]:
-    several = len(found.recordings) > 1
-    recorded = bool(found.recordings)
-    return (
-        causes_table(found),
-        actions_table(found, job.platform),
-        *((recordings_table(found, job.names, [one.ranks for one in job.recordings]),) if recorded else ()),
-        *((_memory_table(job),) if job.memory else ()),
-        *((unjudged_table(found, job.platform),) if recorded else ()),
-        evidence_table(found),
-        *((trend_table(found),) if several else ()),
-        *((capture_table(found),) if recorded else ()),
-        job.files,
-    )
-
-
-def _place(found: Postmortem, job: JobParts) -> int | None:
-    """Position of the rank that decides among all recorded ones."""
-    if found.decider is None:
-        return None
-    recording, rank = found.decider
-    return sum(len(report.ranks) for report in job.recordings[:recording]) + rank
-
-
-def _compared(found: Postmortem, job: JobParts) -> tuple[Table, ...]:
-    """What the recording of the deciding rank says about its ranks side by side."""
-    if found.decider is None:
-        return ()
-    tables = job.recordings[found.decider[0]].summary
+def _brief(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """All of them, of which a short view shows only where the time went."""
     return tuple(table if table.key in _SHORT else replace(table, detail=True) for table in tables)
 
 
-def _brief(rank: RankReport) -> RankReport:
-    """The rank with all its tables, of which a short view shows only where the time went."""
-    tables = tuple(table if table.key in _SHORT else replace(table, detail=True) for table in rank.tables)
-    return replace(rank, tables=tables)
-
-
-def _focus(found: Postmortem, job: JobParts, place: int | None, recorded: int) -> tuple[int, ...]:
-    """The rank that decides, and the devices whose snapshots tell more than notes."""
-    chosen: list[int] = []
-    if place is not None:
-        whole = _place_of_recording(found, job) if job.every_rank else (place,)
-        chosen += whole
+def _focus(found: Postmortem, job: JobParts) -> tuple[int, ...]:
+    """Positions of the rank that decides, and of the devices whose snapshots tell more than notes."""
     telling = {one.trouble.file for one in found.causes if one.trouble and one.severity > Severity.INFO}
-    at = recorded
-    for index, one in enumerate(job.memory):
-        if place is None or index in telling:
-            chosen += range(at, at + len(one.report.ranks))
-        at += len(one.report.ranks)
+    chosen: list[int] = []
+    at = 0
+    for number, report in enumerate([*job.recordings, *(one.report for one in job.memory)]):
+        places = range(at, at + len(report.ranks))
+        at = places.stop
+        if number >= len(job.recordings):
+            chosen += places if found.decider is None or number - len(job.recordings) in telling else ()
+        elif found.decider is not None and number == found.decider[0]:
+            chosen += places if job.every_rank else (places[found.decider[1]],)
     return tuple(chosen)
-
-
-def _place_of_recording(found: Postmortem, job: JobParts) -> tuple[int, ...]:
-    recording = (found.decider or (0, 0))[0]
-    first = sum(len(report.ranks) for report in job.recordings[:recording])
-    return tuple(range(first, first + len(job.recordings[recording].ranks)))
 
 
 def _remark(name: str, note: str) -> Message:
@@ -197,34 +165,39 @@ NAMED = 2
 """Further causes that the verdict names."""
 
 
-def _verdict(found: Postmortem, job: JobParts, deciding: RankReport | None) -> tuple[Message, ...]:
+def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     """Memory that ends the run first, then what limits its step; of a healthy run, that it is one."""
     ending = [one for one in found.causes if one.trouble is not None and one.severity == Severity.HIGH]
     memory = tuple(_memory(ending[0])) if ending else ()
-    if deciding is None:
-        return memory or _of_memory_alone(job)
+    if found.decider is None:
+        # Without a trace: what the file with the worst finding says, of equal ones that with the highest peak.
+        worst = max(job.memory, key=lambda one: (_worst(one), one.peak or 0), default=None)
+        return memory or (() if worst is None else worst.report.verdict)
+    recording, rank = found.decider
+    deciding = job.recordings[recording].ranks[rank]
     limits = [one for one in found.causes if worth_telling(one) and one.part_of is None]
     if not limits:
         return (*memory, *_healthy(found, deciding), *change(found))
-    return (*memory, *_limited(limits[0], found, job, first=not memory), *_next(limits[1:]), *change(found))
+    others = [
+        Message(
+            "limits_then" if place else "limits_next",
+            (("finding", Kind.TERM, title(one)), ("gain", Kind.DURATION, one.gain), ("share", Kind.SHARE, one.share)),
+        )
+        for place, one in enumerate(limits[1 : NAMED + 1])
+    ]
+    return (*memory, *_limited(limits[0], found, job, first=not memory), *others, *change(found))
+
+
+def _worst(one: MemoryFile) -> int:
+    return max((SEVERITIES[each.severity] for each in one.findings), default=-1)
 
 
 def _memory(one: Cause) -> Iterator[Message]:
-    failed = one.trouble is not None and one.trouble.key.startswith("oom")
+    failed = title(one).startswith("oom")
     known = on_ranks(one.ranks)
     key = "ran_out" if failed else "will_run_out"
     yield Message(f"{key}_rank", (("rank", Kind.TEXT, known),)) if known else Message(key)
     yield sentence(one)
-
-
-def _of_memory_alone(job: JobParts) -> tuple[Message, ...]:
-    """Without a trace: what the file with the worst finding says, of equal ones that with the highest peak."""
-
-    def weight(one: MemoryFile) -> tuple[int, int]:
-        return max((SEVERITIES[each.severity] for each in one.findings), default=-1), one.peak or 0
-
-    worst = max(job.memory, key=weight, default=None)
-    return () if worst is None else worst.report.verdict
 
 
 def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> Iterator[Message]:
@@ -239,12 +212,18 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     )
     whom = "costs_others" if extent == "by_rank" else "costs"
     yield Message(whom if recording.marked else f"{whom}_trace", costs)
+    known = {} if one.finding is None else {each.label: each.value for each in one.finding.evidence}
     if one.because is not None:
-        yield because(found.causes[one.because])
+        yield from because(one, found)
     elif one.finding is not None and one.finding.rule == STRAGGLER:
-        yield from _late(one.finding)
+        # What it takes longer for than the others, where that is known.
+        if "phase" in known and "excess" in known:
+            values = ("phase", Kind.TERM, known["phase"]), ("excess", Kind.DURATION, known["excess"])
+            yield Message("late_because", values)
     elif one.finding is not None and one.finding.slug == WAITING:
-        yield from _waiting(one.finding)
+        # For whom, or why, ranks wait for each other, where that is known.
+        if one.finding.sentence:
+            yield Message(f"why_waiting_{one.finding.sentence}", values_of(one.finding))
     elif one.about_ranks:
         yield sentence(one)
     yield from _since(one.onset, several=len(found.recordings) > 1)
@@ -254,21 +233,6 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     todo = next((each.keys[0] for each in actions(found) if each.cause is one and each.keys), None)
     if todo is not None:
         yield Message("do_first" if first else "do_next", (("text", Kind.TERM, f"do_{todo}.{job.platform}"),))
-
-
-def _waiting(finding: Finding) -> Iterator[Message]:
-    """For whom, or why, ranks wait for each other, where that is known."""
-    if finding.sentence:
-        values = tuple((each.label, Kind[each.kind], each.value) for each in finding.evidence)
-        yield Message(f"why_waiting_{finding.sentence}", values)
-
-
-def _late(finding: Finding) -> Iterator[Message]:
-    """What the straggler takes longer for than the others, where that is known."""
-    known = {each.label: each.value for each in finding.evidence}
-    if "phase" in known and "excess" in known:
-        values = ("phase", Kind.TERM, known["phase"]), ("excess", Kind.DURATION, known["excess"])
-        yield Message("late_because", values)
 
 
 def _extent(one: Cause, ranks: int) -> str:
@@ -293,15 +257,6 @@ def _since(onset: Onset, *, several: bool) -> Iterator[Message]:
     if onset.kind != "untold":
         place = "_recording" if several and onset.step else ""
         yield Message(f"told_since_{onset.kind}{place}", values)
-
-
-def _next(others: list[Cause]) -> Iterator[Message]:
-    """What comes after it."""
-    for place, one in enumerate(others[:NAMED]):
-        yield Message(
-            "limits_then" if place else "limits_next",
-            (("finding", Kind.TERM, title(one)), ("gain", Kind.DURATION, one.gain), ("share", Kind.SHARE, one.share)),
-        )
 
 
 def _healthy(found: Postmortem, deciding: RankReport) -> Iterator[Message]:
