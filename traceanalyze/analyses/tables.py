@@ -118,4 +118,4 @@ def host_tables(context: Context) -> list[Table]:
             operator_steps(context),
             host_annotations(context),
         ]
-    return [*tables, *inference(context), gc_pauses(context), call_paths(context)]
+    return [*tables, *inference(context), context.once(gc_pauses), call_paths(context)]

@@ -143,7 +143,7 @@ def analysed_rank(
 def rank_verdict(trace: Trace, options: Options, *, alone: bool) -> AnalysedRank:
     """What the verdict on a rank needs; unless it is `alone`, with what tells whom the others wait for."""
     context = context_of(trace, options)
-    analysis = analyze_context(context, verdict_only=alone)
+    analysis = analyze_context(context, verdict_only=True)
     if alone:
         return AnalysedRank(analysis)
     from traceanalyze.ranks.summary import summarize

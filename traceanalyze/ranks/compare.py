@@ -15,7 +15,7 @@ from traceanalyze.ranks.links import links
 from traceanalyze.ranks.match import common_steps, matched, missing_ranks
 from traceanalyze.ranks.results import Cluster, RankSummary
 from traceanalyze.ranks.stragglers import stragglers
-from traceanalyze.ranks.waits import collective_waits, exposed_waits, rank_waits
+from traceanalyze.ranks.waits import collective_waits, exposed_waits, in_groups, rank_waits
 
 _QUANTITIES = {"compute": ("compute",), "compute_and_host": ("compute", "dispatch", "data_loading")}
 _IMBALANCE = declare(
@@ -100,7 +100,7 @@ def rank_steps(cluster: Cluster) -> Table:
     """
     if not cluster.steps:
         return _RANK_STEPS.missing("no_common_steps")
-    time, (wait, known) = cluster.step_time, waits_by_step(cluster)
+    time, (wait, _, matched) = cluster.step_time, in_groups(cluster)
     own = time - wait
     mean = own.mean(axis=0)
     parts = {key: part for key in _PARTS if (part := cluster.part(key)) is not None}
@@ -112,21 +112,12 @@ def rank_steps(cluster: Cluster) -> Table:
         rank=[rank.label for rank in cluster.ranks] * steps,
         time_ns=time.T.ravel(),
         of_mean=[float(one / mean[step]) if mean[step] else None for step in range(steps) for one in own[:, step]],
-        wait_ns=[int(wait[rank, step]) if known[rank] else unmatched for step in range(steps) for rank in range(ranks)],
+        wait_ns=[
+            int(wait[rank, step]) if matched[rank] else unmatched for step in range(steps) for rank in range(ranks)
+        ],
         longest_part=unknown if stacked is None else [[*parts][part] for part in stacked.argmax(axis=0).T.ravel()],
         longest_ns=unknown if stacked is None else stacked.max(axis=0).T.ravel(),
     )
-
-
-def waits_by_step(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """(ranks, steps) ns in collectives beyond the shortest duration, and the ranks that took part in any."""
-    found, known = np.zeros(cluster.rows.shape, np.int64), np.zeros(len(cluster.ranks), np.bool_)
-    for one in cluster.groups:
-        chosen = np.flatnonzero(one.synchronising)
-        for place, member in enumerate(one.members if len(chosen) else ()):
-            known[member] = True
-            np.add.at(found[member], one.step[chosen], one.wait[chosen, place])
-    return found, known
 
 
 def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:

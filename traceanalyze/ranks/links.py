@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.results import Group, LinkTraffic, RankSummary
 
 if TYPE_CHECKING:
@@ -47,18 +48,9 @@ def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
     between &= (start >= steps.start.min()) & (start < steps.end.max())
     row, source, target, size, link = (each[between] for each in (row, source, target, size, link))
     rows = group(source, target, link)
-    count, total, time = rows.count(), rows.sum(size), rows.sum(trace.events.dur[row])
-    return tuple(
-        LinkTraffic(
-            int(source[first]),
-            int(target[first]),
-            trace.strings.text(int(link[first])) if link[first] >= 0 else "",
-            int(count[index]),
-            int(total[index]),
-            int(time[index]),
-        )
-        for index, first in enumerate(rows.first.tolist())
-    )
+    names = [trace.strings.text(code) if code >= 0 else "" for code in link[rows.first].tolist()]
+    sums = (each.tolist() for each in (rows.count(), rows.sum(size), rows.sum(trace.events.dur[row])))
+    return tuple(map(LinkTraffic, source[rows.first].tolist(), target[rows.first].tolist(), names, *sums))
 
 
 def networked_groups(
@@ -98,43 +90,32 @@ _LINKS = declare(
 
 def links(ranks: Sequence[RankSummary]) -> Table:
     """All pairs of all recordings, slowest of each kind first; slow ones are marked where enough tell what is usual."""
-    sums: dict[tuple[str, int, int], _Sum] = {}
-    for rank in ranks:
-        for one in rank.links:
-            key = one.link, one.source, one.target
-            before = sums.get(key, _Sum(0, 0, 0))
-            sums[key] = _Sum(before.transfers + one.count, before.bytes + one.bytes, before.time + one.time)
+    sums: dict[tuple[str, int, int], LinkTraffic] = {}
+    for one in (one for rank in ranks for one in rank.links):
+        key = one.link, one.source, one.target
+        before = sums.get(key, replace(one, count=0, bytes=0, time=0))
+        count, size, time = before.count + one.count, before.bytes + one.bytes, before.time + one.time
+        sums[key] = replace(before, count=count, bytes=size, time=time)
     if not sums:
         return _LINKS.missing("no_collective_tasks")
     # Imported here: with it come fractions and decimal, and few recordings tell of links.
     from statistics import median
 
-    slow: list[float | None] = []
-    order = sorted(sums, key=lambda key: (key[0], sums[key].rate, key[1], key[2]))
-    for key in order:
-        mine = sums[key]
-        others = [sums[other].rate for other in sums if other[0] == key[0] and other != key and sums[other].time]
+    rows: list[dict[str, Value]] = []
+    for one in sorted(sums.values(), key=lambda one: (one.link, one.rate, one.source, one.target)):
+        others = [other.rate for other in sums.values() if other.link == one.link and other is not one and other.time]
         usual = median(others) if len(others) >= LEAST_LINKS - 1 else 0.0
-        below = 1 - mine.rate / usual if usual and mine.time else 0.0
-        slow.append(below if below >= SLOW and mine.transfers >= LEAST_TRANSFERS else None)
-    return _LINKS.fill(
-        link=[link for link, _, _ in order],
-        source_rank=[source for _, source, _ in order],
-        target_rank=[target for _, _, target in order],
-        transfers=[sums[key].transfers for key in order],
-        bytes=[sums[key].bytes for key in order],
-        time_ns=[sums[key].time for key in order],
-        bandwidth=[sums[key].rate if sums[key].time else NotMeasured("no_duration") for key in order],
-        below_usual=slow,
-    )
-
-
-class _Sum(NamedTuple):
-    transfers: int
-    bytes: int
-    time: int
-
-    @property
-    def rate(self) -> float:
-        """Bytes a nanosecond."""
-        return self.bytes / self.time if self.time else 0.0
+        below = 1 - one.rate / usual if usual and one.time else 0.0
+        rows.append(
+            {
+                "link": one.link,
+                "source_rank": one.source,
+                "target_rank": one.target,
+                "transfers": one.count,
+                "bytes": one.bytes,
+                "time_ns": one.time,
+                "bandwidth": one.rate if one.time else NotMeasured("no_duration"),
+                "below_usual": below if below >= SLOW and one.count >= LEAST_TRANSFERS else None,
+            }
+        )
+    return _LINKS.fill_records(rows)

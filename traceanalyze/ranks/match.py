@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -51,10 +51,9 @@ def presence(
     here = {ranks[position].rank for position in members}
     listed = next((one.ranks for one in known if one.ranks), ())
     if not listed:
-        size = max(max((one.size for one in known), default=0), 0)
         world = max((rank.world_size or 0 for rank in ranks), default=0)
         unnamed = not any(one.label for one in known)
-        size = max(size, world) if unnamed else size
+        size = max([world if unnamed else 0, *(one.size for one in known)])
         if not size:
             return (), False
         # Ranks inside a group are those of the run only if it is the group of all.
@@ -83,8 +82,8 @@ def common_steps(ranks: Sequence[RankSummary]) -> tuple[tuple[str, ...], NDArray
     shared = [key for key in numbered[0] if all(key in each for each in numbered)]
     rows = np.array([[each[key] for key in shared] for each in numbered], np.int64).reshape(len(ranks), len(shared))
     whole = np.ones(len(shared), np.bool_)
-    for rank, mine in zip(ranks, rows, strict=True):
-        whole &= rank.complete[mine]
+    for rank, own in zip(ranks, rows, strict=True):
+        whole &= rank.complete[own]
     chosen = whole if whole.any() else np.ones(len(shared), np.bool_)
     return tuple(key[0] for key, wanted in zip(shared, chosen.tolist(), strict=True) if wanted), rows[:, chosen]
 
@@ -130,10 +129,10 @@ def matched(
         outside += int((step < 0).sum())
         for number, one in enumerate(rank.groups):
             known.setdefault(one.label, []).append(one)
-            mine = (own.group == number) & (step >= 0) & ~POINT_TO_POINT[own.kind]
-            kinds = [-1] if one.label else np.unique(own.kind[mine]).tolist()
+            useful = (own.group == number) & (step >= 0) & ~POINT_TO_POINT[own.kind]
+            kinds = [-1] if one.label else np.unique(own.kind[useful]).tolist()
             for kind in kinds:
-                chosen = np.flatnonzero(mine & ((kind < 0) | (own.kind == kind)))
+                chosen = np.flatnonzero(useful & ((kind < 0) | (own.kind == kind)))
                 if len(chosen):
                     parts.setdefault((one.label, kind), []).append(_Part(position, chosen, step[chosen]))
     groups, stops = [], []
@@ -145,22 +144,15 @@ def matched(
     return tuple(_joined(groups)), tuple(stops), outside
 
 
-def _joined(groups: Sequence[MatchedGroup]) -> list[MatchedGroup]:
+def _joined(groups: Sequence[MatchedGroup]) -> Iterator[MatchedGroup]:
     """Kinds that were matched apart as one group again, in order of time."""
-    found: dict[tuple[str, tuple[int, ...]], MatchedGroup] = {}
+    found: dict[tuple[str, tuple[int, ...]], list[MatchedGroup]] = {}
     for one in groups:
-        key = one.group, one.members
-        if key in found:
-            found[key] = _merged(found[key], one)
-        else:
-            found[key] = one
-    return list(found.values())
-
-
-def _merged(first: MatchedGroup, second: MatchedGroup) -> MatchedGroup:
-    columns: dict[str, Any] = {name: np.concatenate((getattr(first, name), getattr(second, name))) for name in _COLUMNS}
-    order = np.lexsort((columns["start"][:, 0], columns["step"]))
-    return replace(first, **{name: column[order] for name, column in columns.items()})
+        found.setdefault((one.group, one.members), []).append(one)
+    for same in found.values():
+        columns: dict[str, Any] = {name: np.concatenate([getattr(one, name) for one in same]) for name in _COLUMNS}
+        order = np.lexsort((columns["start"][:, 0], columns["step"])) if len(same) > 1 else slice(None)
+        yield replace(same[0], **{name: column[order] for name, column in columns.items()})
 
 
 def _by_step(side: _Part, steps: int) -> list[NDArray[np.int64]]:

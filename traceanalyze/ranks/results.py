@@ -69,6 +69,11 @@ class LinkTraffic:
     time: int
     """Sum of the durations of the transfers."""
 
+    @property
+    def rate(self) -> float:
+        """Bytes a nanosecond; 0 where durations are not recorded."""
+        return self.bytes / self.time if self.time else 0.0
+
 
 @dataclass(frozen=True)
 class KernelTime:

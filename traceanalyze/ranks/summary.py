@@ -13,6 +13,7 @@ from traceanalyze.analyses.communication.ranges import description_rows, sizes, 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
+from traceanalyze.analyses.idle.gc_pauses import gc_pauses
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.work import argument, device_work
 from traceanalyze.analyses.results import RankAnalysis
@@ -43,12 +44,6 @@ def recording(context: Context) -> dict[str, str]:
     return found | ({"level": trace.origin.level} if trace.origin.level else {})
 
 
-def environment(context: Context) -> dict[str, str] | None:
-    """Variables of the libraries that should be equal on all ranks; None where the profile states none."""
-    stated = context.trace.environment
-    return None if stated is None else {name: value for name, value in stated.items() if not _OWN.search(name)}
-
-
 LEAST_RUNS = 3
 """Fewer runs of a kernel have no usual time."""
 MOST = 64
@@ -67,12 +62,13 @@ def kernel_times(context: Context) -> tuple[KernelTime, ...]:
     if not context.devices or not {"shapes", "kernel_shapes", "grid"} & set(fields):
         return ()
     device, work = context.device, context.once(device_work)
-    mine = device.device == context.devices[0]
-    comm = mine & (device.klass == DeviceClass.COMM)
+    headline = device.device == context.devices[0]
+    comm = headline & (device.klass == DeviceClass.COMM)
     busy = intervals.merge(device.start[comm], device.end[comm])
-    chosen = mine[work.event] & (device.klass[work.event] == DeviceClass.COMPUTE)
+    chosen = headline[work.event] & (device.klass[work.event] == DeviceClass.COMPUTE)
     chosen &= work.time >= LEAST_NS
-    chosen[chosen] = intervals.coverage(busy, *_span(context, work.event[chosen])) == 0
+    candidates = work.event[chosen]
+    chosen[chosen] = intervals.coverage(busy, device.start[candidates], device.end[candidates]) == 0
     event, op = work.event[chosen], work.op[chosen]
     row, time = device.row[event], work.time[chosen]
     shape = np.where(op >= 0, argument(context, "shapes", np.maximum(op, 0)), MISSING)
@@ -84,24 +80,15 @@ def kernel_times(context: Context) -> tuple[KernelTime, ...]:
     order = np.lexsort((time, rows.of))
     middle = time[order][np.cumsum(count) - count + count // 2] if len(rows) else time
     longest = np.argsort(-np.where(known, total, -1), kind="stable")[:MOST]
-    return tuple(
-        KernelTime(
-            name=context.trace.strings.text(int(device.name[event[first]])),
-            what=" ".join(_text(context, code) for code in (int(shape[first]), int(grid[first]))),
-            count=int(count[index]),
-            time=int(total[index]),
-            median=int(middle[index]),
-        )
-        for index, first in ((index, rows.first[index]) for index in longest.tolist() if known[index])
-    )
-
-
-def _span(context: Context, event: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    return context.device.start[event], context.device.end[event]
-
-
-def _text(context: Context, code: int) -> str:
-    return "" if code == MISSING else context.trace.strings.text(code)
+    longest = longest[known[longest]]
+    first, text = rows.first[longest], context.trace.strings.text
+    names, counts, totals, medians = device.name[event[first]], count[longest], total[longest], middle[longest]
+    what = [
+        " ".join("" if code == MISSING else text(code) for code in codes)
+        for codes in zip(shape[first].tolist(), grid[first].tolist(), strict=True)
+    ]
+    columns = counts.tolist(), totals.tolist(), medians.tolist()
+    return tuple(map(KernelTime, context.trace.strings.texts(names), what, *columns))
 
 
 _IDLE = {"device_gap" if key == "device_side" else key: causes for key, causes in IDLE_PARTS.items()}
@@ -122,7 +109,7 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         marked=analysis.mode == Mode.STEPS,
         complete=steps.complete,
         step_time=steps.time,
-        parts=_parts(analysis),
+        parts=_parts(context, analysis),
         groups=groups,
         collectives=_collectives(context, events, of),
         links=link_traffic(context),
@@ -130,14 +117,16 @@ def summarize(context: Context, analysis: RankAnalysis) -> RankSummary:
         host=trace.origin.host,
         device=next((one.name for one in trace.devices if context.devices and one.id == context.devices[0]), ""),
         recorded=recording(context),
-        environment=environment(context),
+        environment=None
+        if trace.environment is None
+        else {name: value for name, value in trace.environment.items() if not _OWN.search(name)},
         kernels=kernel_times(context),
         networked=networked_groups(context, events, groups, of),
         host_computes=context.once(host_computes),
     )
 
 
-def _parts(analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
+def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
     """Parts of every step that the recording tells."""
     if not analysis.partitions:
         return {}
@@ -150,7 +139,7 @@ def _parts(analysis: RankAnalysis) -> dict[str, NDArray[np.int64]]:
             for key, causes in _IDLE.items()
             if not any(cause in idle.missing for cause in causes)
         }
-    pauses = analysis.tables["gc_pauses"]
+    pauses = context.once(gc_pauses)
     if pauses.absent is None:
         parts["gc"] = np.zeros(len(analysis.steps), np.int64)
         row = {label: at for at, label in enumerate(step_labels(analysis.steps.name))}
@@ -226,8 +215,8 @@ def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, .
         label = ranks_label(written)
         listed = tuple(map(int, re.findall(r"\d+", written))) if ranks[first] >= 0 else ()
         listed = listed or context.trace.groups.get(written, ())
-        mine = rows.of == index
-        ranks_known = max(int(size[mine].max()), int(peers[mine].max()) + 1, len(listed), 0)
+        own = rows.of == index
+        ranks_known = max(int(size[own].max()), int(peers[own].max()) + 1, len(listed), 0)
         if label not in labels:
             labels[label] = len(found)
             found.append(Group(label, tuple(listed), ranks_known))

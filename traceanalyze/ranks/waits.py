@@ -151,9 +151,10 @@ def rank_waits(cluster: Cluster) -> Table:
     steps = len(cluster.steps)
     recorded = [_recorded(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)]
     between = [point_to_point(rank, rows) for rank, rows in zip(cluster.ranks, cluster.rows, strict=True)]
+    by_step, *counts = in_groups(cluster)
+    numbers = (each.tolist() for each in (cluster.step_time.sum(axis=1), by_step.sum(axis=1), *counts))
     rows = []
-    for position, (rank, time) in enumerate(zip(cluster.ranks, cluster.step_time.sum(axis=1).tolist(), strict=True)):
-        wait, last, matched = _in_groups(cluster, position)
+    for position, (rank, time, wait, last, matched) in enumerate(zip(cluster.ranks, *numbers, strict=True)):
         unmatched = None if matched else NotMeasured("no_matched_collectives")
         own, tasks = late.get(position), recorded[position]
         blamed = own if own is not None and own.phase is not None else None
@@ -186,16 +187,17 @@ def rank_waits(cluster: Cluster) -> Table:
     )
 
 
-def _in_groups(cluster: Cluster, position: int) -> tuple[int, int, int]:
-    """Of one rank: its waiting, in how many collectives nobody waited less, and how many there are."""
-    wait = last = matched = 0
+def in_groups(cluster: Cluster) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(ranks, steps) ns of waiting; of each rank the collectives in which nobody waited less, and all of its."""
+    found = np.zeros(cluster.rows.shape, np.int64)
+    last, matched = np.zeros((2, len(cluster.ranks)), np.int64)
     for one in cluster.groups:
-        if position in one.members:
-            mine = one.wait[one.synchronising, one.members.index(position)]
-            wait += int(mine.sum())
-            last += int((mine == 0).sum())
-            matched += len(mine)
-    return wait, last, matched
+        wait, members = one.wait[one.synchronising], list(one.members)
+        for member, own in zip(members, wait.T, strict=True):
+            np.add.at(found[member], one.step[one.synchronising], own)
+        last[members] += (wait == 0).sum(axis=0)
+        matched[members] += len(wait)
+    return found, last, matched
 
 
 def _bounds(cluster: Cluster) -> Iterator[Message]:
@@ -222,20 +224,20 @@ def _stops(cluster: Cluster) -> Iterator[Message]:
 def _recorded(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
     """Waiting by the tasks of the rank's own collectives; needs no other rank."""
     own = rank.collectives
-    mine = np.isin(own.step, rows)
-    if not mine.any() or (own.moved[mine] < 0).any():
+    inside = np.isin(own.step, rows)
+    if not inside.any() or (own.moved[inside] < 0).any():
         return NotMeasured("no_collective_tasks")
-    return int((own.end - own.start - own.moved)[mine].sum())
+    return int((own.end - own.start - own.moved)[inside].sum())
 
 
 def waited_for(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
     """The rank that most of the waiting in collectives was for."""
     own = rank.collectives
-    mine = np.flatnonzero(np.isin(own.step, rows) & (own.waited_for >= 0) & (own.moved >= 0))
-    if len(mine) == 0:
+    known = np.flatnonzero(np.isin(own.step, rows) & (own.waited_for >= 0) & (own.moved >= 0))
+    if len(known) == 0:
         return NotMeasured("no_collective_tasks")
-    peers = group(own.group[mine], own.waited_for[mine])
-    first = mine[peers.first[peers.sum((own.end - own.start - own.moved)[mine]).argmax()]]
+    peers = group(own.group[known], own.waited_for[known])
+    first = known[peers.first[peers.sum((own.end - own.start - own.moved)[known]).argmax()]]
     ranks, peer = rank.groups[int(own.group[first])].ranks, int(own.waited_for[first])
     return ranks[peer] if peer < len(ranks) else peer
 
