@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import NamedTuple
 
 from traceanalyze import plugins
 from traceanalyze.analyses.host.split import HostSplit
