@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from tests.rules.make import WithSnapshot, busy, kernel, program
@@ -42,7 +41,7 @@ SOUND = [WithSnapshot(program(busy), HEALTHY)]
 
 
 def snapshot(found=HEALTHY, **changed):
-    return WithSnapshot(program(busy), replace(found, **changed))
+    return WithSnapshot(program(busy), found._replace(**changed))
 
 
 def with_cells(table, **changed):
@@ -139,7 +138,7 @@ FIRES = {
     "MEM104": [snapshot(allocator("fragmentation"))],
     "MEM105": [
         snapshot(
-            growing=replace(HEALTHY.growing, steps=3, smallest=GIB, largest=2 * GIB, grown=6 * GIB, line="a.py:3")
+            growing=HEALTHY.growing._replace(steps=3, smallest=GIB, largest=2 * GIB, grown=6 * GIB, line="a.py:3")
         ),
         snapshot(simulated(Loop(growing=3 * MIB, activation=30 * MIB))),
     ],
@@ -178,10 +177,10 @@ SILENT = {
         program(with_memory(busy, allocated=GIB, reserved=78 * GIB)),
         *SOUND,
     ],
-    "MEM104": [snapshot(fragmentation=replace(HEALTHY.fragmentation, level="none"))],
+    "MEM104": [snapshot(fragmentation=HEALTHY.fragmentation._replace(level="none"))],
     "MEM105": [
         *SOUND,
-        snapshot(growing=replace(HEALTHY.growing, steps=2)),
+        snapshot(growing=HEALTHY.growing._replace(steps=2)),
         snapshot(simulated(Loop(activation=30 * MIB))),
         snapshot(simulated(Loop(activation=30 * MIB, empty_cache=True))),
     ],
