@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 import string
 from collections import Counter
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
 
-import tests.untranslated
 import traceanalyze.locales
+from tests import catalogues
 from tests.declared import declared
 from traceanalyze.analyses.idle.gap_table import GAPS
-from traceanalyze.locales import KINDS, LANGUAGES, spoken, texts
+from traceanalyze.locales import KINDS, LANGUAGES, catalogue, spoken, texts
 
 OTHERS = LANGUAGES[1:]
 # Names and words that are written in Latin letters in Chinese as well, and what is no word at all.
@@ -101,11 +99,54 @@ def test_what_is_not_translated_yet_is_english(monkeypatch):
         texts.cache_clear()
 
 
-def test_what_is_not_translated_yet_is_listed(monkeypatch):
-    theirs = spoken("zh")
-    del theirs["tables"]["gaps"], theirs["columns"]["step"]
-    monkeypatch.setattr(tests.untranslated, "spoken", {"en": spoken("en"), "zh": theirs}.__getitem__)
-    assert {"tables gaps", "columns step"} <= set(tests.untranslated.untranslated("zh"))
+@pytest.fixture
+def copy(monkeypatch, tmp_path):
+    """The folder of a copy of the catalogues, which tests may change."""
+    (tmp_path / "zh.po").write_bytes((catalogues.FOLDER / "zh.po").read_bytes())
+    monkeypatch.setattr(catalogues, "FOLDER", tmp_path)
+    monkeypatch.setattr(traceanalyze.locales, "_FOLDER", tmp_path)
+    yield tmp_path / "zh.po"
+    catalogue.cache_clear()
+
+
+def change(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    catalogue.cache_clear()
+
+
+def test_what_is_not_translated_yet_is_listed(copy):
+    before = set(catalogues.to_do("zh"))
+    written = spoken("zh")["tables"]["gaps"]
+    change(copy, f'msgctxt "tables.gaps"\nmsgid "{GAPS.title}"\nmsgstr "{written}"\n', "")
+    assert set(catalogues.to_do("zh")) - before == {"tables.gaps"}
+    assert "gaps" not in spoken("zh")["tables"]
+
+
+def test_a_translation_of_a_text_that_has_changed_is_kept_but_not_shown(copy):
+    written = spoken("zh")["tables"]["gaps"]
+    change(copy, f'msgid "{GAPS.title}"', 'msgid "What the title said before"')
+    assert "tables.gaps (English has changed)" in set(catalogues.to_do("zh"))
+    copy.write_text(catalogues.catalogue_text("zh", catalogues.updated("zh")), encoding="utf-8")
+    catalogue.cache_clear()
+    assert "gaps" not in spoken("zh")["tables"]
+    marked = f'#, fuzzy\nmsgctxt "tables.gaps"\nmsgid "{GAPS.title}"\nmsgstr "{written}"'
+    assert marked in copy.read_text(encoding="utf-8")
+    change(copy, '#, fuzzy\nmsgctxt "tables.gaps"', 'msgctxt "tables.gaps"')
+    assert spoken("zh")["tables"]["gaps"] == written
+
+
+def test_strings_may_be_broken_over_lines_as_translators_tools_do(copy):
+    written = spoken("zh")["tables"]["gaps"]
+    change(copy, f'msgstr "{written}"', f'msgstr ""\n"{written[:3]}"\n"{written[3:]}"')
+    assert spoken("zh")["tables"]["gaps"] == written
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_bringing_a_catalogue_up_to_date_changes_nothing_twice(language):
+    text = (catalogues.FOLDER / f"{language}.po").read_text(encoding="utf-8")
+    assert catalogues.catalogue_text(language, catalogues.entries(language)) == text
 
 
 def test_every_english_text_is_said_in_one_place():
@@ -116,14 +157,9 @@ def test_every_english_text_is_said_in_one_place():
 
 
 @pytest.mark.parametrize("language", OTHERS)
-@pytest.mark.parametrize("name", ["texts", "rules"])
-def test_no_key_stands_twice_in_a_catalogue(language, name):
-    def unique(pairs):
-        assert len(dict(pairs)) == len(pairs)
-        return dict(pairs)
-
-    path = Path(traceanalyze.locales.__file__).parent / language / f"{name}.json"
-    assert json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
+def test_no_key_stands_twice_in_a_catalogue(language):
+    text = (catalogues.FOLDER / f"{language}.po").read_text(encoding="utf-8")
+    assert text.count("\nmsgctxt ") == len(catalogues.entries(language))
 
 
 def test_a_language_knows_its_name():

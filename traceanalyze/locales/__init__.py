@@ -1,6 +1,7 @@
-"""Texts of the tool by language: English stands in modules, every other language is a folder of JSON files.
+"""Texts of the tool by language: English stands in modules, every other language is a gettext catalogue beside them.
 
-`texts.json` has the texts by kind and key, `rules.json` the pages of the rules. What a language lacks stays English.
+An entry's context is the kind of text and its key (`columns.op`), its id the English text. What a language lacks stays
+English. `python -m tests.catalogues` brings the catalogues up to date.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from traceanalyze.errors import UsageError
 from traceanalyze.model.patterns import regex
@@ -22,8 +23,9 @@ _Said = Mapping[str, str]
 _FINDING = "{rule}: {text}"
 _UNIT = regex("_(ns|bytes)$")
 _FOLDER = Path(__file__).parent
-LANGUAGES = ("en", *sorted(path.parent.name for path in _FOLDER.glob("*/texts.json")))
+LANGUAGES = ("en", *sorted(path.stem for path in _FOLDER.glob("*.po")))
 """The first has every text."""
+_ENTRY = regex(r'^(#,.*\n)?msgctxt "(\w+)\.(.*)"\nmsgid ".*"\nmsgstr "(.+)"$', re.MULTILINE)
 
 
 class Texts(NamedTuple):
@@ -72,7 +74,8 @@ KINDS = tuple(name for name in Texts._fields if name != "language")
 """A module of English has those it needs, in capitals: TABLES, COLUMNS, TERMS …"""
 
 
-_DECLARED: dict[str, dict[str, str]] = {"terms": {}, "messages": {}}
+_OF_RULES: dict[str, dict[str, str]] = {"rule_titles": {}, "rule_sentences": {}, "rule_advice": {}, "rule_evidence": {}}
+"""English of rules by kind, known from when they are loaded."""
 _MADE: list[Texts] = []
 
 
@@ -87,39 +90,59 @@ def texts(language: str = LANGUAGES[0]) -> Texts:
 
 
 def declare(*, titles: _Said, sentences: _Said, advice: _Said, evidence: _Said) -> None:
-    """Add English that stands beside the code of rules, known from when they are loaded; what is said already stays."""
-    said = _of_rules(titles, sentences, advice, evidence, finding=_FINDING)
-    for kind, declared in _DECLARED.items():
-        for known in (declared, *(getattr(each, kind) for each in _MADE)):
-            known.update({key: text for key, text in said[kind].items() if key not in known})
+    """Add English that stands beside the code of rules; what is said already stays."""
+    said = (titles, sentences, advice, evidence)
+    for kind, more in zip(_OF_RULES, said, strict=True):
+        _OF_RULES[kind] = {**more, **_OF_RULES[kind]}
+    for kind, derived in _of_rules(*said, finding=_FINDING).items():
+        for each in _MADE:
+            known = getattr(each, kind)
+            known.update({key: text for key, text in derived.items() if key not in known})
 
 
 def spoken(language: str) -> dict[str, dict[str, str]]:
     """What a language says, by kind."""
-    found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
-    if language == LANGUAGES[0]:
-        package = import_module(f"{__name__}.{language}")
-        for each in iter_modules(package.__path__):
-            module = import_module(f"{package.__name__}.{each.name}")
-            for kind in KINDS:
-                found[kind] |= getattr(module, kind.upper(), {})
-        said = _DECLARED
-    else:
-        found |= catalogue(language, "texts")
-        rules = [found.pop(f"rule_{name}", {}) for name in ("titles", "sentences", "advice", "evidence")]
-        said = _of_rules(*rules, finding=found["messages"].get("finding_other", _FINDING))
-    for kind, more in said.items():
+    written = english() if language == LANGUAGES[0] else catalogue(language)
+    found = {kind: dict(written.get(kind, {})) for kind in KINDS}
+    rules = [written.get(kind, {}) for kind in _OF_RULES]
+    for kind, more in _of_rules(*rules, finding=found["messages"].get("finding_other", _FINDING)).items():
         found[kind] |= more
     # Tables say in cells why something could not be judged.
     found["terms"] |= {f"reason_{key}": text for key, text in found["reasons"].items()}
     return found
 
 
-def catalogue(language: str, name: str) -> dict[str, Any]:
-    """A file of a language other than English, which has none."""
-    path = _FOLDER / language / f"{name}.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+def english() -> dict[str, dict[str, str]]:
+    """What English modules and the rules loaded so far say, by kind."""
+    found: dict[str, dict[str, str]] = {kind: {} for kind in KINDS} | _OF_RULES
+    package = import_module(f"{__name__}.{LANGUAGES[0]}")
+    for each in iter_modules(package.__path__):
+        module = import_module(f"{package.__name__}.{each.name}")
+        for kind in KINDS:
+            found[kind] |= getattr(module, kind.upper(), {})
     return found
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def catalogue(language: str) -> Mapping[str, Mapping[str, str]]:
+    """What the catalogue of a language says, by kind; English has none.
+
+    Beside the texts of `KINDS` and of rules: `headings` of their pages, `pages` by `rule.heading`, and `sources` of the
+    defaults of options. Entries marked as fuzzy are left out: the English text has changed since.
+    """
+    found: dict[str, dict[str, str]] = {}
+    path = _FOLDER / f"{language}.po"
+    if path.exists():
+        # Strings may be broken over several lines.
+        text = path.read_text(encoding="utf-8").replace('"\n"', "")
+        for flags, kind, key, translated in _ENTRY.findall(text):
+            if "fuzzy" not in flags:
+                found.setdefault(kind, {})[_unescaped(key)] = _unescaped(translated)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    return str(json.loads(f'"{text}"')) if "\\" in text else text
 
 
 def _of_rules(
@@ -142,29 +165,20 @@ def _of_rules(
 def rule_doc(language: str, code: str) -> str:
     """The page of a rule, laid out like a docstring with a line a paragraph; empty where its docstring is all there is.
 
-    A catalogue has the sections by their English headings.
+    A catalogue has the sections by their English headings, the first line as `Summary`.
     """
-    known = _pages(language)
-    sections = dict(known.get("documents", {}).get(code, {}))
-    if not sections:
+    known = catalogue(language)
+    pages = known.get("pages", {})
+    if f"{code}.Summary" not in pages:
         return ""
-    texts = [
-        sections.pop("Summary"),
-        "",
-        *(f"{known['headings'][name]}\n    {text}" for name, text in sections.items()),
-    ]
+    sections = [(title, pages.get(f"{code}.{name}", "")) for name, title in known["headings"].items()]
+    texts = [pages[f"{code}.Summary"], "", *(f"{title}\n    {text}" for title, text in sections if text)]
     return "\n".join((*texts[:-1], "", texts[-1]))
 
 
 def option_sources(language: str) -> Mapping[str, str]:
     """Where defaults of options come from, by the wording of the rules; one that is not known here stays as it is."""
-    sources: Mapping[str, str] = _pages(language).get("sources", {})
-    return sources
-
-
-@lru_cache(maxsize=1)
-def _pages(language: str) -> Mapping[str, Any]:
-    return catalogue(language, "rules")
+    return catalogue(language).get("sources", {})
 
 
 _PLACEHOLDER = regex(r"\{(\w+)\}")

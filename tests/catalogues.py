@@ -1,0 +1,122 @@
+"""Catalogues of the other languages: `python -m tests.catalogues` brings them up to date and lists what is to be done.
+
+Every English text becomes an entry; where it has changed since it was translated, the entry is marked as fuzzy, which
+keeps its translation for whoever looks through it; the tool speaks English until then. What is gone goes there, too.
+With `--list` nothing is written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Container, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import traceanalyze.locales
+from tests.declared import declared, declared_tables
+from traceanalyze.locales import LANGUAGES
+from traceanalyze.rules.registry import own_rules
+from traceanalyze.rules.rule import HEADINGS
+
+FOLDER = Path(traceanalyze.locales.__file__).parent
+_ENTRY = re.compile(r'^(#,.*\n)?msgctxt (".*")\nmsgid (".*")\nmsgstr (".*")$', re.MULTILINE)
+_HEADER = 'msgid ""\nmsgstr "Language: {language}\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
+
+
+class Entry(NamedTuple):
+    """A text of a catalogue."""
+
+    english: str
+    translated: str = ""
+    fuzzy: bool = False
+
+
+def english_texts(known: Container[str] = ()) -> dict[str, str]:
+    """Context → English text of all that can be translated, in the order of catalogues; `known` are contexts in use."""
+    rules = own_rules().values()
+    found = {}
+    for kind, written in traceanalyze.locales.english().items():
+        texts = dict(_meanings(known)) if kind == "column_meanings" else _in_context(kind, declared(kind))
+        found |= texts | _in_context(kind, written)
+    found |= {f"headings.{name}": name for name in HEADINGS}
+    for rule in rules:
+        found |= {f"pages.{rule.id}.{name}": text for name, text in sections(rule.doc).items()}
+    return found | {f"sources.{each.source}": each.source for rule in rules for each in rule.options.values()}
+
+
+def _in_context(kind: str, texts: dict[str, str]) -> dict[str, str]:
+    return {f"{kind}.{key}": text for key, text in texts.items()}
+
+
+def _meanings(known: Container[str]) -> Iterator[tuple[str, str]]:
+    """What columns mean: once for all tables, and for the column of one table where that means something else."""
+    general: dict[str, str] = {}
+    for table in declared_tables():
+        for column in table.columns:
+            own = f"column_meanings.{table.key}.{column.key}"
+            if not column.meaning:
+                continue
+            if own in known or general.setdefault(column.key, column.meaning) != column.meaning:
+                yield own, column.meaning
+            else:
+                yield f"column_meanings.{column.key}", column.meaning
+
+
+def sections(page: str) -> dict[str, str]:
+    """Heading → text of a rule's docstring, a line a paragraph; its first line is the summary."""
+    found: dict[str, list[str]] = {"Summary": []}
+    for line in page.splitlines():
+        if line in HEADINGS:
+            found[line] = []
+        else:
+            found[list(found)[-1]].append(line.strip())
+    return {name: " ".join(lines).strip() for name, lines in found.items()}
+
+
+def entries(language: str) -> dict[str, Entry]:
+    """Context → entry of the catalogue as it is."""
+    path = FOLDER / f"{language}.po"
+    text = path.read_text(encoding="utf-8").replace('"\n"', "") if path.exists() else ""
+    found = {}
+    for flags, *strings in _ENTRY.findall(text):
+        context, english, translated = map(json.loads, strings)
+        found[context] = Entry(english, translated, "fuzzy" in flags)
+    return found
+
+
+def updated(language: str) -> dict[str, Entry]:
+    """Context → entry of the catalogue as it should be."""
+    before, now = entries(language), {}
+    for context, text in english_texts(before).items():
+        known = before.get(context, Entry(text))
+        changed = known.fuzzy or (known.english != text and known.translated != "")
+        now[context] = Entry(text, known.translated, changed)
+    return now
+
+
+def to_do(language: str) -> Iterator[str]:
+    """Contexts of the texts that are not translated, and of those whose English has changed since."""
+    for context, entry in updated(language).items():
+        if entry.fuzzy:
+            yield f"{context} (English has changed)"
+        elif not entry.translated and entry.english:
+            yield context
+
+
+def catalogue_text(language: str, texts: dict[str, Entry]) -> str:
+    """The catalogue as a file has it."""
+    blocks = [_HEADER.format(language=language)]
+    for context, entry in texts.items():
+        strings = (json.dumps(each, ensure_ascii=False) for each in (context, entry.english, entry.translated))
+        flags = "#, fuzzy\n" if entry.fuzzy else ""
+        blocks.append("{}msgctxt {}\nmsgid {}\nmsgstr {}\n".format(flags, *strings))
+    return "\n".join(blocks)
+
+
+if __name__ == "__main__":
+    for each in LANGUAGES[1:]:
+        print("\n".join(f"{each}: {text}" for text in to_do(each)) or f"{each}: all texts are translated")
+        if "--list" not in sys.argv:
+            (FOLDER / f"{each}.po").write_text(catalogue_text(each, updated(each)), encoding="utf-8")
