@@ -1,1 +1,8 @@
-"""English texts. Keys are shared by all languages; values are what people read. `locales.spoken` puts them together."""
+"""English, a module for each part of the tool: its texts by kind (`TERMS`, `MESSAGES` …)."""
+
+from __future__ import annotations
+
+
+def named(prefix: str, words: str) -> dict[str, str]:
+    """Texts that say what their keys say after the prefix: `no_steps` is "no steps"."""
+    return {f"{prefix}{word}": word.replace("_", " ") for word in words.split()}

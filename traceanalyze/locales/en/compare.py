@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
+from traceanalyze.locales.en import named
+
 TABLES = {
     "slower": "Slower in the candidate (per step)",
     "faster": "Faster in the candidate (per step)",
 }
 
 TERMS = {
+    **named(
+        "",
+        "attention convolution paged_attention normalization softmax elementwise reduction embedding pooling "
+        "optimizer units_unknown group device_side DataLoader operator collective rest base candidate",
+    ),
+    **named("section_", "operators modules collectives kernels"),
+    **named("side_", "base candidate"),
     "all_causes": "all",
     "free": "idle",
     "comm_wait": "waiting for other ranks",
     "comm_transfer": "transfer",
     "fused_communication": "fused with communication",
     "matmul": "matrix products",
-    "attention": "attention",
     "attention_forward": "attention, forward",
     "attention_backward": "attention, backward",
-    "convolution": "convolution",
     "convolution_forward": "convolution, forward",
     "convolution_backward": "convolution, backward",
-    "paged_attention": "paged attention",
     "vector_work": "other kernels by kind",
     "compiled": "compiled (fused)",
     "other": "kind unknown",
-    "normalization": "normalization",
-    "softmax": "softmax",
-    "elementwise": "elementwise",
-    "reduction": "reduction",
-    "embedding": "embedding",
     "indexing": "indexing and sorting",
-    "pooling": "pooling",
-    "optimizer": "optimizer",
     "layout": "layout and cast",
     "cube": "on matrix units",
     "vector": "on vector units",
-    "units_unknown": "units unknown",
-    "group": "group",
-    "device_side": "device side",
     "api": "runtime calls",
     "outside_calls": "idle outside runtime calls",
     "host_side": "host operators, launches, waits",
@@ -47,7 +43,6 @@ TERMS = {
     "peak_process": "whole process (driver's count)",
     "device_span": "first to last device event",
     "kernels": "kernels by kind",
-    "DataLoader": "DataLoader",
     "only_base": "base only",
     "only_candidate": "candidate only",
     "both_sides": "both",
@@ -58,17 +53,8 @@ TERMS = {
     "change_longer": "each longer",
     "change_shorter": "each shorter",
     "change_both": "number and each",
-    "operator": "operator",
-    "collective": "collective",
     "copy": "copy or fill",
     "next_op": "idle before",
-    "rest": "rest",
-    "section_operators": "operators",
-    "section_modules": "modules",
-    "section_collectives": "collectives",
-    "section_kernels": "kernels",
-    "side_base": "base",
-    "side_candidate": "candidate",
     "rank_only": "the only one",
     "rank_asked": "asked for",
     "rank_decides": "its step takes longest",
@@ -111,8 +97,6 @@ TERMS = {
     "check_host_side": "record both sides at the same profiler level, so that the causes can be told apart",
     "check_api": "look at the runtime calls that take longer, in the table of calls",
     "check_step": "record the device on both sides",
-    "base": "base",
-    "candidate": "candidate",
     "h2d": "host to device",
     "d2h": "device to host",
     "d2d": "inside the device",
@@ -126,6 +110,7 @@ TERMS = {
 _PARTS = ["{part1} {diff1}", "{part2} {diff2}", "{part3} {diff3}", "{part4} {diff4}"]
 
 MESSAGES = {
+    **named("", "base candidate"),
     "compare_same": "No difference: both sides take {time} per step, part by part.",
     "compare_faster_0": "The candidate is {diff} ({share}) faster per step: {candidate} after {base}.",
     "compare_slower_0": "The candidate is {diff} ({share}) slower per step: {candidate} after {base}.",
@@ -172,8 +157,6 @@ MESSAGES = {
     "side_step_median": "{time}, median step {step}",
     "side_steps": "{time}, mean of {steps} steps (median {median})",
     "side_steps_complete": "{time}, mean of {steps} complete steps (median {median})",
-    "base": "base",
-    "candidate": "candidate",
     "not_compared": "Not compared",
     "no_faster": "Nothing of weight is faster in the candidate.",
     "no_slower": "Nothing of weight is slower in the candidate.",

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from traceanalyze.locales.en import named
+
 TERMS = {
-    "overlay_steps": "steps",
-    "overlay_phases": "phases",
+    **named("overlay_", "steps phases transfer memory finding thread device stream events"),
     "overlay_gaps": "idle device, by cause",
     "overlay_syncs": "sync points",
     "overlay_path": "critical path",
     "overlay_collectives": "parts of collectives",
-    "overlay_transfer": "transfer",
     "overlay_wait": "wait for other ranks",
     "overlay_queue": "queue depth",
     "overlay_utilisation": "device utilisation",
-    "overlay_memory": "memory",
     "overlay_recompute": "recomputation",
     "overlay_zero_grad": "zero_grad",
-    "overlay_finding": "finding",
-    "overlay_thread": "thread",
-    "overlay_device": "device",
-    "overlay_stream": "stream",
-    "overlay_events": "events",
     "overlay_requested": "requested, MiB",
     "overlay_allocated": "allocated, MiB",
     "overlay_reserved": "reserved, MiB",
@@ -42,6 +36,7 @@ TERMS = {
 }
 REASONS = {"no_event_times": "the snapshot does not say when its events were (torch 2.1 and older, NPU)"}
 MESSAGES = {
+    **named("excerpt_", "host device"),
     "overlay_missing": "Not drawn: {track} (not measured: {reason})",
     "overlay_no_windows": "Findings without a place in time are not drawn: {count}",
     "overlay_alone_damaged": "{path}: the file is damaged, so the overlay was written without the trace",
@@ -82,8 +77,6 @@ MESSAGES = {
     "excerpt_stream": "stream {name}",
     "excerpt_calls": "runtime calls",
     "excerpt_idle_lane": "device idle",
-    "excerpt_host": "host",
-    "excerpt_device": "device",
     "heat_map": "Each rank's own time in every step over the mean of all ranks in that step",
     "heat_cell": "rank {rank}, step {step}: {ratio} of the mean",
     "heat_cell_unknown": "rank {rank}, step {step}: n/m",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from traceanalyze.locales.en import named
+
 TERMS = {
+    **named("file_", "trace memory_timeline"),
+    **named("fate_", "used left_out passed_over"),
     "cause_waiting": "ranks wait for each other",
     "cause_waiting_unrecorded": "waiting for ranks that were not recorded",
     "cause_host_loading": "waiting for data (no device recorded)",
@@ -14,19 +18,14 @@ TERMS = {
     "since_from": "from step",
     "since_until": "until step",
     "since_some": "some steps",
-    "file_trace": "trace",
     "file_ascend_profile": "Ascend profile",
     "file_snapshot": "memory snapshot",
-    "file_memory_timeline": "memory timeline",
     "file_run_list": "list of files",
     "file_statistics": "statistics of the allocator",
     "file_other": "something else",
-    "fate_used": "used",
     "fate_salvaged": "used, as far as it can be read",
     "fate_repeated": "left out: a copy",
     "fate_not_chosen": "left out: --ranks",
-    "fate_left_out": "left out",
-    "fate_passed_over": "passed over",
     "compute_and_host": "compute, data loading, host work",
     "gc": "garbage collection",
     "role_tensor": "tensor parallel",

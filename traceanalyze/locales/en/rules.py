@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from traceanalyze.locales.en import named
+
 TERMS = {
-    "severity_high": "high",
-    "severity_medium": "medium",
-    "severity_low": "low",
+    **named("severity_", "high medium low"),
+    **named("confidence_", "high medium low"),
     "severity_info": "note",
-    "confidence_high": "high",
-    "confidence_medium": "medium",
-    "confidence_low": "low",
 }
 
 REASONS = {

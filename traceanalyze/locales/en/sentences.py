@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from traceanalyze.locales.en import named
+
 _SPAN = "From first to last device event {time}"
 
 MESSAGES = {
+    **named("", "yes no meaning quantity value unit table column sheet rows"),
     "per_step": "a step",
     "per_trace": "in all",
     **{
@@ -62,20 +65,10 @@ MESSAGES = {
     "or_mark": " or ",
     "group_mark": "; ",
     "said_of": "{title}: {text}",
-    "yes": "yes",
-    "no": "no",
-    "meaning": "meaning",
     "quality": "How far to trust these numbers",
     "not_measured": "Not measured",
     "measure_more": "To measure more",
-    "quantity": "quantity",
-    "value": "value",
-    "unit": "unit",
-    "table": "table",
-    "column": "column",
     "data_name": "name in CSV and JSON",
-    "sheet": "sheet",
-    "rows": "rows",
     "contents": "Sheets",
     "contents_of": "contents",
     "key_figures": "Key figures",
@@ -199,13 +192,10 @@ CHECKS = {
 }
 
 REASONS = {
+    **named("", "no_device_events no_host_events no_steps no_communication no_memory_records"),
     "no_device_used": "about a device, and none was used",
-    "no_device_events": "no device events",
-    "no_host_events": "no host events",
     "no_cann_calls": "calls of CANN were not recorded, only the task queue",
     "no_api": "no runtime calls recorded",
-    "no_steps": "no steps",
-    "no_communication": "no communication",
     "no_memory_ops": "no copies or fills",
     "no_linked_launches": "no device event is linked to its launch",
     "few_linked_launches": "less than 95 % of the device time is linked to its launch",
@@ -234,7 +224,6 @@ REASONS = {
     "unknown_device": "the peak rates of this device are not known",
     "unknown_peak": "the peak rate of this device for this type is not known",
     "no_device_annotations": "no annotations on the device",
-    "no_memory_records": "no memory records",
     "no_process_memory": "the recording has no samples of the process's memory",
     "no_memory_totals": "the records have changes but no totals",
     "no_host_ops": "no host operators",
