@@ -139,6 +139,13 @@ def test_memory_is_shown_in_mebibytes():
     assert memory.values["reserved, MiB"].tolist() == [8.0, 8.0]
 
 
+def test_memory_of_a_device_without_a_number_is_that_of_device_minus_one():
+    trace = two_steps()
+    trace.memory(1046, 1 << 20, device=-1, allocated=5 << 20)
+    titles = [each.title for each in made(trace)[0].counters if each.title.startswith("memory")]
+    assert sorted(titles) == ["memory · device -1", "memory · device 0"]
+
+
 def test_a_finding_is_drawn_where_its_time_is():
     spans = np.array([[1_100_000, 1_140_000], [1_000_000, 1_040_000]], np.int64)
     one = Finding(rule="DAT101", slug="loader-wait", text="waits", saving=40_000, intervals=spans)

@@ -254,7 +254,8 @@ def memory_counters(analysis: RankAnalysis, terms: Mapping[str, str]) -> tuple[C
         values = {terms["overlay_allocated"]: mine.array("in_use_bytes") / MIB}
         if not isinstance(mine.column("reserved_bytes")[0], NotMeasured):
             values[terms["overlay_reserved"]] = mine.array("reserved_bytes") / MIB
-        place = "host" if kind == "memory_of_host" else f"{terms['overlay_device']} {number}"
+        # Records that name no device have the number -1, as in the trace.
+        place = "host" if kind == "memory_of_host" else f"{terms['overlay_device']} {-1 if number is None else number}"
         found.append(Counter(f"{terms['overlay_memory']} · {place}", mine.array("record_ns"), values))
     return tuple(found)
 
