@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
-from traceanalyze.model.trace import Device
+from traceanalyze.model.trace import Device, Trace
 from traceanalyze.readers.scan.result import Field, Kind, Metadata
 
 _MOST_RANKS = 1 << 20
@@ -27,23 +28,8 @@ _VERSIONS = {
 _MEMBERS = {*OPTIONS, *_VERSIONS, "deviceProperties", "distributedInfo", "baseTimeNanoseconds", "traceName"}
 
 
-class Header(NamedTuple):
-    """The members of a trace's root that matter, in the model's words."""
-
-    base_ns: int = 0
-    rank: int | None = None
-    world_size: int | None = None
-    backend: str | None = None
-    trace_name: str | None = None
-    devices: tuple[Device, ...] = ()
-    groups: Mapping[str, tuple[int, ...]] = {}
-    options: Mapping[str, bool] = {}
-    versions: Mapping[str, str] = {}
-    notes: tuple[str, ...] = ()
-
-
-def parse_header(members: Mapping[bytes, bytes]) -> Header:
-    """Understand the root's members, given as JSON text."""
+def with_header(trace: Trace, members: Mapping[bytes, bytes]) -> Trace:
+    """The trace with what the members of its root say, given as JSON text."""
     values: dict[str, Any] = {}
     notes = []
     for raw_key, text in members.items():
@@ -56,17 +42,22 @@ def parse_header(members: Mapping[bytes, bytes]) -> Header:
     distributed = json_object(values.get("distributedInfo"))
     versions = {name: values[key] for key, name in _VERSIONS.items() if key in values}
     versions |= {"nccl": distributed["nccl_version"]} if "nccl_version" in distributed else {}
-    return Header(
+    rank = rank_of(distributed.get("rank"))
+    return replace(
+        trace,
+        origin=trace.origin._replace(
+            rank=rank,
+            rank_source="" if rank is None else "distributedInfo",
+            world_size=rank_of(distributed.get("world_size")),
+            backend=_text(distributed.get("backend")),
+            trace_name=_text(values.get("traceName")),
+        ),
+        read=trace.read._replace(notes=(*notes, *trace.read.notes)),
         base_ns=_integer(values.get("baseTimeNanoseconds")) or 0,
-        rank=rank_of(distributed.get("rank")),
-        world_size=rank_of(distributed.get("world_size")),
-        backend=_text(distributed.get("backend")),
-        trace_name=_text(values.get("traceName")),
         devices=tuple(_devices(values.get("deviceProperties"))),
         groups=dict(_groups(distributed.get("pg_config"))),
         options={name: values[name] in (1, "1", True, "true") for name in OPTIONS if name in values},
         versions={name: str(value) for name, value in versions.items()},
-        notes=tuple(notes),
     )
 
 

@@ -23,10 +23,9 @@ from traceanalyze.readers.header import (
     ASCEND_FIELDS,
     EVENT_FIELDS,
     INSTANT_FIELDS,
-    Header,
-    parse_header,
     process_names,
     thread_names,
+    with_header,
 )
 from traceanalyze.readers.runs import explicit_rank, host_and_pid
 from traceanalyze.readers.scan import scan
@@ -50,34 +49,25 @@ def no_events(found: Scan, kind: Kind, name: str) -> InputError:
     """
     if found.root == "none":
         return explain(kind if kind is Kind.BLANK else Kind.TEXT, name)
+    counts = found.counts
+    dropped = "; ".join(f"{counts[key]:,} {REASONS[key]}" for key in _DROPPED if counts[key])
+    place = "at its end" if found.fault is None else f"at byte {found.fault:,}"
+    phases = ", ".join(f'{count:,} of phase "{phase}"' for phase, count in found.phases.items())
+    names = [key.decode("utf-8", "replace") for key in found.header]
+    members = ", ".join(names[:_MEMBERS_SHOWN]) + (", …" if len(names) > _MEMBERS_SHOWN else "") or "none"
     reasons = (
-        (_dropped(found), f"no event could be used: {_dropped(found)}; record the trace again"),
-        (found.counts["malformed"] or (found.truncated and not found.phases), _broken(found)),
-        (found.counts["not_object"], f"a list of {found.counts['not_object']:,} values that are no events; {_WANTED}"),
-        (found.phases, f"nothing was recorded, only metadata or counters ({_phases(found)}); {_ACTIVE}"),
+        (dropped, f"no event could be used: {dropped}; record the trace again"),
+        (
+            counts["malformed"] or (found.truncated and not found.phases),
+            f"broken {place}, and no event can be read; copy the file again, or record the trace again",
+        ),
+        (counts["not_object"], f"a list of {counts['not_object']:,} values that are no events; {_WANTED}"),
+        (phases, f"nothing was recorded, only metadata or counters ({phases}); {_ACTIVE}"),
         (kind is Kind.JSON and stray(name), str(stray(name))),
-        (kind is Kind.JSON, f'JSON without "traceEvents", not a trace (its members: {_members(found)}); {_WANTED}'),
+        (kind is Kind.JSON, f'JSON without "traceEvents", not a trace (its members: {members}); {_WANTED}'),
         (True, f"the trace has no events; {_ACTIVE}"),
     )
     return InputError(f"{name}: " + next(text for applies, text in reasons if applies))
-
-
-def _dropped(found: Scan) -> str:
-    return "; ".join(f"{found.counts[key]:,} {REASONS[key]}" for key in _DROPPED if found.counts[key])
-
-
-def _broken(found: Scan) -> str:
-    place = "at its end" if found.fault is None else f"at byte {found.fault:,}"
-    return f"broken {place}, and no event can be read; copy the file again, or record the trace again"
-
-
-def _phases(found: Scan) -> str:
-    return ", ".join(f'{count:,} of phase "{phase}"' for phase, count in found.phases.items())
-
-
-def _members(found: Scan) -> str:
-    names = [key.decode("utf-8", "replace") for key in found.header]
-    return (", ".join(names[:_MEMBERS_SHOWN]) + (", …" if len(names) > _MEMBERS_SHOWN else "")) or "none"
 
 
 _NUMBER = regex(r"[0-9]{1,18}")
@@ -179,24 +169,24 @@ def _trace(
 
         return ascend_trace(found, profile or profile_of(Path(file)), origin, read)
     names = process_names(found.metadata)
-    header = parse_header(found.header)
-    return Trace(
-        origin=_origin(origin, file, header, names),
-        read=read._replace(notes=(*header.notes, *notes)),
+    trace = Trace(
+        origin=origin,
+        read=read,
         strings=found.strings,
         tracks=found.tracks,
         events=replace(found.events, fields=_present(found.events.fields)),
         instants=found.instants._replace(fields=_present(found.instants.fields)),
         flows=found.flows,
-        base_ns=_base(found, header),
         resolution_ns=1 if found.fractional and _finer_than_us(found) else 1000,
-        devices=header.devices,
         process_names=names,
         thread_names=thread_names(found.metadata),
-        groups=header.groups,
-        options=header.options,
-        versions=header.versions,
     )
+    trace = with_header(trace, found.header)
+    host, pid = _process(names, (file, trace.origin.trace_name or ""))
+    origin, rank = trace.origin._replace(host=host, pid=pid), explicit_rank(file)
+    if origin.rank is None and rank is not None:
+        origin = origin._replace(rank=rank, rank_source="file name")
+    return replace(trace, origin=origin, base_ns=_base(trace))
 
 
 def _database(profile: Profile, progress: Callable[[int], None] | None) -> Trace:
@@ -204,20 +194,6 @@ def _database(profile: Profile, progress: Callable[[int], None] | None) -> Trace
     from traceanalyze.readers.ascend.db import read_database
 
     return read_database(profile, progress)
-
-
-def _origin(origin: Origin, file: str, header: Header, names: Mapping[str, str]) -> Origin:
-    named = explicit_rank(file)
-    host, pid = _process(names, (file, header.trace_name or ""))
-    return origin._replace(
-        host=host,
-        pid=pid,
-        rank=named if header.rank is None else header.rank,
-        rank_source="distributedInfo" if header.rank is not None else "" if named is None else "file name",
-        world_size=header.world_size,
-        backend=header.backend,
-        trace_name=header.trace_name,
-    )
 
 
 def _process(names: Mapping[str, str], paths: Sequence[str]) -> tuple[str | None, int | None]:
@@ -246,7 +222,7 @@ def _finer_than_us(found: Scan) -> bool:
     return any(bool((column % 1000).any()) for column in times)
 
 
-def _base(found: Scan, header: Header) -> int:
+def _base(trace: Trace) -> int:
     """Time zero of the trace. Tools that rewrite traces may keep the member beside absolute times: then it is 0."""
-    latest = max((int(np.max(ts)) for ts in (found.events.ts, found.instants.ts) if len(ts)), default=0)
-    return header.base_ns if latest < header.base_ns else 0
+    latest = max((int(np.max(ts)) for ts in (trace.events.ts, trace.instants.ts) if len(ts)), default=0)
+    return trace.base_ns if latest < trace.base_ns else 0

@@ -95,13 +95,11 @@ def names_apart(names: Sequence[str], paths: Sequence[str]) -> list[str]:
         depths = range(1, max(map(len, above)) + 1)
         longer = [[str(PurePath(*parts[-depth:], name)) for parts in above] for depth in depths]
         whole = [PurePath(paths[row]).name for row in rows]
-        for row, one in zip(rows, next((those for those in (*longer, whole) if _all_differ(those)), ()), strict=False):
+        for row, one in zip(
+            rows, next((those for those in (*longer, whole) if len(set(those)) == len(those)), ()), strict=False
+        ):
             found[row] = one
     return found
-
-
-def _all_differ(names: Sequence[str]) -> bool:
-    return len(set(names)) == len(names)
 
 
 @dataclass(slots=True)
@@ -122,12 +120,10 @@ def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
     for trace in distinct:
         folder = run_folder(trace.origin.path)
         folders.setdefault(above.get(folder, folder), []).append(trace)
-    found = [
-        (recording, number if len(recordings) > 1 else 0)
-        for folder, members in folders.items()
-        for recordings in [_recordings(folder, members)]
-        for number, recording in enumerate(recordings, 1)
-    ]
+    found = []
+    for folder, members in folders.items():
+        recordings = _recordings(folder, members)
+        found += [(one, number if len(recordings) > 1 else 0) for number, one in enumerate(recordings, 1)]
     runs = [_run(recording, repeats, number) for recording, number in found]
     names = names_apart([run.name for run in runs], [_place(recording) for recording, _ in found])
     return tuple(run._replace(name=name) for run, name in zip(runs, names, strict=True))
@@ -175,13 +171,12 @@ def _recordings(folder: str, traces: Sequence[Trace]) -> list[_Recording]:
         fitting = [recording for recording in recordings if _fits(trace, recording)]
         together = [recording for recording in fitting if _overlap(trace, recording)]
         known_world = trace.origin.rank is not None and trace.origin.world_size is not None
-        if together:
-            together[0].traces.append(trace)
-        elif fitting and known_world:
-            fitting[0].traces.append(trace)
-            fitting[0].apart = True
-        else:
+        if not together and not (fitting and known_world):
             recordings.append(_Recording(folder, [trace]))
+            continue
+        recording = (together or fitting)[0]
+        recording.traces.append(trace)
+        recording.apart |= not together
     return recordings
 
 
@@ -218,22 +213,18 @@ def _overlap(trace: Trace, recording: _Recording) -> bool:
 
 def span(trace: Trace) -> tuple[int, int]:
     """First start and last end, in absolute time."""
-    if len(trace.events):
-        return trace.base_ns + int(trace.events.ts.min()), trace.base_ns + int(
-            (trace.events.ts + trace.events.dur).max()
-        )
-    ts = trace.instants.ts if len(trace.instants.ts) else trace.flows.ts
-    return trace.base_ns + int(ts.min()), trace.base_ns + int(ts.max())
+    events = trace.events
+    start = next(ts for ts in (events.ts, trace.instants.ts, trace.flows.ts) if len(ts))
+    end = events.ts + events.dur if len(events) else start
+    return trace.base_ns + int(start.min()), trace.base_ns + int(end.max())
 
 
 def _run(recording: _Recording, repeats: dict[str, list[str]], number: int) -> Run:
     """One run; `number` tells the recordings of one folder apart, 0 if there is only one."""
     traces = _in_order(recording.traces)
-    if len(traces) == 1:
-        name = short_name(traces[0].origin.path)
-    else:
-        name = PurePath(recording.folder).name or recording.folder
-        name += f" (recording {number})" if number else ""
+    name = short_name(traces[0].origin.path)
+    if len(traces) > 1:
+        name = (PurePath(recording.folder).name or recording.folder) + (f" (recording {number})" if number else "")
     return Run(name=name, traces=tuple(traces), notes=tuple(_notes(recording, traces, repeats, number)))
 
 

@@ -22,7 +22,7 @@ TRACE_SUFFIXES = (".json", ".gz", ".zst", ".zip")
 _RESOURCE_FORKS = "__MACOSX/"
 
 
-def files_of_folder(folder: Path) -> Iterator[Source]:
+def _files_of_folder(folder: Path) -> Iterator[Source]:
     """Files below a folder; hidden ones are left out, links are followed but never into the same folder twice.
 
     The folder of an Ascend profile is one source, and its files are none, but for databases of other ranks.
@@ -39,7 +39,7 @@ def files_of_folder(folder: Path) -> Iterator[Source]:
         yield from (Source(str(place / name)) for name in shown if name not in folders)
         for name in sorted(names):
             if not name.startswith("."):
-                yield from file_or_members(place / name)
+                yield from _file_or_members(place / name)
 
 
 def walk(folder: str | Path) -> Iterator[tuple[Path, list[str], list[str]]]:
@@ -74,14 +74,13 @@ def _ascend_profiles(folder: Path) -> tuple[Source, ...]:
     return (main, *(Source(str(other), size=other.stat().st_size) for other in profile.others))
 
 
-def files_of_glob(pattern: str) -> Iterator[Source]:
-    """Files a pattern matches, and those below the folders it matches."""
+def _files_of_glob(pattern: str) -> Iterator[Source]:
     for name in sorted(glob.glob(pattern, recursive=True)):  # noqa: PTH207  unlike Path.glob it leaves hidden files out
         match = Path(name)
-        yield from files_of_folder(match) if match.is_dir() else file_or_members(match)
+        yield from _files_of_folder(match) if match.is_dir() else _file_or_members(match)
 
 
-def file_or_members(path: Path) -> Iterator[Source]:
+def _file_or_members(path: Path) -> Iterator[Source]:
     """A file found by searching; an archive gives its members instead."""
     if not path.is_file():
         if path.is_symlink() and not path.exists():
@@ -187,13 +186,13 @@ def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[Skippe
         if stat.S_ISDIR(status.st_mode):
             if not may_look_into(path):
                 raise no_permission(text)
-            return _searched(text, "folder", files_of_folder(path), required=required)
+            return _searched(text, "folder", _files_of_folder(path), required=required)
         if stat.S_ISREG(status.st_mode):
             return _named_file(path, status.st_size, required=required)
     except (FileNotFoundError, NotADirectoryError):
         if _GLOB_CHARACTERS.isdisjoint(text):
             raise not_found(path) from None
-        return _searched(text, "glob", files_of_glob(text), required=required)
+        return _searched(text, "glob", _files_of_glob(text), required=required)
     except PermissionError:
         raise no_permission(text) from None
     except (OSError, ValueError) as error:

@@ -104,7 +104,9 @@ class StoredBytes:
         except OSError as error:
             raise InputError(f"{self._name}: cannot be read: {error.strerror or error}") from error
         except Exception as error:
-            if not _damaged(error):
+            import zipfile
+
+            if not isinstance(error, zipfile.BadZipFile | EOFError | zlib.error):
                 raise
             self.fault = f"the archive member is damaged after {self.consumed:,} bytes ({error or 'it ends early'})"
             return 0
@@ -142,13 +144,6 @@ class StoredBytes:
     def _closed_after(self, error: Exception) -> InputError:
         self.close()
         return InputError(f"{self._name}: cannot be opened: {error}")
-
-
-def _damaged(error: Exception) -> bool:
-    """Whether a member of an archive could not be unpacked."""
-    import zipfile
-
-    return isinstance(error, zipfile.BadZipFile | EOFError | zlib.error)
 
 
 class Stream:

@@ -15,16 +15,11 @@ from traceanalyze.readers.ascend.db_file import Database, open_database
 from traceanalyze.readers.ascend.info import About
 from traceanalyze.readers.ascend.tables import step_number
 
-_COLUMNS = {
-    "computing": "computing",
-    "communication": "communication",
-    "not_overlapped": "communication_not_overlapped",
-    "overlapped": "overlapped",
-    "free": "free",
-    "stage": "stage",
-    "bubble": "bubble",
-    "preparing": "preparing",
-}
+_COLUMNS = (
+    *("computing", "communication", "communication_not_overlapped", "overlapped"),
+    *("free", "stage", "bubble", "preparing"),
+)
+"""Of StepTraceTime, as the members of `VendorStep` are ordered."""
 
 
 def step_times(path: Path, notes: list[str]) -> VendorNumbers | None:
@@ -43,16 +38,11 @@ def _steps(database: Database) -> tuple[VendorStep, ...]:
     if present is None:
         return ()
     wanted = {"step": 'CAST("step" AS TEXT)', "deviceid": 'CAST("deviceid" AS INTEGER)'}
-    wanted |= {column: f'CAST(ROUND("{column}" * 1000) AS INTEGER)' for column in _COLUMNS.values()}
+    wanted |= {column: f'CAST(ROUND("{column}" * 1000) AS INTEGER)' for column in _COLUMNS}
     selected = ", ".join(expression if column in present else "NULL" for column, expression in wanted.items())
     rows = database.connection.execute(f"SELECT {selected} FROM StepTraceTime")  # noqa: S608
     return tuple(
-        VendorStep(
-            step=step_number(step.decode("utf-8", "replace") if step else None),
-            device=device,
-            **dict(zip(_COLUMNS, values, strict=True)),
-        )
-        for step, device, *values in rows
+        VendorStep(step_number(step.decode("utf-8", "replace") if step else None), *numbers) for step, *numbers in rows
     )
 
 

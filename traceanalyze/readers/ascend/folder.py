@@ -150,13 +150,11 @@ def _profile(folder: Path, output: Path, names: Sequence[str], above: Sequence[s
 
 def _beside_timeline(databases: Sequence[str], ranks: Collection[int]) -> Sequence[str]:
     """The database of the rank that the timeline is of, if its rank is known: one or none."""
-    mine = [name for name in databases if len(ranks) == 1 and rank_of_name([name]) in ranks]
-    nameless = [name for name in databases if rank_of_name([name]) is None]
-    if mine:
-        return mine[:1]
-    if ranks:
-        return nameless[:1] if len(nameless) == 1 else ()
-    return databases if len(databases) == 1 else ()
+    own = [name for name in databases if len(ranks) == 1 and rank_of_name([name]) in ranks]
+    if own:
+        return own[:1]
+    possible = [name for name in databases if rank_of_name([name]) is None] if ranks else databases
+    return possible if len(possible) == 1 else ()
 
 
 def _info_of_rank(infos: Sequence[Path], database: str) -> Path | None:
@@ -170,8 +168,8 @@ def _info_of_rank(infos: Sequence[Path], database: str) -> Path | None:
 
 def _usable(profile: Profile) -> Profile:
     if profile.main is None:
-        held = ", ".join(sorted(_names(profile.output))[:3]) if profile.output is not None else ""
-        what = f"it holds only {held}, …" if held else "its output folder is empty"
+        files = ", ".join(sorted(_names(profile.output))[:3]) if profile.output is not None else ""
+        what = f"it holds only {files}, …" if files else "its output folder is empty"
         raise InputError(
             f"{profile.folder}: this Ascend profile has neither {TIMELINE} nor a database, {what}; "
             "analyse it again (torch_npu.profiler.profiler.analyse), or copy all of it"
@@ -188,12 +186,8 @@ def _names(folder: Path) -> tuple[str, ...]:
 
 def rank_of_name(names: Iterable[str]) -> int | None:
     """Rank in the name of a `profiler_info_<r>.json` or a database; None where there is none."""
-    for name in names:
-        found = _INFO.fullmatch(name) or _DATABASE.fullmatch(name)
-        number = next(filter(None, found.groups()), None) if found else None
-        if number is not None:
-            return int(number)
-    return None
+    found = (_INFO.fullmatch(name) or _DATABASE.fullmatch(name) for name in names)
+    return next((int(number) for match in found if match for number in match.groups() if number), None)
 
 
 _PROCESSES = frozenset({"Ascend Hardware", "CANN", "Overlap Analysis"})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ _KB, MB = 1 << 10, 1 << 20
 _DIGITS = 18
 """Of whole microseconds, at most: Python refuses to convert thousands of them."""
 _AROUND_TIMES = b' \t\r"'
+Cell = TypeVar("Cell")
 
 
 class Table(NamedTuple):
@@ -32,29 +33,25 @@ class Table(NamedTuple):
     rows: int
     short: int = 0
 
-    def texts(self, name: str) -> list[str | None]:
-        """A column of texts, None where there is no value."""
+    def _converted(self, name: str, convert: Callable[[bytes], Cell], absent: Cell) -> list[Cell]:
+        """A column, each distinct cell converted once."""
         column = self.columns.get(name)
         if column is None:
-            return [None] * self.rows
-        known = {cell: None if (text := cell_text(cell)) in _NOTHING else text for cell in set(column)}
+            return [absent] * self.rows
+        known = {cell: convert(cell) for cell in set(column)}
         return [known[cell] for cell in column]
+
+    def texts(self, name: str) -> list[str | None]:
+        """A column of texts, None where there is no value."""
+        return self._converted(name, lambda cell: None if (text := cell_text(cell)) in _NOTHING else text, None)
 
     def integers(self, name: str) -> NDArray[np.int64]:
         """A column of whole numbers, `ABSENT` where there is none."""
-        column = self.columns.get(name)
-        if column is None:
-            return np.full(self.rows, ABSENT, np.int64)
-        known = {cell: _integer(cell) for cell in set(column)}
-        return np.array([known[cell] for cell in column], np.int64)
+        return np.array(self._converted(name, _integer, ABSENT), np.int64)
 
     def reals(self, name: str) -> NDArray[np.float64]:
         """A column of numbers, NaN where there is none."""
-        column = self.columns.get(name)
-        if column is None:
-            return np.full(self.rows, np.nan)
-        known = {cell: _real(cell) for cell in set(column)}
-        return np.array([known[cell] for cell in column], np.float64)
+        return np.array(self._converted(name, _real, np.nan), np.float64)
 
     def durations(self, name: str) -> NDArray[np.int64]:
         """A column of microseconds as ns, `ABSENT` where there is none."""
@@ -202,8 +199,8 @@ KERNELS = {
 
 
 _STEPS = {
-    "device": ("Device_id",),
     "step": ("Step",),
+    "device": ("Device_id",),
     "computing": ("Computing",),
     "communication": ("Communication",),
     "not_overlapped": ("Communication(Not Overlapped)",),
@@ -213,6 +210,7 @@ _STEPS = {
     "bubble": ("Bubble",),
     "preparing": ("Preparing",),
 }
+"""The members of `VendorStep`, in their order."""
 
 
 def step_times(path: Path) -> VendorNumbers | None:
@@ -220,30 +218,16 @@ def step_times(path: Path) -> VendorNumbers | None:
     table = read_table(path, _STEPS)
     if table is None or table.rows == 0:
         return None
-    times = {name: table.durations(name).tolist() for name in list(_STEPS)[2:]}
-    numbers = [step_number(text) for text in table.texts("step")]
-    devices = table.integers("device").tolist()
-    return VendorNumbers(
-        source=path.name,
-        steps=tuple(
-            VendorStep(
-                step=numbers[row],
-                device=_known(devices[row]),
-                **{name: _known(values[row]) for name, values in times.items()},
-            )
-            for row in range(table.rows)
-        ),
-    )
+    numbers = [table.integers("device"), *(table.durations(name) for name in list(_STEPS)[2:])]
+    stated = ([None if value == ABSENT else value for value in column.tolist()] for column in numbers)
+    rows = zip(map(step_number, table.texts("step")), *stated, strict=True)
+    return VendorNumbers(path.name, tuple(VendorStep(*row) for row in rows))
 
 
 def step_number(text: str | None) -> int | None:
     """`50`, `step50`, `ProfilerStep#50` as 50."""
     digits = (text or "").strip().removeprefix("ProfilerStep#").removeprefix("step")
     return int(digits) if digits.isdecimal() else None
-
-
-def _known(value: int) -> int | None:
-    return None if value == ABSENT else value
 
 
 _GRAPH_ENGINE = "cann::"
