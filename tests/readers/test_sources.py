@@ -16,7 +16,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.readers import streams as background
 from traceanalyze.readers.inflate import Inflation, inflate
 from traceanalyze.readers.source import Source
-from traceanalyze.readers.sources import Selection, expand, survey
+from traceanalyze.readers.sources import Selection, expand
 from traceanalyze.readers.streams import Background, open_stream
 
 TRACE = b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "ts": 1, "dur": 1, "pid": 1}]}'
@@ -330,7 +330,7 @@ def test_a_trace_may_be_called_as_such_a_list(tmp_path):
 def test_a_survey_may_find_nothing_and_names_what_there_is(tmp_path):
     (tmp_path / "notes.txt").write_text("lr 1e-4")
     (tmp_path / "list.json").write_text('{"a": 1}')
-    found = survey([str(tmp_path)])
+    found = expand([str(tmp_path)], required=False)
     assert found.sources == ()
     assert [name.partition(" (")[0] for name in skipped(found)] == ["list.json", "notes.txt"]
 
@@ -344,7 +344,7 @@ def test_an_empty_path_is_not_the_current_folder(folder, monkeypatch):
 
 def test_a_survey_of_what_is_not_there_is_an_error_all_the_same(tmp_path):
     with pytest.raises(InputError, match="no such file or folder"):
-        survey([str(tmp_path / "nowhere")])
+        expand([str(tmp_path / "nowhere")], required=False)
 
 
 def test_a_folder_that_may_not_be_looked_into_is_named(folder, monkeypatch):

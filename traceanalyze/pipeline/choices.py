@@ -64,7 +64,6 @@ def _entries(path: str) -> list[Any]:
 
 
 def _peaks(entry: Any, index: int, path: str) -> Peaks:
-    """One entry, checked."""
     where = f"device {index}"
     if not isinstance(entry, dict) or set(entry) != set(_KEYS):
         raise UsageError(f"{where}: write {', '.join(_KEYS)}, and nothing else")

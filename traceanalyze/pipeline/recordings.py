@@ -25,7 +25,7 @@ from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected
 from traceanalyze.ranks.run import map_ranks, workers_for
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
-from traceanalyze.readers.sources import expand, survey
+from traceanalyze.readers.sources import expand
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
@@ -108,11 +108,7 @@ def analysed_rank(
 ) -> AnalysedRank:
     """A rank's analyses, and what is derived while the tables behind them are still there.
 
-    Args:
-        trace: The recording.
-        options: What to analyse of it.
-        rules: Rules to run.
-        allocator: What a snapshot of the same rank tells, for the rules that need one.
+    `allocator` is what a snapshot of the same rank tells, for the rules that need one.
     """
     # Imported here: a verdict needs none of these.
     from traceanalyze.causes.results import costs_of
@@ -172,7 +168,7 @@ def analysed_files(
     `allocators` are what snapshots of the recordings' ranks tell. Where no recording is `required`, there may be none.
     `known` names files that are used for something else.
     """
-    selection = expand(paths) if required else survey(paths)
+    selection = expand(paths, required=required)
     sources = selection.sources
     analyse = _analysis_of(choices, alone=len(sources) == 1)
     sizes = [(one.size or 0) * (_PACKED if one.name.endswith((".gz", ".zst")) else 1) for one in sources]

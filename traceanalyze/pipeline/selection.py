@@ -76,8 +76,6 @@ def stream_chooser(text: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]
     numbers = parse_numbers(text, "--streams", "stream")
 
     def choose(streams: NDArray[np.int64]) -> NDArray[np.bool_]:
-        import numpy as np
-
         known = np.unique(streams)
         wanted = known[np.array(numbers.chosen(known.tolist()), np.bool_)] if len(known) else known
         return np.isin(streams, wanted)
@@ -90,8 +88,6 @@ def step_chooser(text: str, option: str = "--steps") -> Callable[[Steps], NDArra
     numbers = parse_numbers(text, option, "step")
 
     def choose(steps: Steps) -> NDArray[np.bool_]:
-        import numpy as np
-
         labels = step_labels(steps.name)
         if not all(label.isdecimal() for label in labels):
             names = ", ".join(labels[:_LONGEST_LIST])

@@ -85,9 +85,7 @@ _NUMBER_LISTS = regex(rb"\[\s*\[\s*-?[0-9.eE+]+\s*[,\]]")
 def sniff(head: bytes, name: str = "") -> Kind:
     """Kind of the file that begins with `head` (unpacked, `HEAD_BYTES` of it or the whole file).
 
-    Args:
-        head: The first bytes.
-        name: File name; it only tells the databases of vendors apart.
+    Its name only tells the databases of vendors apart.
     """
     if not head:
         return Kind.EMPTY
@@ -122,10 +120,6 @@ def _other_kind(head: bytes, text: bytes, name: str) -> Kind:
         return Kind.TAR
     if _CONTROL.search(head):
         return Kind.PERFETTO if _is_protobuf(head) else Kind.BINARY
-    return _text_kind(text)
-
-
-def _text_kind(text: bytes) -> Kind:
     if _MARKUP.match(text):
         return Kind.HTML
     return Kind.TABLE if _TABLE.match(text) else Kind.TEXT
@@ -153,5 +147,5 @@ def _is_protobuf(head: bytes) -> bool:
 
 def explain(kind: Kind, name: str) -> InputError:
     """The error for a file that is not a trace."""
-    told = stray(name) if kind in {Kind.JSON, Kind.TABLE, Kind.TEXT} else None
-    return InputError(f"{name}: {told or kind.value}")
+    known = stray(name) if kind in {Kind.JSON, Kind.TABLE, Kind.TEXT} else None
+    return InputError(f"{name}: {known or kind.value}")

@@ -145,7 +145,6 @@ def _text(value: object) -> str | None:
 
 
 def _integer(value: object) -> int | None:
-    """A number of an int64, bare or quoted."""
     try:
         number = int(value) if isinstance(value, (int, float, str)) else None
     except (ValueError, OverflowError):

@@ -65,11 +65,8 @@ def inflate(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
 
     A file that ends early or is damaged gives its text up to there; how it went is in `report`. After damage the last
     piece handed to the decompressor is lost, which is never more than an eighth of what was read before it or 256
-    bytes. Zero padding after a member is fine; anything else there is only counted.
-
-    Args:
-        read: Gives the next compressed bytes, none at the end.
-        report: Filled while reading.
+    bytes. Zero padding after a member is fine; anything else there is only counted. `read` gives the next compressed
+    bytes, none at the end.
     """
     source = _Input(read)
     while source.peek(2) == GZIP_MAGIC:
@@ -151,11 +148,9 @@ _WINDOW = 1 << 31
 
 
 def unzstd(read: Callable[[], bytes], report: Inflation) -> Iterator[bytes]:
-    """Text of all frames of a file, in blocks of bounded size however much a frame expands.
+    """Text of all frames of a file, as `inflate` gives it, in blocks of bounded size however much a frame expands.
 
-    Args:
-        read: Gives the next compressed bytes, none at the end.
-        report: Filled while reading. A stream that ends early is known by the text it cuts.
+    A stream that ends early is known by the text it cuts.
     """
     # Imported here: most recordings are packed another way.
     import zstandard

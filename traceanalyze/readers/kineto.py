@@ -40,13 +40,7 @@ _ACTIVE = "was the profiler stopped, or its schedule not yet active, while the p
 
 
 def no_events(found: Scan, kind: Kind, name: str) -> InputError:
-    """The error for a text without any event that can be used.
-
-    Args:
-        found: What the scanner returned.
-        kind: What the first bytes looked like.
-        name: What the user calls the text.
-    """
+    """The error for a text without any event that can be used; `kind` is what its first bytes look like."""
     if found.root == "none":
         return explain(kind if kind is Kind.BLANK else Kind.TEXT, name)
     counts = found.counts
@@ -74,11 +68,7 @@ _NUMBER = regex(r"[0-9]{1,18}")
 
 
 def read_trace(source: Source, progress: Callable[[int], None] | None = None) -> Trace:
-    """Read one recording.
-
-    Args:
-        source: What to read.
-        progress: Called with the bytes of the stored file read so far.
+    """Read one recording; `progress` is called with the bytes of the stored file read so far.
 
     Raises:
         InputError: The source cannot be read, is something else that no plug-in reads, or holds no event.

@@ -49,7 +49,6 @@ def candidates(path: str) -> tuple[Source, ...]:
 
 
 def _of_file(file: Path) -> Iterator[Source]:
-    """A file found by searching, or what an archive holds."""
     found = None if file.name.startswith(".") else _plain_file(str(file))
     if found is None:
         return
@@ -97,7 +96,6 @@ def holds_memory_file(path: str) -> bool:
 
 
 def _kind(source: Source) -> Kind | None:
-    """What it begins as; None for what cannot be opened."""
     try:
         return sniff(read_head(source), source.name)
     except InputError:
@@ -113,11 +111,9 @@ _NUMBERED = regex(r"[_.-](\d{1,6})\.(?:pickle|pkl|json)(?:\.gz|\.zst)?$", re.IGN
 
 
 def memory_ranks(paths: Sequence[str], traces: Sequence[int | None]) -> tuple[tuple[int | None, str], ...]:
-    """The rank of each file, and what states it: "run.json", "file name", "folder", "only one", or nothing.
+    """The rank of each file of a run, and what states it: "run.json", "file name", "folder", "only one", or nothing.
 
-    Args:
-        paths: Snapshots and timelines of one run.
-        traces: Ranks of the traces found beside them, None where a trace does not tell.
+    `traces` are the ranks of the traces found beside them, None where a trace does not state it.
     """
     ranks = [_stated_by_name(path) for path in paths]
     unknown = [index for index, (rank, _) in enumerate(ranks) if rank is None]

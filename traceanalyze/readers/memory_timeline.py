@@ -38,17 +38,13 @@ def read_memory_timeline(source: Source, progress: Callable[[int], None] | None 
         raise InputError(f"{source.name}: this timeline is damaged ({error}); export it again") from error
     if not isinstance(value, list) or not value:
         raise InputError(f"{source.name}: this is no memory timeline; {_ADVICE}")
-    read = _summed if len(value) == 2 and _is_nested(value[1]) else _raw
+    summed = len(value) == 2 and isinstance(value[1], list) and all(isinstance(row, list) for row in value[1])
+    read = _summed if summed else _raw
     time, sizes, rows = read(value, source.name)
     return MemoryTimeline(source.name, time, sizes, rows)
 
 
-def _is_nested(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(row, list) for row in value)
-
-
 def _table(rows: object, width: int, name: str) -> NDArray[np.int64]:
-    """Rows of whole numbers as an array."""
     try:
         table = np.array(rows, np.int64)
     except (ValueError, TypeError, OverflowError) as error:
@@ -89,9 +85,7 @@ _MOST = 1 << 20
 def statistics_beside(path: str, rank: int | None = None) -> tuple[ProcessStatistics | None, str | None]:
     """The statistics in the folder of a snapshot, and a remark where there are some of which none can be chosen.
 
-    Args:
-        path: The snapshot.
-        rank: Its rank, if that is known: statistics named after another rank are none of its own.
+    Where its rank is known, statistics named after another rank are none of its own.
     """
     folder = Path(path).parent
     files = sorted({file for name in _NAMES for file in folder.glob(name) if file.is_file()})
@@ -111,7 +105,6 @@ def statistics_beside(path: str, rank: int | None = None) -> tuple[ProcessStatis
 
 
 def _read(file: Path) -> ProcessStatistics | None:
-    """Statistics of a file, None when it holds something else."""
     if file.stat().st_size > _MOST:
         return None
     try:

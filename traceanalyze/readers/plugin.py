@@ -29,11 +29,7 @@ _VALUES = frozenset({"int64", "float64", "int32"})
 
 
 def require_sound(trace: object, dtypes: Mapping[str, str]) -> Trace:
-    """The trace, if it is one.
-
-    Args:
-        trace: What a reader made.
-        dtypes: Type of the values of each field that is known by its name.
+    """The trace that a reader made, if it is one; `dtypes` are those of the fields that are known by their names.
 
     Raises:
         TypeError: It is no `Trace`, or a column is of another type than `model/trace.py` says.

@@ -146,24 +146,15 @@ class Selection(NamedTuple):
     skipped: tuple[Skipped, ...] = ()
 
 
-def expand(paths: Sequence[str]) -> Selection:
+def expand(paths: Sequence[str], *, required: bool = True) -> Selection:
     """Find the traces behind the paths a user gave.
 
     A file that is named is taken as it is; a folder, a glob or an archive is searched for traces, and what is not one
-    is passed over. The order is that of the paths, sorted inside a folder; a file is taken once.
+    is skipped. The order is that of the paths, sorted inside a folder; a file is taken once.
 
     Raises:
-        InputError: A path does not exist, cannot be read, or holds no trace.
+        InputError: A path does not exist, cannot be read, or holds no trace although one is `required`.
     """
-    return _selected(paths, required=True)
-
-
-def survey(paths: Sequence[str]) -> Selection:
-    """The same of paths that need not hold a trace: memory snapshots may be all there is."""
-    return _selected(paths, required=False)
-
-
-def _selected(paths: Sequence[str], *, required: bool) -> Selection:
     if "" in paths:
         # `Path("")` would be the current folder.
         raise InputError("a path is empty; was it a variable that is not set?")

@@ -221,7 +221,6 @@ class Stream:
 
 
 def _at_least(count: int, blocks: Iterator[bytes]) -> bytes:
-    """Join blocks until there are `count` bytes, or no more blocks."""
     joined = b""
     while len(joined) < count and (block := next(blocks, b"")):
         joined += block
@@ -231,9 +230,7 @@ def _at_least(count: int, blocks: Iterator[bytes]) -> bytes:
 def open_stream(source: Source, progress: Callable[[int], None] | None = None) -> Stream:
     """Open the text of a source; a compressed file is inflated in a thread while its text is used.
 
-    Args:
-        source: What to read.
-        progress: Called with the bytes of the stored file read so far, whenever text is asked for.
+    `progress` is called with the bytes of the stored file read so far, whenever text is read.
     """
     # A read from a pipe cannot be interrupted, so its inflation stays in this thread.
     return Stream(source, progress=progress, ahead=source.size is not None)

@@ -55,13 +55,7 @@ _MATRIX = (
 
 
 def communication_tables(path: Path, about: About, notes: list[str]) -> VendorCollectives | None:
-    """What analysis.db says of collectives; None where it says nothing. A damaged file is noted.
-
-    Args:
-        path: analysis.db.
-        about: What the profile says of itself; names groups.
-        notes: Grows by what was left out.
-    """
+    """What analysis.db says of collectives; None where it says nothing. `notes` grows by what cannot be used."""
     tables = "CommAnalyzerTime", "CommAnalyzerBandwidth", "CommAnalyzerMatrix"
     try:
         with open_database(path) as database:

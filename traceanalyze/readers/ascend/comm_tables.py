@@ -114,13 +114,7 @@ Collective = tuple[object, object, object, Sequence[object], Sequence[Row]]
 
 
 def communication_tables(profile: Profile, about: About, notes: list[str]) -> VendorCollectives | None:
-    """Both files of a profile's text form; None where there is neither. What cannot be used is noted.
-
-    Args:
-        profile: The files of one rank.
-        about: What it says of itself; names groups.
-        notes: Grows by what was left out.
-    """
+    """Both files of a profile's text form; None where there is neither. `notes` grows by what cannot be used."""
     times, matrix = (_object_of(profile.table(name), notes) for name in (TIMES, MATRIX))
     return vendor_collectives((TIMES, TIMES, MATRIX), _collectives(times), _pairs(matrix), about, notes)
 
@@ -187,10 +181,10 @@ def vendor_collectives(
     """Both tables from their rows; None where nothing can be used.
 
     Args:
-        sources: What the tables of times, of links and of pairs of ranks are called.
+        sources: Names of the tables of times, of links and of pairs of ranks.
         collectives: Name, group, step, times (elapsed, transit, wait, idle; ms), links (kind, MB, ms).
         pairs: Name, group, source, target, kind of link, MB, ms, and an operation of the group.
-        about: What the profile says of itself; names groups.
+        about: Names groups.
         notes: Grows by the rows that could not be read.
     """
     lost = dict.fromkeys(sources, 0)

@@ -37,13 +37,7 @@ def flows(reading: Reading, ops: Block, key: NDArray[np.int64], connections: Col
 
     An operator has one key into CONNECTION_IDS, there one row a connection: of every launch, and one that the
     operator of the backward pass has as well. Hence two operators with one connection are such a pair.
-
-    Args:
-        reading: The database.
-        ops: The operators.
-        key: Their keys.
-        connections: CONNECTION_IDS.
-        device: Kernels, copies and collectives; `correlation` is the connection.
+    Of `device`, kernels, copies and collectives, `correlation` is the connection.
     """
     op, row = pairs(key, connections["id"])
     of_op = connections["connectionId"][row]
@@ -97,11 +91,7 @@ _GIVE = "give ascend_pytorch_profiler_*.db or its folder"
 
 
 def read_database(profile: Profile, progress: Callable[[int], None] | None = None) -> Trace:
-    """Read one rank's database.
-
-    Args:
-        profile: Its files; the database is read, or what the profile's main file is, whatever it is named.
-        progress: Called with the bytes of the stored file read so far.
+    """Read the database of one rank's profile, or its main file, whatever that is named.
 
     Raises:
         InputError: The database cannot be read, is something else, or holds no event.

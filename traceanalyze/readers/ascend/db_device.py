@@ -96,7 +96,6 @@ def _streams(reading: Reading, table: Columns) -> NDArray[np.int32]:
 
 
 def _host_pid(table: Columns) -> int:
-    """Process that the tasks belong to."""
     return int(table["globalPid"][0]) if len(table["globalPid"]) and table["globalPid"][0] != ABSENT else 0
 
 
@@ -108,7 +107,6 @@ def _device_pid(pid: int, process: int, device: int) -> str:
 def _kernel_fields(
     reading: Reading, compute: Columns, at: NDArray[np.int64], task: NDArray[np.int64]
 ) -> dict[str, NDArray[Any]]:
-    """What COMPUTE_TASK_INFO and TASK_PMU_INFO say of kernels."""
     strings = reading.strings
 
     def text(column: str, change: Callable[[str], str | None]) -> NDArray[np.int32]:
@@ -168,12 +166,7 @@ _PLANES = 1 << 16
 
 
 def collectives(reading: Reading, tasks: Columns) -> tuple[Block, Block]:
-    """Collectives, and their parts on the planes; `part_of` is the place of the collective in the first block.
-
-    Args:
-        reading: The database.
-        tasks: TASK, rows with usable times.
-    """
+    """Collectives, and their parts on the planes; `part_of` is the place of the collective in the first block."""
     table = timed(reading, reading.database.integers("COMMUNICATION_OP", _OP))
     parts = reading.database.integers("COMMUNICATION_TASK_INFO", _PART)
     groups = np.unique(np.concatenate((table["groupName"], parts["groupName"])))

@@ -71,23 +71,15 @@ class Places(NamedTuple):
 
 
 def places(found: Scan, only_device: int | None) -> Places:
-    """Understand the processes and threads of a scan.
-
-    Args:
-        found: The scan.
-        only_device: Device number that the tables name, if it is just one.
-    """
+    """Understand the processes and threads of a scan; `only_device` is the number that the tables name, if just one."""
     names, threads = process_names(found.metadata), thread_names(found.metadata)
     text = found.strings.text
     ids = [(text(pid), text(tid)) for pid, tid in found.tracks.tolist()]
     process = np.array([_process(names.get(pid)) for pid, _ in ids], np.int64)
-    device = np.array(
-        [
-            _device(pid, names.get(pid, ""), only_device) if kind in _ON_DEVICE else -1
-            for (pid, _), kind in zip(ids, process.tolist(), strict=True)
-        ],
-        np.int64,
-    )
+    device = [
+        _device(pid, names.get(pid, ""), only_device) if kind in _ON_DEVICE else -1
+        for (pid, _), kind in zip(ids, process.tolist(), strict=True)
+    ]
     titles = [threads.get(place, "") for place in ids]
     planes = [_PLANE.fullmatch(title) for title in titles]
     group = {}
@@ -100,8 +92,8 @@ def places(found: Scan, only_device: int | None) -> Places:
     tracks, track_map = _host_threads(found.tracks, process, host)
     return Places(
         process=process,
-        device=device,
-        number=np.array([int(tid) if tid.isdecimal() and len(tid) < 19 else -1 for _, tid in ids], np.int64),
+        device=np.array(device, np.int64),
+        number=np.array([-1 if (number := _number(tid)) is None else number for _, tid in ids], np.int64),
         plane=np.array([int(plane[1]) if plane else -1 for plane in planes], np.int64),
         group=group,
         host=_number(found.strings.text(host)) if host is not None else None,

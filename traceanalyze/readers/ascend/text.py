@@ -35,14 +35,7 @@ _T = TypeVar("_T")
 
 
 def ascend_trace(found: Scan, profile: Profile, origin: Origin, read: ReadReport) -> Trace:
-    """The trace of one rank.
-
-    Args:
-        found: The scanned trace_view.json.
-        profile: The files it belongs to.
-        origin: Path as the user names it, and sizes.
-        read: What reading had to leave out.
-    """
+    """The trace of one rank: from its scanned trace_view.json, and the tables of the profile that it belongs to."""
     texts, notes = Texts(found.strings), list(read.notes)
     about = read_about(profile)
     kernels = _read(profile, "kernel_details.csv", lambda path: read_table(path, KERNELS), notes)
@@ -183,11 +176,9 @@ class _Conversion:
         return Flows(flows.ts[kept], track, flows.cat[kept], flows.id[kept], flows.phase[kept])
 
     def _argument(self, name: str, rows: NDArray[np.int64], missing: int = ABSENT) -> NDArray[Any]:
-        """A scanned argument of some rows."""
         return self._found.events.fields[name].take(rows, missing)
 
     def _categories(self) -> NDArray[np.int32]:
-        """Category of every event in the model's words."""
         texts = self._texts
         cat = self._found.events.cat.copy()
         host = np.flatnonzero(self._process == Process.HOST)
@@ -241,7 +232,6 @@ class _Conversion:
             columns.put(name, kernels[known[stated]], values[stated])
 
     def _put_operations(self, columns: Columns) -> None:
-        """What is known of each group-level collective."""
         rows, groups = self._operations, self._place.group
         track = self._track[rows].tolist()
         streams = {one: FIRST_STREAM - index for index, one in enumerate(sorted(groups))}

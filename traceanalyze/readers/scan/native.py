@@ -249,13 +249,8 @@ def scan(
 ) -> Scan:
     """As `readers.scan.scan`, in one pass and in bounded memory.
 
-    Args:
-        readinto: As there, like the fields.
-        event_fields: Of complete events.
-        instant_fields: Of instant events.
-        max_value_bytes: A longer event or header value is malformed.
-        block_bytes: How much text is read at a time; the default fits the second-level cache.
-        learn: False derives every step from the grammar, for tests: the result is the same.
+    A longer event or header value than `max_value_bytes` is malformed. Of `block_bytes` of text read at a time, the
+    default fits the second-level cache. Without `learn`, every step is derived from the grammar, for tests.
     """
     scanner = _Scanner(event_fields, instant_fields, max_value_bytes, learn=learn)
     scanner.read(readinto, block_bytes)
