@@ -437,7 +437,7 @@ class TestFolders:
         for rank in (1, 0):
             step().write(tmp_path / "job" / f"host_{rank}_20250109_ascend_pt", rank=rank)
         found = expand([str(tmp_path)])
-        assert found.ignored == ()
+        assert found.skipped == ()
         (run,) = group_runs([read_trace(source) for source in found.sources])
         assert run.ranks == (0, 1)
 
