@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.excerpt.boxes import MAX_BOXES, Box, LaneKind, Spans, boxes
-from traceanalyze.analyses.excerpt.excerpt import MAX_LANES, Launch, boxes_of, excerpt
+from traceanalyze.analyses.excerpt.excerpt import MAX_LANES, Launch, excerpt
 from traceanalyze.analyses.excerpt.window import place
 from traceanalyze.analyses.options import Options
 
@@ -156,7 +156,7 @@ def test_a_crowded_window_stays_within_its_bounds_and_loses_nothing():
     by_kind = {kind: [lane for lane in found.lanes if lane.kind == kind] for kind in LaneKind}
     for kind in (LaneKind.OPS, LaneKind.CALLS, LaneKind.STREAM):
         assert sum(box.count for lane in by_kind[kind] for box in lane.boxes) == 3_000
-    assert found.merged_events == sum(box.count for box in boxes_of(found) if box.count > 1) > 5_000
+    assert found.merged_events == sum(box.count for lane in found.lanes for box in lane.boxes if box.count > 1) > 5_000
 
 
 def test_the_surroundings_of_a_gap_show_what_came_before_and_after():

@@ -14,11 +14,12 @@ from traceanalyze.analyses.host.links import enqueuing_calls, launch_links, laun
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.analyses.kernels.events import DeviceEvents, device_events
 from traceanalyze.analyses.options import Options
-from traceanalyze.analyses.steps.partition import ClassSets, class_sets, device_order
+from traceanalyze.analyses.steps.partition import ClassSets, class_sets
 from traceanalyze.analyses.steps.steps import Markers, find_markers, ownership, step_windows, whole_window
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import event_kind, is_annotation_op
+from traceanalyze.model.columns import distinct
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind, Mode
 
@@ -47,7 +48,7 @@ class Context:
         trace, classify = self.trace, self.options.classify
         kind = trace.strings.lookup(trace.events.cat, lambda text: event_kind(text, classify)).astype(np.uint8)
         ops = np.flatnonzero(kind == EventKind.HOST_OP)
-        renamed = trace.strings.lookup(trace.events.name[ops], is_annotation_op).astype(np.bool_)
+        renamed = trace.strings.matches(trace.events.name[ops], is_annotation_op)
         kind[ops[renamed]] = EventKind.ANNOTATION
         return kind
 
@@ -150,7 +151,13 @@ class Context:
     @cached_property
     def devices(self) -> list[int]:
         """Devices by busy time inside the windows, the headline device first."""
-        return device_order(self.device, self.steps.start, self.steps.end)
+        found: list[int] = distinct(self.device.device).tolist()
+        if len(found) < 2:
+            return found
+        start, end = self.steps.start, self.steps.end
+        active = [intervals.union(*self.class_sets(device).values()) for device in found]
+        busy = [int(intervals.coverage(runs, start, end).sum()) for runs in active]
+        return [device for _, device in sorted(zip(busy, found, strict=True), key=lambda one: (-one[0], one[1]))]
 
     def class_sets(self, device: int) -> ClassSets:
         """When a device does work of each class."""

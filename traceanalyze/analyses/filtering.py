@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -27,7 +28,7 @@ def _filtered(context: Context, chosen: Filter) -> Trace:
         keep[device.row[~chosen.streams(device.stream)]] = False
     if chosen.name is not None:
         pattern = chosen.name
-        fits = trace.strings.lookup(device.name, lambda text: pattern.search(text) is not None).astype(np.bool_)
+        fits = trace.strings.matches(device.name, pattern.search)
         keep[device.row[~fits]] = False
     if chosen.time is not None and len(trace.events):
         start = trace.events.ts - trace.events.ts.min()
@@ -45,37 +46,27 @@ def _filtered(context: Context, chosen: Filter) -> Trace:
 
 
 def _taken_instants(instants: Instants, keep: NDArray[np.bool_]) -> Instants:
-    """The records to keep."""
-    place = np.cumsum(keep) - 1
-    columns = {name: (column, keep[column.row]) for name, column in instants.fields.items()}
-    fields = {
-        name: Sparse(place[column.row[kept]].astype(np.uint32), column.value[kept])
-        for name, (column, kept) in columns.items()
-        if kept.any()
-    }
     rows = {name: getattr(instants, name)[keep] for name in ("ts", "name", "cat", "track")}
-    return instants._replace(**rows, fields=fields)
+    return instants._replace(**rows, fields=_taken_fields(instants.fields, keep))
 
 
 def _taken(events: Events, keep: NDArray[np.bool_]) -> Events:
-    """The rows to keep; columns that only some rows have get the new row numbers."""
+    rows = {name: getattr(events, name)[keep] for name in ("ts", "dur", "name", "cat", "track")}
+    fields = _taken_fields(events.fields, keep)
+    if "part_of" in fields:
+        # Refers to rows: what it refers to may be gone.
+        row, value = fields["part_of"].row, fields["part_of"].value
+        there = (value >= 0) & keep[np.maximum(value, 0)]
+        fields["part_of"] = Sparse(row, np.where(there, (np.cumsum(keep) - 1)[np.maximum(value, 0)], -1))
+    return replace(events, **rows, fields=fields)
+
+
+def _taken_fields(fields: Mapping[str, Sparse], keep: NDArray[np.bool_]) -> dict[str, Sparse]:
+    """Columns of the rows to keep, with their new numbers; without those that none of them has."""
     place = np.cumsum(keep) - 1
-    fields = {}
-    for name, column in events.fields.items():
-        kept = keep[column.row]
-        if not kept.any():
-            continue
-        value = column.value[kept]
-        if name == "part_of":
-            # Refers to rows: what it refers to may be gone.
-            value = np.where((value >= 0) & keep[np.maximum(value, 0)], place[np.maximum(value, 0)], -1)
-        fields[name] = Sparse(place[column.row[kept]].astype(np.uint32), value)
-    return replace(
-        events,
-        ts=events.ts[keep],
-        dur=events.dur[keep],
-        name=events.name[keep],
-        cat=events.cat[keep],
-        track=events.track[keep],
-        fields=fields,
-    )
+    kept = {name: (column, keep[column.row]) for name, column in fields.items()}
+    return {
+        name: Sparse(place[column.row[some]].astype(np.uint32), column.value[some])
+        for name, (column, some) in kept.items()
+        if some.any()
+    }

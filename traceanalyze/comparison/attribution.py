@@ -12,7 +12,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.collectives import Names, event_groups
 from traceanalyze.comparison.results import Part, Time
 from traceanalyze.comparison.side import Side
@@ -217,7 +217,7 @@ def _purpose(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     op = np.full(len(chosen), KernelGroup.OTHER, np.int64)
     known, codes = context.options.classify.plugins, named[named >= 0].astype(np.int32)
     op[named >= 0] = context.trace.strings.lookup(codes, lambda text: kind_of_op(text, known))
-    on_npu = argument(context, "core", context.device.row[context.once(device_work).event[chosen]]) >= 0
+    on_npu = context.trace.events.numbers("core", context.device.row[context.once(device_work).event[chosen]]) >= 0
     steps = np.isin(purpose, (KernelGroup.LAYOUT, KernelGroup.OTHER))
     of_matmul = (op == KernelGroup.MATMUL) & steps & on_npu
     of_convolution = (op == KernelGroup.CONVOLUTION) & (steps | (purpose == KernelGroup.MATMUL))
@@ -248,10 +248,10 @@ def _units(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     context = side.context
     row, strings = context.device.row[context.once(device_work).event[chosen]], context.trace.strings
     units = context.once(device_work).tensor_core[chosen].astype(np.int64)
-    core = argument(context, "core", row)
+    core = context.trace.events.numbers("core", row)
     on_npu = np.flatnonzero(core >= 0)
     units[on_npu] = strings.lookup(core[on_npu].astype(np.int32), lambda text: _CORES.get(text, TensorCore.UNKNOWN))
-    matrix = argument(context, "mac_time", row)
+    matrix = context.trace.events.numbers("mac_time", row)
     units[matrix == 0] = TensorCore.NO
     units[matrix > 0] = TensorCore.YES
     return units

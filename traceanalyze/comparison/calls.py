@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.operators import counted_events
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, Level, canonical_ops, top_level
 from traceanalyze.comparison.names import is_wrapper
 from traceanalyze.comparison.side import CompareOptions
@@ -57,7 +56,7 @@ class Calls:
     @cached_property
     def _shapes(self) -> tuple[list[str], NDArray[np.int64]]:
         """Distinct shapes, empty where there are none, and those of each place."""
-        code = np.maximum(argument(self.context, "shapes", self.context.op_nest.row), 0)
+        code = np.maximum(self.context.trace.events.numbers("shapes", self.context.op_nest.row), 0)
         rows = group(code)
         texts = [compact(self.context.trace.strings.text(int(code[first]))) for first in rows.first.tolist()]
         position = {text: index for index, text in enumerate(dict.fromkeys(texts))}
@@ -85,7 +84,7 @@ class Calls:
         nested = self.context.op_nest
         level = top_level(self.context)
         names = self.context.trace.events.name[nested.row]
-        wrapper = self.context.trace.strings.lookup(names, is_wrapper).astype(np.bool_)
+        wrapper = self.context.trace.strings.matches(names, is_wrapper)
         first = self.ops.unit == np.arange(len(nested))
         busy = self.owned(level.owner)[1] > 0
         begun = nested.begun_in(self.context.host_windows) & ~wrapper

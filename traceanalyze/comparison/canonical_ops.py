@@ -131,7 +131,7 @@ def top_level(context: Context) -> Level:
     A wrapper that launches work itself is a call too, with only that work.
     """
     names = context.trace.events.name[context.op_nest.row]
-    return _level(context.op_nest.stop, context.trace.strings.lookup(names, is_wrapper).astype(np.bool_))
+    return _level(context.op_nest.stop, context.trace.strings.matches(names, is_wrapper))
 
 
 def opened(stop: NDArray[np.int32], level: Level, calls: NDArray[np.int64]) -> Level:
@@ -161,14 +161,14 @@ def accountable(context: Context, fused: NDArray[np.bool_]) -> NDArray[np.int64]
     """
     nested, strings = context.op_nest, context.trace.strings
     names = context.trace.events.name[nested.row]
-    plain = strings.lookup(names, lambda text: "::" not in text and not names_backward(text)).astype(np.bool_)
+    plain = strings.matches(names, lambda text: "::" not in text and not names_backward(text))
     of = np.arange(len(nested))
     while True:
         up = np.flatnonzero(plain[of] & (nested.parent[of] >= 0))
         if len(up) == 0:
             break
         of[up] = nested.parent[of[up]]
-    wrapper = strings.lookup(names, is_wrapper).astype(np.bool_)
+    wrapper = strings.matches(names, is_wrapper)
     of = np.where(wrapper[of], np.arange(len(nested)), of)
     level = _level(nested.stop, ~fused)
     return np.where(level.whole[level.owner], level.owner, of)

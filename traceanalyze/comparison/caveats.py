@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
@@ -124,7 +122,7 @@ def recorded(context: Context) -> dict[str, bool]:
     """What a profile has, by what it is needed for."""
     trace, kind = context.trace, context.kind
     python = bool((kind == EventKind.PYTHON).any())
-    names = trace.strings.lookup(trace.events.name, lambda text: text.startswith("nn.Module: ")).astype(np.bool_)
+    names = trace.strings.matches(trace.events.name, lambda text: text.startswith("nn.Module: "))
     return {
         "api": len(context.calls) > 0,
         "host_ops": len(context.host_rows) > 0,

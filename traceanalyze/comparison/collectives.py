@@ -15,7 +15,7 @@ from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.comparison.pairs import MATCH, PLACE, STEP_SHARE, SUMS, both, diff, ratio, section
 from traceanalyze.comparison.results import Pair, Pairs, Time
@@ -35,10 +35,7 @@ Names = dict[str, str]
 def event_groups(context: Context, event: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
     """Groups (ranks, else name, else empty), and the position of that of each communication event."""
     described = description_rows(context, event)
-    ranks, name = (
-        np.where(described >= 0, argument(context, field, np.maximum(described, 0)), -1)
-        for field in ("group_ranks", "group")
-    )
+    ranks, name = (context.trace.events.numbers(field, described) for field in ("group_ranks", "group"))
     code = np.maximum(np.where(ranks >= 0, ranks, name), -1)
     rows = group(code)
     texts = [context.trace.strings.text(int(code[f])) if code[f] >= 0 else "" for f in rows.first.tolist()]

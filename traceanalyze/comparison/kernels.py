@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
 from traceanalyze.comparison.pairs import (
     AVG_RATIO,
@@ -133,10 +133,10 @@ def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: b
     name = context.device.name[context.once(device_work).event].astype(np.int64)
     shapes = core = np.full(len(row), -1, np.int64)
     if typed or foreign:
-        stated = argument(context, "op_type", row)
+        stated = context.trace.events.numbers("op_type", row)
         name = np.where(stated >= 0, stated, name)
     if typed:
-        shapes, core = (argument(context, field, row) for field in ("kernel_shapes", "core"))
+        shapes, core = (context.trace.events.numbers(field, row) for field in ("kernel_shapes", "core"))
     rows = group(name, shapes, core)
     text = context.trace.strings.text
     kinds = []
@@ -150,7 +150,7 @@ def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: b
 def _types(context: Context, options: CompareOptions) -> _Side:
     """Types of operator as mapped by the user, and cores; what states none by family."""
     row, family = context.device.row[context.once(device_work).event], context.once(device_work).group
-    stated, core = (argument(context, field, row) for field in ("op_type", "core"))
+    stated, core = (context.trace.events.numbers(field, row) for field in ("op_type", "core"))
     rows = group(stated, core, np.where(stated >= 0, 0, family))
     text = context.trace.strings.text
     kinds = []

@@ -13,7 +13,6 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.memory.recorded import HOST, field_of, records_in_time
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import Calls, compact
@@ -66,7 +65,7 @@ def _asking(context: Context, op: NDArray[np.int64]) -> NDArray[np.int64]:
     if len(nested) == 0:
         return op
     names = context.trace.events.name[nested.row]
-    makes = context.trace.strings.lookup(names, lambda text: _MAKES.fullmatch(text) is not None).astype(np.bool_)
+    makes = context.trace.strings.matches(names, _MAKES.fullmatch)
     of = accountable(context, np.zeros(len(nested), np.bool_))
     op[op >= 0] = of[op[op >= 0]]
     while True:
@@ -207,7 +206,7 @@ class _Side:
         context, row = self._context, self._context.op_nest.row[place : place + 1]
         text = context.trace.strings.text
         name = text(int(context.trace.events.name[row[0]]))
-        codes = (int(argument(context, field, row)[0]) for field in ("shapes", "dtypes"))
+        codes = (int(context.trace.events.numbers(field, row)[0]) for field in ("shapes", "dtypes"))
         given = (compact(text(code)) if code >= 0 else None for code in codes)
         return self._result(name, made, *given)
 

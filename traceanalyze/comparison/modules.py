@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.modules import Places, event_modules, module_places
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases, launch_places
 from traceanalyze.comparison.align import align
 from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, canonical_ops, fused_names
-from traceanalyze.comparison.operators import frames_at
 from traceanalyze.comparison.pairs import (
     CHANGE_SHARE,
     MATCH,
@@ -359,4 +359,4 @@ def _frames(context: Context, of: NDArray[np.int64]) -> list[str | None]:
     longest = order[np.concatenate(([True], of[order][1:] != of[order][:-1]))] if len(of) else order
     track, t = launch_places(context)
     event = context.once(device_work).event[longest]
-    return frames_at(context, track[event], t[event])
+    return locate(context, track[event], t[event])[2]

@@ -14,7 +14,6 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import Calls, calls_of, compact
 from traceanalyze.comparison.canonical_ops import Fused, fused_names
@@ -81,10 +80,9 @@ class OpSides:
         place = np.array(places, np.int64)
         row = context.op_nest.row[np.maximum(place, 0)]
         text = context.trace.strings.text
-        shapes, dtypes = (argument(context, field, row).tolist() for field in ("shapes", "dtypes"))
-        frames = frames_at(
-            context, self._calls.track[np.maximum(place, 0)], context.op_nest.start[np.maximum(place, 0)]
-        )
+        shapes, dtypes = (context.trace.events.numbers(field, row).tolist() for field in ("shapes", "dtypes"))
+        known = np.maximum(place, 0)
+        _, _, frames = locate(context, self._calls.track[known], context.op_nest.start[known])
         return [
             None
             if at < 0
@@ -146,19 +144,6 @@ def summed_kernels(context: Context, event: NDArray[np.int64], time: NDArray[np.
     rows = group(context.device.name[event])
     names = [context.trace.strings.text(int(code)) for code in context.device.name[event[rows.first]].tolist()]
     return tuple(sorted(zip(names, rows.sum(time).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
-
-
-def frames_at(context: Context, track: NDArray[np.int32], t: NDArray[np.int64]) -> list[str | None]:
-    """User source line of a thread at an instant each; threads below 0 are unknown."""
-    found: list[str | None] = [None] * len(t)
-    lanes = group(track)
-    for lane, first in enumerate(lanes.first.tolist()):
-        mine = np.flatnonzero(lanes.of == lane)
-        if track[first] >= 0:
-            _, _, frames = locate(context, int(track[first]), t[mine])
-            for at, frame in zip(mine.tolist(), frames, strict=True):
-                found[at] = frame
-    return found
 
 
 EXTRA_STEPS = "<steps without a partner>"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from traceanalyze.analyses.communication.parts import collective_parts
-from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.comparison.attribution import IDLE, STEP, Cell, Sums, headline, headline_keys, summed, work_classes
@@ -46,8 +46,8 @@ def link_rates(side: Side) -> dict[str, int] | None:
     if part is None:
         return None
     row = part.row.astype(np.int64)
-    size, link = argument(context, "bytes", row), argument(context, "link_type", row)
-    transport = argument(context, "transport", row)
+    size, link = context.trace.events.numbers("bytes", row), context.trace.events.numbers("link_type", row)
+    transport = context.trace.events.numbers("transport", row)
     code = np.where(link >= 0, link, transport)
     windows = intervals.merge(context.steps.start, context.steps.end)
     moved = (size > 0) & (code >= 0) & intervals.contains(windows, events.ts[row])
@@ -57,7 +57,7 @@ def link_rates(side: Side) -> dict[str, int] | None:
         if text(each) in _LOCAL:
             continue
         mine = row[moved & (code == each)]
-        busy = intervals.total(intervals.merge(events.ts[mine], events.ts[mine] + events.dur[mine]))
+        busy = intervals.total(events.active(mine))
         if busy:
             found[text(each)] = int(size[moved & (code == each)].sum()) * 10**9 // busy
     return found

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.ranges import description_rows, types
 from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.modules import event_modules
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
@@ -21,7 +22,6 @@ from traceanalyze.comparison.attribution import idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, several
-from traceanalyze.comparison.operators import frames_at
 from traceanalyze.comparison.pairs import (
     DIFF,
     MODULE,
@@ -83,7 +83,7 @@ def summed_up(side: Side, keys: Sequence[Key], pieces: Pieces, module: NDArray[n
     last = np.concatenate((np.flatnonzero(np.diff(rows.of[order])), [len(order) - 1]))
     track, t = launch_places(side.context)
     event = pieces.event[order[last]]
-    frames = frames_at(side.context, np.where(event >= 0, track[event], -1), t[event])
+    _, _, frames = locate(side.context, np.where(event >= 0, track[event], -1), t[event])
     modules = [-1] * len(rows) if module is None else _same(rows.of, module, rows.first)
     places = side.modules.places if side.modules is not None else ()
     return {

@@ -46,6 +46,10 @@ class Strings:
         table[distinct] = np.fromiter(map(value, self.texts(distinct)), np.int32, len(distinct))
         return table.take(place)
 
+    def matches(self, codes: NDArray[np.int32], test: Callable[[str], object]) -> NDArray[np.bool_]:
+        """Whether the text of each of `codes` passes a test, which is made once a distinct code."""
+        return self.lookup(codes, lambda text: bool(test(text))).astype(np.bool_)
+
 
 def strings_of(texts: Sequence[bytes]) -> Strings:
     """A dictionary of distinct texts, the first of them empty; the position is the code."""
@@ -86,6 +90,16 @@ def occurs(values: NDArray[Any], among: NDArray[Any]) -> NDArray[np.bool_]:
     return found
 
 
+def find(wanted: NDArray[Any], among: NDArray[Any]) -> NDArray[np.int64]:
+    """Position of each value among some others, of several equal ones the first; -1 where it is none of them."""
+    if len(among) == 0:
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(among, kind="stable")
+    ordered = among[order]
+    at = np.minimum(np.searchsorted(ordered, wanted), len(order) - 1)
+    return np.where(ordered[at] == wanted, order[at], -1)
+
+
 _TABLE = 16
 """Values are looked up in a table when it has at most this many places a row asked for, else by search."""
 
@@ -97,7 +111,7 @@ class Sparse(NamedTuple):
     value: NDArray[Any]
 
     def take(self, rows: NDArray[np.int64], missing: int) -> NDArray[Any]:
-        """Values at `rows` (any order), `missing` where a row has none."""
+        """Values at `rows` (any order; -1 stands for none), `missing` where a row has none."""
         if len(self.row) == 0 or len(rows) == 0:
             return np.full(len(rows), missing, self.value.dtype)
         last = int(self.row[-1])

@@ -38,37 +38,20 @@ _A100 = "NVIDIA A100 datasheet (2022)"
 _H100 = "NVIDIA H100 datasheet (2024), half of the figures with sparsity"
 _H200 = "NVIDIA H200 datasheet (2024), half of the figures with sparsity"
 _MI300 = "AMD CDNA 3 white paper and MI300X datasheet (2023)"
-_A100_TFLOPS = {"fp64": 19.5, "fp32": 19.5, "tf32": 156.0, "fp16": 312.0, "bf16": 312.0, "int8": 624.0}
-_HOPPER_TFLOPS = {
-    "fp64": 66.9,
-    "fp32": 66.9,
-    "tf32": 494.7,
-    "fp16": 989.4,
-    "bf16": 989.4,
-    "fp8": 1978.9,
-    "int8": 1978.9,
-}
-_HOPPER_NVL_TFLOPS = {
-    "fp64": 60.0,
-    "fp32": 60.0,
-    "tf32": 417.5,
-    "fp16": 835.5,
-    "bf16": 835.5,
-    "fp8": 1670.5,
-    "int8": 1670.5,
-}
-_MI300_TFLOPS = {
-    "fp64": 163.4,
-    "fp32": 163.4,
-    "tf32": 653.7,
-    "fp16": 1307.4,
-    "bf16": 1307.4,
-    "fp8": 2614.9,
-    "int8": 2614.9,
-}
-
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
 """Element types that have a peak rate."""
+
+
+def _tflops(*rates: float) -> dict[str, float]:
+    """Rates of all of `DTYPES`, in their order."""
+    return dict(zip(DTYPES, rates, strict=True))
+
+
+_A100_TFLOPS = {"fp64": 19.5, "fp32": 19.5, "tf32": 156.0, "fp16": 312.0, "bf16": 312.0, "int8": 624.0}
+_HOPPER_TFLOPS = _tflops(66.9, 66.9, 494.7, 989.4, 989.4, 1978.9, 1978.9)
+_HOPPER_NVL_TFLOPS = _tflops(60.0, 60.0, 417.5, 835.5, 835.5, 1670.5, 1670.5)
+_MI300_TFLOPS = _tflops(163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9)
+
 PEAKS = (
     Peaks("V100S PCIe", r"V100S", {"fp64": 8.2, "fp32": 16.4, "fp16": 130.0}, 1134, _V100),
     Peaks("V100 PCIe", r"V100.*PCIE", {"fp64": 7.0, "fp32": 14.0, "fp16": 112.0}, 900, _V100),
@@ -85,7 +68,7 @@ PEAKS = (
     Peaks(
         "H100 PCIe",
         r"\bH100.*PCIe",
-        {"fp64": 51.2, "fp32": 51.2, "tf32": 378.0, "fp16": 756.0, "bf16": 756.0, "fp8": 1513.0, "int8": 1513.0},
+        _tflops(51.2, 51.2, 378.0, 756.0, 756.0, 1513.0, 1513.0),
         2039,
         "NVIDIA H100 architecture white paper (2022), half of the figures with sparsity",
     ),
@@ -96,7 +79,7 @@ PEAKS = (
     Peaks(
         "B200",
         r"\bB200",
-        {"fp64": 37.0, "fp32": 75.0, "tf32": 1125.0, "fp16": 2250.0, "bf16": 2250.0, "fp8": 4500.0, "int8": 4500.0},
+        _tflops(37.0, 75.0, 1125.0, 2250.0, 2250.0, 4500.0, 4500.0),
         8000,
         "NVIDIA HGX B200 datasheet (2024), an eighth of the board, half of the figures with sparsity",
     ),
@@ -104,7 +87,7 @@ PEAKS = (
     Peaks(
         "L40S",
         r"\bL40S",
-        {"fp64": 1.43, "fp32": 91.6, "tf32": 183.0, "fp16": 362.0, "bf16": 362.0, "fp8": 733.0, "int8": 733.0},
+        _tflops(1.43, 91.6, 183.0, 362.0, 362.0, 733.0, 733.0),
         864,
         "NVIDIA L40S datasheet (2023), half of the figures with sparsity",
     ),
@@ -125,7 +108,7 @@ PEAKS = (
     Peaks(
         "GeForce RTX 4090",
         r"RTX 4090(?! D| Laptop)",
-        {"fp64": 1.29, "fp32": 82.6, "tf32": 82.6, "fp16": 165.2, "bf16": 165.2, "fp8": 330.3, "int8": 660.6},
+        _tflops(1.29, 82.6, 82.6, 165.2, 165.2, 330.3, 660.6),
         1008,
         "NVIDIA Ada architecture white paper (2023)",
     ),

@@ -36,132 +36,63 @@ class KernelGroup(IntEnum):
     OTHER = 16
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    return regex("|".join(patterns), re.IGNORECASE)
+def _any_case(pattern: str) -> re.Pattern[str]:
+    return regex(pattern, re.IGNORECASE)
 
 
 _BY_NAME = (
     (KernelGroup.COMPILED, regex(r"triton_(poi|red|per|for)_|triton__\d")),
     (
         KernelGroup.ATTENTION,
-        _any(
-            r"flash",
-            "fmha",
-            "attention",
-            r"\battn",
-            r"_attn",
-            r"attn_",
-            "sdpa",
-            r"\bmha_",
-            r"aiter::.*mha",
-            r"bwd_kernel_d[kqv]",
-        ),
+        _any_case(r"flash|fmha|attention|\battn|_attn|attn_|sdpa|\bmha_|aiter::.*mha|bwd_kernel_d[kqv]"),
     ),
-    (KernelGroup.EMBEDDING, _any(r"(?<!rotary_)embedding")),
-    (
-        KernelGroup.OPTIMIZER,
-        _any(r"multi_tensor_apply", r"adam", r"\blamb(?!da)", r"adagrad", r"lion_", r"FusedOptimizer", r"sgd_"),
-    ),
+    (KernelGroup.EMBEDDING, _any_case(r"(?<!rotary_)embedding")),
+    (KernelGroup.OPTIMIZER, _any_case(r"multi_tensor_apply|adam|\blamb(?!da)|adagrad|lion_|FusedOptimizer|sgd_")),
     (
         KernelGroup.NORMALIZATION,
-        _any(
-            r"(batch|layer|group|instance|rms)_?norm",
-            r"\bbn_(fw|bw)",
-            r"RowwiseMoments",
-            r"GroupNorm",
-            r"welford",
-            r"GammaBeta",
-            r"ComputeFusedParams",
-            r"ComputeInternalGradients",
+        _any_case(
+            r"(batch|layer|group|instance|rms)_?norm|\bbn_(fw|bw)|RowwiseMoments|GroupNorm|welford|GammaBeta"
+            r"|ComputeFusedParams|ComputeInternalGradients"
         ),
     ),
     (
         KernelGroup.CONVOLUTION,
-        _any(
-            r"conv(?!ert)",
-            r"[fwd](prop|grad)_",
-            r"_(fprop|wgrad|dgrad)",
-            r"wgrad_",
-            r"dgrad_",
-            "winograd",
-            "scudnn",
-            r"implicit_gemm",
-            r"miopen.*(igemm|Sp3|gcnAsm|naive_conv)",
-            r"igemm_(fwd|bwd|wrw)",
-            r"Im2[cd]",
-            r"col2im",
-            r"im2col",
-            r"nchwTo",
-            r"nhwcTo",
-            r"cask_cudnn",
-            r"cudnn::(cnn|engines)",
+        _any_case(
+            r"conv(?!ert)|[fwd](prop|grad)_|_(fprop|wgrad|dgrad)|wgrad_|dgrad_|winograd|scudnn|implicit_gemm"
+            r"|miopen.*(igemm|Sp3|gcnAsm|naive_conv)|igemm_(fwd|bwd|wrw)|Im2[cd]|col2im|im2col|nchwTo|nhwcTo"
+            r"|cask_cudnn|cudnn::(cnn|engines)"
         ),
     ),
     (
         KernelGroup.MATMUL,
-        _any(
-            r"(?<!fb)gemm",
-            r"gemv",
-            "nvjet",
-            "Cijk_",
-            "matmul",
-            r"splitK_?reduce",
-            r"_mm_|_mm\b|\bb?mm_",
-            r"cublas",
-            r"wgmma|xdlops?",
-            r"dot_kernel",
-            r"triton_tem_fused_(add)?mm",
-            r"moe_stage[12]_kernel",
-            r"fused_moe",
-            r"cutlass.*tensorop",
+        _any_case(
+            r"(?<!fb)gemm|gemv|nvjet|Cijk_|matmul|splitK_?reduce|_mm_|_mm\b|\bb?mm_|cublas|wgmma|xdlops?"
+            r"|dot_kernel|triton_tem_fused_(add)?mm|moe_stage[12]_kernel|fused_moe|cutlass.*tensorop"
         ),
     ),
-    (KernelGroup.SOFTMAX, _any("softmax")),
-    (KernelGroup.POOLING, _any(r"max_?pool", r"avg_?pool", r"adaptive_.*pool", r"pooling")),
+    (KernelGroup.SOFTMAX, _any_case(r"softmax")),
+    (KernelGroup.POOLING, _any_case(r"max_?pool|avg_?pool|adaptive_.*pool|pooling")),
     (
         KernelGroup.LAYOUT,
-        _any(
-            r"direct_copy_kernel",
-            r"copy_kernel_cuda",
-            r"CatArray",
-            r"transpose",
-            r"permute",
-            r"_to_copy\b",
-            r"copy_device_to_device",
-            r"LoadWithCast",
-            r"chunk_cat",
-            r"recat_copy",
+        _any_case(
+            r"direct_copy_kernel|copy_kernel_cuda|CatArray|transpose|permute|_to_copy\b|copy_device_to_device"
+            r"|LoadWithCast|chunk_cat|recat_copy"
         ),
     ),
     (
         KernelGroup.INDEXING,
-        _any(
-            r"index",
-            r"gather",
-            r"scatter",
-            r"sort",
-            r"topk",
-            r"\bcub::|rocprim|hipcub|cuda_detail::cub",
-            r"thrust::",
-            r"unique",
-            r"masked_select",
-            r"searchsorted",
-            r"\bscan_|kernel_scan|triu_tril",
+        _any_case(
+            r"index|gather|scatter|sort|topk|\bcub::|rocprim|hipcub|cuda_detail::cub|thrust::|unique|masked_select"
+            r"|searchsorted|\bscan_|kernel_scan|triu_tril"
         ),
     ),
     (KernelGroup.COMPILED, regex(r"^triton_|^Triton")),
-    (KernelGroup.REDUCTION, _any(r"reduce", r"reduction", r"nll_loss", r"cunn_.*Criterion", r"\bnorm_kernel")),
+    (KernelGroup.REDUCTION, _any_case(r"reduce|reduction|nll_loss|cunn_.*Criterion|\bnorm_kernel")),
     (
         KernelGroup.ELEMENTWISE,
-        _any(
-            r"elementwise",
-            r"distribution_",
-            r"dropout",
-            r"activation",
-            r"FillFunctor",
-            r"silu|gelu|relu|swiglu|act_and_mul",
-            r"CUDAFunctor",
-            r"rope|rotary",
+        _any_case(
+            r"elementwise|distribution_|dropout|activation|FillFunctor|silu|gelu|relu|swiglu|act_and_mul"
+            r"|CUDAFunctor|rope|rotary"
         ),
     ),
 )
@@ -172,10 +103,7 @@ Tensile and hipBLASLt (`Cijk_`), MIOpen, Composable Kernel and aiter on ROCm; of
 
 def group_of_kernel(name: str) -> KernelGroup | None:
     """What a kernel computes by its name, None where the name does not tell."""
-    for group, pattern in _BY_NAME:
-        if pattern.search(name):
-            return group
-    return None
+    return next((group for group, pattern in _BY_NAME if pattern.search(name)), None)
 
 
 _BY_OP = (
@@ -211,10 +139,7 @@ _BY_OP = (
 
 def group_of_op(op: str) -> KernelGroup:
     """What the kernels of an operator are for, for kernels whose own name does not tell."""
-    for group, pattern in _BY_OP:
-        if pattern.search(op):
-            return group
-    return KernelGroup.OTHER
+    return next((group for group, pattern in _BY_OP if pattern.search(op)), KernelGroup.OTHER)
 
 
 class TensorCore(IntEnum):
@@ -258,12 +183,8 @@ _NEVER_MATRIX = frozenset(
 def tensor_core_use(name: str, group: KernelGroup) -> TensorCore:
     """Whether a kernel uses matrix units, by its name; a name the lists cannot judge is unknown, never "no"."""
     if _MATRIX_UNITS.search(name):
-        return TensorCore.NO if _scalar_variant(name) else TensorCore.YES
+        # Families that use matrix units have scalar members: xmma with FFMA, CUTLASS SIMT.
+        return TensorCore.NO if _SCALAR_VARIANT.search(name) else TensorCore.YES
     if _SCALAR_UNITS.search(name) or group in _NEVER_MATRIX:
         return TensorCore.NO
     return TensorCore.UNKNOWN
-
-
-def _scalar_variant(name: str) -> bool:
-    """The scalar members of families that otherwise use matrix units (xmma with FFMA, CUTLASS SIMT)."""
-    return _SCALAR_VARIANT.search(name) is not None

@@ -127,7 +127,8 @@ def convolution(call: Call) -> Amounts | None:
     if call.op == "convolution_backward":
         return _backward(call)
     if call.op == "cudnn_convolution_backward_input":
-        return _gradient(call, grad=call.shape(1), weight=call.shape(2))
+        # The shape of the input, which is what it writes, is not recorded.
+        return _flop(call.shape(1), call.shape(2)), None
     if call.op in _TRANSPOSED or (call.op in _TRANSPOSED_FLAG and call.flag(_TRANSPOSED_FLAG[call.op])):
         return _flop(call.shape(0), call.shape(1)), None
     return _forward(call, _FORWARD[call.op]) if call.op in _FORWARD else None
@@ -181,12 +182,6 @@ def _backward(call: Call) -> Amounts:
         None if flop is None else flop * sum(wanted),
         None if given is None or each is None else given + written * each,
     )
-
-
-def _gradient(call: Call, *, grad: Shape, weight: Shape) -> Amounts:
-    """Gradient of the input alone; the input's own shape is not recorded, hence no bytes."""
-    del call
-    return _flop(grad, weight), None
 
 
 class Cost(NamedTuple):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import Sparse, Strings
+from traceanalyze.model.columns import MISSING, Sparse, Strings
+from traceanalyze.model.intervals import Intervals, merge
 
 if TYPE_CHECKING:
     from traceanalyze.model.collectives import VendorCollectives
@@ -49,6 +50,20 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.ts)
+
+    def active(self, rows: NDArray[np.int64]) -> Intervals:
+        """When any of some events runs."""
+        return merge(self.ts[rows], self.ts[rows] + self.dur[rows])
+
+    def numbers(self, field: str, rows: NDArray[np.int64], missing: int = MISSING) -> NDArray[np.int64]:
+        """A whole-number argument of some rows (-1: no row), or codes of a text; `missing` where a row has none."""
+        column = self.fields.get(field)
+        if column is None:
+            return np.full(len(rows), missing, np.int64)
+        if column.value.dtype != np.int32:
+            return column.take(rows, missing).astype(np.int64)
+        codes = column.take(rows, -1).astype(np.int64)
+        return np.where(codes < 0, missing, codes)
 
 
 class Instants(NamedTuple):

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, went_over
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.ranks.results import Group, LinkTraffic, RankSummary
@@ -35,10 +34,10 @@ def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
     if column is None or len(context.steps) == 0:
         return ()
     row = column.row.astype(np.int64)
-    moves = trace.strings.lookup(trace.events.name[row], lambda text: MOVES.match(text) is not None).astype(np.bool_)
+    moves = trace.strings.matches(trace.events.name[row], MOVES.match)
     row = row[moves]
     source, target, size, link = (
-        argument(context, each, row) for each in ("src_rank", "dst_rank", "bytes", "link_type")
+        context.trace.events.numbers(each, row) for each in ("src_rank", "dst_rank", "bytes", "link_type")
     )
     between = (source != target) & (size > 0)
     for rank in (source, target):

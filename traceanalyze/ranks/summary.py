@@ -15,7 +15,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
 from traceanalyze.analyses.idle.idle import IdleCauses
-from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.steps import owners
@@ -71,9 +71,9 @@ def kernel_times(context: Context) -> tuple[KernelTime, ...]:
     chosen[chosen] = intervals.coverage(busy, device.start[candidates], device.end[candidates]) == 0
     event, op = work.event[chosen], work.op[chosen]
     row, time = device.row[event], work.time[chosen]
-    shape = np.where(op >= 0, argument(context, "shapes", np.maximum(op, 0)), MISSING)
-    shape = np.where(shape == MISSING, argument(context, "kernel_shapes", row), shape)
-    grid = argument(context, "grid", row)
+    shape = context.trace.events.numbers("shapes", op)
+    shape = np.where(shape == MISSING, context.trace.events.numbers("kernel_shapes", row), shape)
+    grid = context.trace.events.numbers("grid", row)
     rows = group(device.name[event], shape, grid)
     count, total = rows.count(), rows.sum(time)
     known = (count >= LEAST_RUNS) & ((shape[rows.first] != MISSING) | (grid[rows.first] != MISSING))
@@ -200,7 +200,7 @@ def _groups(context: Context, events: NDArray[np.int64]) -> tuple[tuple[Group, .
     """Groups by their ranks, else their name; and the group of each collective."""
     described = description_rows(context, events)
     ranks, name, size = (
-        np.maximum(np.where(described >= 0, argument(context, field, np.maximum(described, 0)), -1), -1)
+        np.maximum(context.trace.events.numbers(field, described), -1)
         for field in ("group_ranks", "group", "group_size")
     )
     rows = group(np.where(ranks >= 0, ranks, name))
@@ -236,7 +236,7 @@ def _peers(context: Context, events: NDArray[np.int64]) -> NDArray[np.int64]:
     valid = (owner >= 0) & (owner < len(place))
     event = np.where(valid, place[np.where(valid, owner, 0)], -1)
     for field in ("src_rank", "dst_rank"):
-        rank = argument(context, field, row)
+        rank = context.trace.events.numbers(field, row)
         # Ranks beyond any machine are the profiler's way of saying that there is none.
         sane = (event >= 0) & (rank >= 0) & (rank < 2**20)
         np.maximum.at(highest, event[sane], rank[sane])

@@ -16,7 +16,6 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import IdleCauses, analysed_time, idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import idle_caused, last_launch
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.phases import phases
@@ -216,10 +215,7 @@ def _sync_points(rank: RankSteps, step: NDArray[np.int64]) -> NDArray[np.float64
     sync = np.flatnonzero(context.once(is_sync_call) & (calls.start < context.once(last_launch)))
     if len(sync) == 0:
         return np.zeros(rank.count)
-    op = np.full(len(sync), -1, np.int64)
-    for track in np.unique(calls.track[sync]).tolist():
-        here = np.flatnonzero(calls.track[sync] == track)
-        op[here] = ops_at(context, track, calls.start[sync[here]])
+    op = ops_at(context, calls.track[sync], calls.start[sync])
     point = np.where(op >= 0, op, -2 - sync)
     return rank.counted(step[sync[group(calls.track[sync], point).first]])
 
@@ -245,7 +241,7 @@ def _device(rank: RankSteps) -> Values:
 def _copied(rank: RankSteps, step: NDArray[np.int64]) -> Values:
     context = rank.side.context
     event = np.flatnonzero(context.device.kind == EventKind.MEMCPY)
-    size = argument(context, "bytes", context.device.row[event])
+    size = context.trace.events.numbers("bytes", context.device.row[event])
     if len(event) and (size == MISSING).all():
         return dict.fromkeys(("memcpy.h2d_bytes", "memcpy.d2h_bytes"), NotMeasured("no_bytes"))
     way = directions(context, event) if len(event) else event

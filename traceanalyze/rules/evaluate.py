@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.model.columns import distinct
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope
@@ -54,18 +53,11 @@ def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
     if facts.host_computes:
         return locate(context, context.step_track, start)[2]
     mine = np.flatnonzero(context.device.device == context.devices[0]) if context.devices else np.zeros(0, np.int64)
-    found: list[str | None] = [None] * len(start)
     if not len(mine) or not len(context.calls):
-        return found
+        return [None] * len(start)
     event = mine[np.minimum(np.searchsorted(context.device.start[mine], start, "left"), len(mine) - 1)]
     call = context.link[event]
-    track = np.where(call >= 0, context.calls.track[call], -1)
-    for thread in distinct(track[call >= 0]).tolist():
-        rows = np.flatnonzero(track == thread)
-        _, _, frames = locate(context, thread, context.calls.start[call[rows]])
-        for row, frame in zip(rows.tolist(), frames, strict=True):
-            found[row] = frame
-    return found
+    return locate(context, np.where(call >= 0, context.calls.track[call], -1), context.calls.start[call])[2]
 
 
 NO_COLLECTIVES = "no_collective_metadata"

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.communication.parts import CollectiveParts, collective_parts
-from traceanalyze.analyses.communication.ranges import description_rows, types
+from traceanalyze.analyses.communication.parts import collective_parts
+from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, Groups, group
-from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.model import intervals
-from traceanalyze.model.collectives import TYPES, bus_factor, counts_output, element_bytes
+from traceanalyze.model.collectives import TYPES, bus_factor
 from traceanalyze.model.columns import MISSING
-from traceanalyze.model.op_calls import MOST_ELEMENTS
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare
 from traceanalyze.model.vocabulary import DeviceClass
 
 _NO_METADATA = "no_collective_metadata"
@@ -86,9 +85,9 @@ class _Described(NamedTuple):
     ranks: int
     group: int
     group_size: int
-    in_elements: int
-    out_elements: int
     dtype: int
+    size: int
+    """Bytes, -1 where not stated."""
 
 
 def collectives(context: Context) -> Table:
@@ -101,17 +100,30 @@ def collectives(context: Context) -> Table:
     if len(chosen) == 0:
         return _COLLECTIVES.drop(*_PART_KEYS).missing("no_communication", detail=True)
     event = work.event[chosen]
-    keys = _described(context, event)
-    groups = group(*keys)
+    row = description_rows(context, event)
+    kind = types(context, event, row)
+    fields = ("group_ranks", "group", "group_size", "dtype", "in_elements", "out_elements")
+    ranks, name, *others, given, result = (context.trace.events.numbers(field, row) for field in fields)
+    # The name of a group counts only where its ranks are not known.
+    keys = (kind, ranks, np.where(ranks >= 0, MISSING, name), *others)
+    groups = group(*keys, given, result)
     spread = groups.spread(work.time[chosen])
-    exposed, overlapped, own_start = _exposed(context, event)
-    waits = _waits(context, chosen, groups, exposed, own_start)
-    durations = groups.sum(device.end[event] - device.start[event])
-    described = (_Described(*known) for known in zip(*(key[groups.first].tolist() for key in keys), strict=True))
-    amounts = zip(described, waits, spread.number.tolist(), durations.tolist(), strict=True)
+    of_device, start, end = device.device[event], device.start[event], device.end[event]
+    # Instants with several collectives on one device count as exposed for the one that started first.
+    counts_from = start.copy()
+    for one in context.devices:
+        here = of_device == one
+        counts_from[here] = own_start(start[here], end[here])
+    exposed = _outside_compute(context, of_device, counts_from, end)
+    overlapped = work.time[chosen] - _outside_compute(context, of_device, start, end)
+    waits, transfer, waited_for = _waits(context, chosen, groups, exposed, counts_from)
+    moving = np.where(transfer > 0, transfer, groups.sum(end - start))
+    columns = (*keys, sizes(context, row, kind))
+    described = (_Described(*known) for known in zip(*(each[groups.first].tolist() for each in columns), strict=True))
+    amounts = zip(described, spread.number.tolist(), moving.tolist(), waited_for.tolist(), strict=True)
     rows = [_row(context, *amount) for amount in amounts]
     times = spread.values | {"exposed_ns": groups.sum(exposed), "overlapped_ns": groups.sum(overlapped)}
-    table = _COLLECTIVES.fill(**times, **{key: [row[key] for row in rows] for key in rows[0]})
+    table = _COLLECTIVES.fill(**times, **waits, **{key: [row[key] for row in rows] for key in rows[0]})
     table = replace(table.sort("-device_time_ns", "collective"), notes=_notes(table))
     split = any(isinstance(cell, int) for cell in table.column("transfer_ns"))
     return table if split else table.drop(*_PART_KEYS)
@@ -132,108 +144,68 @@ def _notes(table: Table) -> tuple[Message, ...]:
     return (Message("bandwidth_waits"),) if measured else ()
 
 
-class _Waits(NamedTuple):
-    """Transfer and waiting of the collectives of one row, ns."""
-
-    transfer: _Amount
-    wait: _Amount
-    exposed_wait: _Amount
-    whole_transfer: int
-    """Transfer outside the analysed windows included; 0 where unknown."""
-    waited_for: int
-    """Rank inside the group, -1 where unknown."""
-
-
 def _waits(
     context: Context,
     chosen: NDArray[np.int64],
     groups: Groups,
     exposed: NDArray[np.int64],
-    own_start: NDArray[np.int64],
-) -> list[_Waits]:
-    """What the tasks of the collectives tell, where all of a row have recorded tasks."""
+    counts_from: NDArray[np.int64],
+) -> tuple[dict[str, Values], NDArray[np.int64], NDArray[np.int64]]:
+    """What the tasks of the collectives tell, where all of a row have recorded tasks.
+
+    Returns:
+        Columns of transfer and waiting; all transfer, also outside the windows, 0 where unknown; and the rank inside
+        the group that was waited for, -1 where unknown.
+    """
     parts = context.once(collective_parts)
     missing = NotMeasured("no_collective_tasks")
+    nothing = np.zeros(len(groups), np.int64)
     if parts is None:
-        return [_Waits(missing, missing, missing, 0, -1)] * len(groups)
+        return dict.fromkeys(("transfer_ns", "wait_ns", "exposed_wait_ns"), missing), nothing, nothing - 1
     work, event = context.once(device_work), context.once(device_work).event[chosen]
     begin = np.zeros(len(context.device), np.int64)
-    begin[event] = own_start
-    free = _outside_compute(context, parts)
+    begin[event] = counts_from
     windows = intervals.merge(context.steps.start, context.steps.end)
     transfer = parts.by_event(intervals.coverage(windows, parts.start, parts.end))[event]
     whole = parts.by_event(parts.end - parts.start)[event]
-    bare = parts.by_event(free(np.minimum(np.maximum(parts.start, begin[parts.event]), parts.end)))[event]
-    unknown = groups.sum(~parts.recorded[event])
-    sums = [groups.sum(values) for values in (transfer, work.time[chosen] - transfer, exposed - bare, whole)]
+    since = np.minimum(np.maximum(parts.start, begin[parts.event]), parts.end)
+    bare = _outside_compute(context, context.device.device[parts.event], since, parts.end)
+    unknown = groups.sum(~parts.recorded[event]) > 0
     order = np.argsort(parts.longest_wait[event], kind="stable")
-    peer = np.full(len(groups), -1, np.int64)
+    peer = nothing - 1
     peer[groups.of[order]] = parts.waited_for[event[order]]
-    return [
-        _Waits(missing, missing, missing, 0, -1)
-        if unknown[index]
-        else _Waits(*(int(column[index]) for column in (*sums, peer)))
-        for index in range(len(groups))
-    ]
+
+    def stated(values: NDArray[np.int64]) -> list[int | NotMeasured]:
+        sums = zip(groups.sum(values).tolist(), unknown.tolist(), strict=True)
+        return [missing if lacks else value for value, lacks in sums]
+
+    columns: dict[str, Values] = {
+        "transfer_ns": stated(transfer),
+        "wait_ns": stated(work.time[chosen] - transfer),
+        "exposed_wait_ns": stated(exposed - parts.by_event(bare)[event]),
+    }
+    return columns, np.where(unknown, 0, groups.sum(whole)), np.where(unknown, -1, peer)
 
 
-def _outside_compute(context: Context, parts: CollectiveParts) -> Callable[[NDArray[np.int64]], NDArray[np.int64]]:
-    """How much of each piece of transfer, begun at given times, lies in the windows with no compute beside it."""
-    device = context.device
-    of_piece = device.device[parts.event]
-
-    def covered(start: NDArray[np.int64]) -> NDArray[np.int64]:
-        out = np.zeros(len(start), np.int64)
-        windows = intervals.merge(context.steps.start, context.steps.end)
-        for one in context.devices:
-            member = (device.device == one) & (device.klass == DeviceClass.COMPUTE)
-            free = intervals.subtract(windows, intervals.merge(device.start[member], device.end[member]))
-            mine = np.flatnonzero(of_piece == one)
-            out[mine] = intervals.coverage(free, start[mine], parts.end[mine])
-        return out
-
-    return covered
-
-
-def _described(context: Context, event: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The members of `_Described` for each event; the group's name counts only where its ranks are not known."""
-    row = description_rows(context, event)
-    fields = ("group_ranks", "group", "group_size", "in_elements", "out_elements", "dtype")
-    ranks, name, *rest = (np.where(row >= 0, argument(context, field, np.maximum(row, 0)), MISSING) for field in fields)
-    return [types(context, event, row), ranks, np.where(ranks >= 0, MISSING, name), *rest]
-
-
-def _exposed(
-    context: Context, event: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Time of each collective outside and under compute, inside the analysed windows, and from when on it counts.
-
-    Instants with several collectives on one device count as exposed for the one that started first: the rest of each
-    collective begins where the earlier ones have ended. Hence the exposed times sum to the exposed communication of
-    the partition.
-    """
-    device, steps = context.device, context.steps
-    windows = intervals.merge(steps.start, steps.end)
-    exposed, overlapped, counts_from = np.zeros((3, len(event)), np.int64)
+def _outside_compute(
+    context: Context, device: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How much of each interval lies in the analysed windows with no compute beside it on its device."""
+    out = np.zeros(len(start), np.int64)
+    windows = intervals.merge(context.steps.start, context.steps.end)
     for one in context.devices:
-        mine = np.flatnonzero(device.device[event] == one)
-        start, end = device.start[event[mine]], device.end[event[mine]]
-        member = (device.device == one) & (device.klass == DeviceClass.COMPUTE)
-        compute = intervals.merge(device.start[member], device.end[member])
-        reach = np.maximum.accumulate(np.concatenate((start[:1], end[:-1])))
-        own_start = np.minimum(np.maximum(start, reach), end)
-        counts_from[mine] = own_start
-        exposed[mine] = intervals.coverage(intervals.subtract(windows, compute), own_start, end)
-        overlapped[mine] = intervals.coverage(intervals.intersect(windows, compute), start, end)
-    return exposed, overlapped, counts_from
+        free = intervals.subtract(windows, context.class_sets(one)[DeviceClass.COMPUTE])
+        here = np.flatnonzero(device == one)
+        out[here] = intervals.coverage(free, start[here], end[here])
+    return out
 
 
-def _row(context: Context, known: _Described, waits: _Waits, count: int, duration: int) -> dict[str, Value]:
+def _row(context: Context, known: _Described, count: int, duration: int, waited_for: int) -> dict[str, Value]:
     kind = TYPES[known.type]
     dtype = _text(context, known.dtype)
-    size = _bytes(known, kind, dtype)
+    size = known.size if known.size >= 0 else NotMeasured(_NO_METADATA)
     ranks = _ranks(context, known)
-    algbw = _bandwidth(size, count, waits.whole_transfer or duration)
+    algbw = _bandwidth(size, count, duration)
     group_name = _text(context, known.ranks if known.ranks >= 0 else known.group)
     return {
         "collective": kind,
@@ -241,32 +213,22 @@ def _row(context: Context, known: _Described, waits: _Waits, count: int, duratio
         "ranks": ranks,
         "dtype": dtype,
         "size_bytes": size,
-        "wait_ns": waits.wait,
-        "exposed_wait_ns": waits.exposed_wait,
-        "transfer_ns": waits.transfer,
-        "waited_for": _waited_for(context, group_name, waits),
+        "waited_for": _waited_for(context, group_name, waited_for),
         "algbw": algbw,
         "busbw": _busbw(algbw, kind, ranks),
     }
 
 
-def _waited_for(context: Context, group_name: str | NotMeasured, waits: _Waits) -> _Amount:
+def _waited_for(context: Context, group_name: str | NotMeasured, member: int) -> _Amount:
     """Rank that was waited for, translated to the whole run where the ranks of the group are known."""
-    if waits.waited_for < 0:
+    if member < 0:
         return NotMeasured("no_collective_tasks")
     ranks = context.trace.groups.get(group_name, ()) if isinstance(group_name, str) else ()
-    return ranks[waits.waited_for] if waits.waited_for < len(ranks) else waits.waited_for
+    return ranks[member] if member < len(ranks) else member
 
 
 def _text(context: Context, code: int) -> str | NotMeasured:
     return context.trace.strings.text(code) if code >= 0 else NotMeasured(_NO_METADATA)
-
-
-def _bytes(known: _Described, kind: str, dtype: str | NotMeasured) -> _Amount:
-    """Size S: elements of the input (all_gather: of the output) times the size of one."""
-    elements = known.out_elements if counts_output(kind) else known.in_elements
-    each = None if isinstance(dtype, NotMeasured) else element_bytes(dtype)
-    return NotMeasured(_NO_METADATA) if not 0 <= elements <= MOST_ELEMENTS or each is None else elements * each
 
 
 def _ranks(context: Context, known: _Described) -> _Amount:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def collective_parts(context: Context) -> CollectiveParts | None:
     start = trace.events.ts[row]
     end = start + trace.events.dur[row]
     name = trace.events.name[row]
-    moves = trace.strings.lookup(name, lambda text: MOVES.match(text) is not None).astype(np.bool_)
+    moves = trace.strings.matches(name, MOVES.match)
     inside_start = np.maximum(start, device.start[event])[moves]
     inside_end = np.minimum(end, device.end[event])[moves]
     longest, waited_for = _longest_wait(context, row, event, end - start)
@@ -90,13 +89,9 @@ def _longest_wait(
     trace = context.trace
     longest, peer = np.zeros(len(context.device), np.int64), np.full(len(context.device), -1, np.int64)
     waits = np.flatnonzero(trace.strings.lookup(trace.events.name[row], lambda text: _WAITS.match(text) is not None))
-    column = trace.events.fields.get("dst_rank")
-    if len(waits) == 0:
-        return longest, peer
     order = waits[np.argsort(length[waits], kind="stable")]
     longest[event[order]] = length[order]
-    if column is not None:
-        peer[event[order]] = np.maximum(column.take(row[order], -1), -1)
+    peer[event[order]] = np.maximum(trace.events.numbers("dst_rank", row[order], -1), -1)
     return longest, peer
 
 
@@ -108,7 +103,7 @@ def went_over(context: Context, row: NDArray[np.int64], link: re.Pattern[str]) -
     """Whether the kind of link, or of transport, of each task (rows of events) is so called; False where not told."""
     found = np.zeros(len(row), np.bool_)
     for name in ("link_type", "transport"):
-        code = argument(context, name, row)
+        code = context.trace.events.numbers(name, row)
         known = code >= 0
         named = context.trace.strings.lookup(code[known].astype(np.int32), lambda text: link.search(text) is not None)
         found[known] |= named.astype(np.bool_)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.collectives import TYPES, collective_type, counts_output, element_bytes
 from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.patterns import regex
@@ -26,8 +25,8 @@ def description_rows(context: Context, event: NDArray[np.int64]) -> NDArray[np.i
     if len(event) == 0:
         return row
     if "collective" not in context.trace.events.fields:
-        return np.where(argument(context, "group", row) >= 0, row, -1)
-    own = (argument(context, "collective", row) >= 0) | (argument(context, "group", row) >= 0)
+        return np.where(context.trace.events.numbers("group", row) >= 0, row, -1)
+    own = (context.trace.events.numbers("collective", row) >= 0) | (context.trace.events.numbers("group", row) >= 0)
     return np.where(own, row, _innermost(context, event, context.once(describing)))
 
 
@@ -40,10 +39,9 @@ def types(context: Context, event: NDArray[np.int64], described: NDArray[np.int6
     if len(event) == 0:
         return np.empty(0, np.int64)
     strings = context.trace.strings
-    stated = np.where(described >= 0, argument(context, "collective", np.maximum(described, 0)), -1)
-    names = context.trace.events.name
+    stated = context.trace.events.numbers("collective", described)
     around = _innermost(context, event, context.once(named_ranges))
-    ranges = np.where(around >= 0, names[around], -1)
+    ranges = np.where(around >= 0, context.trace.events.name[around], -1)
     keys = group(stated, ranges, context.device.name[event])
     decided = np.empty(len(keys), np.int64)
     for index, first in enumerate(keys.first.tolist()):
@@ -56,8 +54,7 @@ def types(context: Context, event: NDArray[np.int64], described: NDArray[np.int6
 def sizes(context: Context, described: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
     """Bytes of each collective (definitions §12): of its input, of an all_gather its output; -1 where not stated."""
     given, result, dtype = (
-        np.where(described >= 0, argument(context, field, np.maximum(described, 0)), -1)
-        for field in ("in_elements", "out_elements", "dtype")
+        context.trace.events.numbers(field, described) for field in ("in_elements", "out_elements", "dtype")
     )
     rows = group(kind, given, result, dtype)
     found = []
@@ -78,7 +75,7 @@ def describing(context: Context) -> Nest:
 def named_ranges(context: Context) -> Nest:
     """Host events that are named like a call of a communication library."""
     names = context.trace.events.name[context.host_rows]
-    named = context.trace.strings.lookup(names, lambda text: _RANGE.match(text) is not None).astype(np.bool_)
+    named = context.trace.strings.matches(names, _RANGE.match)
     return nest_rows(context.trace, context.host_rows[named])
 
 

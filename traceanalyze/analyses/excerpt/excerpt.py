@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind, Spans, boxes
+from traceanalyze.analyses.excerpt.boxes import Lane, LaneKind, Spans, boxes
 from traceanalyze.analyses.excerpt.host import host_lanes
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.idle import idle_pieces
@@ -135,9 +134,3 @@ def _launch(context: Context, lanes: tuple[Lane, ...], window: tuple[int, int], 
     if not thread or not stream or not window[0] <= at <= start:
         return None
     return Launch(at - window[0], start - window[0], thread[0], stream[0])
-
-
-def boxes_of(excerpt: Excerpt) -> Iterator[Box]:
-    """Every box of an excerpt."""
-    for lane in excerpt.lanes:
-        yield from lane.boxes

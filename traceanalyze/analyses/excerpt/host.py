@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.excerpt.boxes import Lane, LaneKind, Spans, boxes
-from traceanalyze.analyses.host.nesting import Nest, nest_rows
+from traceanalyze.analyses.host.nesting import nest_rows
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model.classify import is_data_loading, is_peer_wait, is_step_marker
 from traceanalyze.model.columns import distinct
@@ -81,10 +81,8 @@ def _thread(
     """Levels of operators, outermost first, and the runtime calls below them."""
     text, name = context.trace.strings.text, _thread_name(context, track)
     tree = nest_rows(context.trace, ops, context.kind)
-    depth = _depths(tree, levels)
-    kind = _op_kinds(context, tree.row)
-    names = context.trace.events.name[tree.row]
-    spans = Spans(tree.start, tree.end, names, kind)
+    depth = tree.depth
+    spans = Spans(tree.start, tree.end, context.trace.events.name[tree.row], _op_kinds(context, tree.row))
     lanes = []
     for level in range(levels):
         drawn = boxes(spans.taken(depth == level), window, _OPS, text)
@@ -92,21 +90,12 @@ def _thread(
             lanes.append(Lane(LaneKind.OPS, name, drawn, track, level))
     if lanes:
         last = lanes.pop()
-        hidden = int(((depth < 0) & (tree.start < window[1]) & (tree.end > window[0])).sum())
+        hidden = int(((depth >= levels) & (tree.start < window[1]) & (tree.end > window[0])).sum())
         lanes.append(Lane(last.kind, name, last.boxes, track, last.depth, hidden))
     every = context.calls
     klass = np.where(context.once(is_sync_call)[calls], np.uint8(ApiClass.SYNC), every.klass[calls])
     drawn = boxes(Spans(every.start[calls], every.end[calls], every.name[calls], klass), window, _CALLS, text)
     return [*lanes, Lane(LaneKind.CALLS, name, drawn, track)] if drawn else lanes
-
-
-def _depths(tree: Nest, levels: int) -> NDArray[np.int64]:
-    """How many events lie around each; -1 from `levels` on."""
-    depth = np.where(tree.parent < 0, 0, -1)
-    for level in range(1, levels):
-        under = np.flatnonzero(tree.parent >= 0)
-        depth[under[depth[tree.parent[under]] == level - 1]] = level
-    return depth
 
 
 def _op_kinds(context: Context, rows: NDArray[np.int64]) -> NDArray[np.uint8]:

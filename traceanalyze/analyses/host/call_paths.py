@@ -6,15 +6,13 @@ The threads of the step thread's process are nested each by itself; equal paths 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.device_columns import for_recording
-from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
+from traceanalyze.analyses.host.nesting import DEEPER, Nest, Paths, innermost, nest_rows, paths
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.model.columns import distinct
@@ -51,16 +49,6 @@ _PATHS = declare(
 )
 
 
-class _Paths(NamedTuple):
-    """Distinct paths, outer ones before inner ones, and the path of each event of a nest."""
-
-    name: NDArray[np.int32]
-    """Innermost name of each path; -1 for all that is below level `MOST_LEVELS`."""
-    parent: NDArray[np.int64]
-    level: tuple[slice, ...]
-    of: NDArray[np.int64]
-
-
 def call_paths(context: Context) -> Table:
     """Call paths, most device time first, then host time; device time of no path has rows as well.
 
@@ -70,19 +58,19 @@ def call_paths(context: Context) -> Table:
     nested = _nest(context) if context.step_track >= 0 else None
     if nested is None or len(nested) == 0:
         return for_recording(_PATHS.missing("no_host_ops"), device=measured)
-    paths = _paths(nested, context.trace.events.name[nested.row])
-    size = len(paths.name)
+    chains = paths(nested, context.trace.events.name[nested.row])
+    size = len(chains.name)
     counted = nested.begun_in(context.host_windows)
     event, time = counted_events(context)
     place = _places(context, nested)[event]
     inside = place >= 0
-    launcher = paths.of[place[inside]]
-    calls = added(paths.of, counted, size)
-    host, device = added(paths.of, nested.own * counted, size), added(launcher, time[inside], size)
+    launcher = chains.of[place[inside]]
+    calls = added(chains.of, counted, size)
+    host, device = added(chains.of, nested.own * counted, size), added(launcher, time[inside], size)
     launched = np.bincount(launcher, minlength=size)
-    host_total, device_total, alive = (_with_inner(paths, each) for each in (host, device, calls + launched))
+    host_total, device_total, alive = (chains.with_inner(each) for each in (host, device, calls + launched))
     kept = np.flatnonzero(alive)
-    texts = _texts(context, paths)
+    texts = _texts(context, chains)
     names, spent, count = _elsewhere(context, event[~inside], time[~inside])
     none = np.zeros(len(names), np.int64)
     device = np.concatenate((device[kept], spent))
@@ -103,7 +91,7 @@ def _nest(context: Context) -> Nest:
     """Call trees of the modules and operators of the process."""
     trace, kind, names = context.trace, context.kind, context.trace.events.name
     python = np.flatnonzero(kind == EventKind.PYTHON)
-    modules = python[trace.strings.lookup(names[python], lambda text: module_name(text) is not None).astype(np.bool_)]
+    modules = python[trace.strings.matches(names[python], lambda text: module_name(text) is not None)]
     track = _identified(context, modules)
     rows = np.sort(np.concatenate((modules, np.flatnonzero(kind == EventKind.HOST_OP))))
     rows = rows[_in_process(context, track[rows])]
@@ -126,37 +114,11 @@ def _in_process(context: Context, track: NDArray[np.int32]) -> NDArray[np.bool_]
     return inside
 
 
-def _paths(nested: Nest, name: NDArray[np.int32]) -> _Paths:
-    """Paths level by level: what has equal names below equal paths is one path."""
-    found = levels(nested)
-    of = np.full(len(nested), -1, np.int64)
-    names, parents, slices, size = [], [], [], 0
-    for level, mine in enumerate(found.places):
-        own = name[mine] if level < MOST_LEVELS else np.full(len(mine), -1, np.int32)
-        above = np.where(nested.parent[mine] < 0, -1, of[nested.parent[mine]])
-        groups = group(above, own)
-        of[mine] = size + groups.of
-        names.append(own[groups.first])
-        parents.append(above[groups.first])
-        slices.append(slice(size, size + len(groups)))
-        size += len(groups)
-    of[found.deeper] = of[found.around]
-    return _Paths(np.concatenate(names), np.concatenate(parents), tuple(slices), of)
-
-
-def _with_inner(paths: _Paths, own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Sums over each path and all paths inside."""
-    total = own.copy()
-    for level in reversed(paths.level[1:]):
-        np.add.at(total, paths.parent[level], total[level])
-    return total
-
-
-def _texts(context: Context, paths: _Paths) -> list[str]:
+def _texts(context: Context, chains: Paths) -> list[str]:
     text = context.trace.strings.text
-    short = {code: DEEPER if code < 0 else _short(text(code)) for code in distinct(paths.name).tolist()}
+    short = {code: DEEPER if code < 0 else _short(text(code)) for code in distinct(chains.name).tolist()}
     found: list[str] = []
-    for code, parent in zip(paths.name.tolist(), paths.parent.tolist(), strict=True):
+    for code, parent in zip(chains.name.tolist(), chains.parent.tolist(), strict=True):
         found.append(short[code] if parent < 0 else found[parent] + _SEPARATOR + short[code])
     return found
 

@@ -61,7 +61,7 @@ def host_computes(context: Context) -> bool:
 
 
 def _any_text(context: Context, codes: NDArray[np.int32], pattern: re.Pattern[str]) -> bool:
-    return bool(context.trace.strings.lookup(codes, lambda text: pattern.search(text) is not None).any())
+    return bool(context.trace.strings.matches(codes, pattern.search).any())
 
 
 def _column(fields: Mapping[str, Sparse], name: str) -> NDArray[np.int32]:
@@ -76,11 +76,10 @@ def _device_memory(trace: Trace) -> bool:
 def _backward_elsewhere(context: Context) -> bool:
     """Whether a backward pass ran on another thread than that of the steps, or on one that did nothing else."""
     events, rows = context.trace.events, context.host_rows
-    backward = context.trace.strings.lookup(events.name[rows], lambda text: text.startswith(_BACKWARD)).astype(np.bool_)
+    backward = context.trace.strings.matches(events.name[rows], lambda text: text.startswith(_BACKWARD))
     for track in np.unique(events.track[rows[backward]]).tolist():
         mine = events.track[rows] == track
-        passes = rows[mine & backward]
-        spans = intervals.merge(events.ts[passes], events.ts[passes] + events.dur[passes])
-        if track != context.step_track or intervals.contains(spans, events.ts[rows[mine]]).all():
+        passes = events.active(rows[mine & backward])
+        if track != context.step_track or intervals.contains(passes, events.ts[rows[mine]]).all():
             return True
     return False

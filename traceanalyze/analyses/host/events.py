@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +65,13 @@ def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
 def _outermost(start: NDArray[np.int64], end: NDArray[np.int64], track: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Whether no earlier call of the same track still runs when a call starts."""
     outer = np.ones(len(start), np.bool_)
-    for first, last in _runs(track):
+    for first, last in runs(track):
         reach = np.maximum.accumulate(end[first:last])
         outer[first + 1 : last] = start[first + 1 : last] >= reach[:-1]
     return outer
 
 
-def _runs(key: NDArray[np.int32]) -> list[tuple[int, int]]:
+def runs(key: NDArray[np.signedinteger[Any]]) -> list[tuple[int, int]]:
     """Bounds of the runs of equal values of a sorted array."""
     if len(key) == 0:
         return []
@@ -96,4 +96,4 @@ def by_track(trace: Trace, rows: NDArray[np.int64]) -> ByTrack:
     track = trace.events.track[rows]
     order = np.argsort(track, kind="stable")
     grouped = track[order]
-    return ByTrack(rows[order], {int(grouped[first]): (first, last) for first, last in _runs(grouped)})
+    return ByTrack(rows[order], {int(grouped[first]): (first, last) for first, last in runs(grouped)})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from operator import itemgetter
+
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
+from traceanalyze.model.columns import find
 
 
 class ForwardOps:
@@ -15,20 +19,16 @@ class ForwardOps:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        size = len(context.trace.events)
-        sequence, thread = np.full(size, -1, np.int64), np.zeros(size, np.int64)
-        for name, target in (("sequence", sequence), ("fwd_thread", thread)):
-            column = context.trace.events.fields.get(name)
-            if column is not None:
-                target[column.row] = column.value
-        rows = context.op_nest.row
+        every, rows = np.arange(len(context.trace.events)), context.op_nest.row
+        sequence = context.trace.events.numbers("sequence", every, -1)
+        thread = context.trace.events.numbers("fwd_thread", every, 0)
         recorded = sequence[rows] >= 0
         backward = rows[recorded & (thread[rows] > 0)]
         self._backward: Nest = nest_rows(context.trace, backward)
         self._sequence, self._thread = sequence, thread
         forward = rows[recorded & (thread[rows] == 0)]
-        # The operator that creates the gradient's node is the last to start with its number.
-        self._key, self._last = _last_of_each(context.trace.events.track[forward], sequence[forward], forward)
+        # The operator that creates the gradient's node is the last to start with its number, so the last stand first.
+        self._forward = forward[::-1]
         self._track_of = self._forward_tracks(backward)
 
     def at(self, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -36,18 +36,13 @@ class ForwardOps:
         found = np.full(len(t), -1, np.int64)
         inner = innermost(self._backward, track, t)
         known = np.flatnonzero(inner >= 0)
-        if len(known) == 0 or len(self._key) == 0:
-            return found
-        row = self._backward.row[inner[known]]
-        own = self._context.trace.events.track[row]
-        thread = self._thread[row]
-        ran = own.astype(np.int64)
+        row, tracks = self._backward.row[inner[known]], self._context.trace.events.track
+        thread, ran = self._thread[row], tracks[row].astype(np.int64)
         for number, forward_track in self._track_of.items():
             ran[thread == number] = forward_track
-        key = _joined(ran, self._sequence[row])
-        at = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
-        valid = self._key[at] == key
-        found[known[valid]] = self._last[at[valid]]
+        offered = _joined(tracks[self._forward].astype(np.int64), self._sequence[self._forward])
+        at = find(_joined(ran, self._sequence[row]), offered)
+        found[known[at >= 0]] = self._forward[at[at >= 0]]
         return found
 
     def _forward_tracks(self, backward: NDArray[np.int64]) -> dict[int, int]:
@@ -67,37 +62,18 @@ class ForwardOps:
         flows, strings = self._context.trace.flows, self._context.trace.strings
         if len(flows.ts) == 0 or len(backward) == 0:
             return {}
-        arrow = strings.lookup(flows.cat, lambda text: text == "fwdbwd").astype(np.bool_)
+        arrow = strings.matches(flows.cat, lambda text: text == "fwdbwd")
         source, target = (np.flatnonzero(arrow & (flows.phase == ord(letter))) for letter in "sf")
-        if len(source) == 0 or len(target) == 0:
-            return {}
-        source = source[np.argsort(flows.id[source], kind="stable")]
-        at = np.minimum(np.searchsorted(flows.id[source], flows.id[target]), len(source) - 1)
-        joined = flows.id[source[at]] == flows.id[target]
-        source, target = source[at[joined]], target[joined]
+        at = find(flows.id[target], flows.id[source])
+        source, target = source[at[at >= 0]], target[at >= 0]
         inner = innermost(self._backward, flows.track[target], flows.ts[target])
         hit = inner >= 0
-        pairs = zip(
-            self._thread[self._backward.row[inner[hit]]].tolist(), flows.track[source[hit]].tolist(), strict=True
-        )
-        counts: dict[tuple[int, int], int] = {}
-        for pair in pairs:
-            counts[pair] = counts.get(pair, 0) + 1
-        return {number: track for (number, track), _ in sorted(counts.items(), key=lambda item: item[1])}
+        numbers = self._thread[self._backward.row[inner[hit]]].tolist()
+        counts = Counter(zip(numbers, flows.track[source[hit]].tolist(), strict=True))
+        return {number: track for (number, track), _ in sorted(counts.items(), key=itemgetter(1))}
 
 
 def _joined(track: NDArray[np.int64], sequence: NDArray[np.int64]) -> NDArray[np.int64]:
     """One number for a thread and a sequence number."""
     joined: NDArray[np.int64] = track * (1 << 40) + sequence
     return joined
-
-
-def _last_of_each(
-    track: NDArray[np.int32], sequence: NDArray[np.int64], row: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sorted keys of (thread, number), and the last row of each in the given order."""
-    key = _joined(track.astype(np.int64), sequence)
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    last = np.concatenate((ordered[1:] != ordered[:-1], [True])) if len(ordered) else np.empty(0, np.bool_)
-    return ordered[last], row[order[last]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.host.nesting import Nest, innermost_at, nest_rows
+from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
@@ -44,7 +44,7 @@ class Frames:
         self._trace = trace
         rows = np.flatnonzero(kind == EventKind.PYTHON)
         self.recorded = len(rows) > 0
-        user = trace.strings.lookup(trace.events.name[rows], is_user_frame).astype(np.bool_)
+        user = trace.strings.matches(trace.events.name[rows], is_user_frame)
         self._rows = rows[user]
         tracks = distinct(trace.events.track[rows])
         # Python events of an unidentified thread (process 0, thread 0) can only belong to the one thread there is.
@@ -59,13 +59,10 @@ class Frames:
         """Thread whose frames are those of a host thread."""
         return track if self._only is None else self._only
 
-    def at(self, track: int, t: NDArray[np.int64]) -> list[str | None]:
-        """Innermost user frame on a thread at each instant."""
-        names = self._trace.events.name
-        return [
-            self._trace.strings.text(int(names[self.nest.row[i]])) if i >= 0 else None
-            for i in innermost_at(self.nest, t, self.track(track)).tolist()
-        ]
+    def at(self, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> list[str | None]:
+        """Innermost user frame on a thread, or on a thread each, at each instant."""
+        own = track if self._only is None else np.where(np.asarray(track) < 0, -1, self._only)
+        return _names(self._trace, _rows(self.nest, own, t))
 
 
 def user_frames(context: Context) -> Frames:
@@ -73,26 +70,39 @@ def user_frames(context: Context) -> Frames:
     return Frames(context.trace, context.kind)
 
 
-def ops_at(context: Context, track: int, t: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Row of the innermost operator of a thread at each instant, -1 for none."""
-    at = innermost_at(context.op_nest, t, track)
-    rows = np.full(len(t), -1, np.int64)
-    rows[at >= 0] = context.op_nest.row[at[at >= 0]]
-    return rows
+def ops_at(context: Context, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of the innermost operator of a thread, or of a thread each, at each instant; -1 for none."""
+    return _rows(context.op_nest, track, t)
 
 
 def locate(
-    context: Context, track: int, t: NDArray[np.int64]
+    context: Context, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[str | None], list[str | None]]:
-    """Innermost operator (row, name) and user frame of a thread at each instant."""
+    """Innermost operator (row, name) and user frame of a thread, or of a thread each (-1: unknown), at each instant."""
     rows, frames = ops_at(context, track, t), context.once(user_frames)
-    events, strings = context.trace.events, context.trace.strings
-    names = [strings.text(int(events.name[row])) if row >= 0 else None for row in rows.tolist()]
-    if frames.recorded:
-        return rows, names, frames.at(track, t)
-    stack = events.fields.get("stack")
+    lines = frames.at(track, t) if frames.recorded else stack_frames(context.trace, rows)
+    return rows, _names(context.trace, rows), lines
+
+
+def stack_frames(trace: Trace, rows: NDArray[np.int64]) -> list[str | None]:
+    """Innermost user frame of the call stacks that some operators (rows, -1 for none) were recorded with."""
+    stack = trace.events.fields.get("stack")
     if stack is None:
-        return rows, names, [None] * len(t)
-    codes = stack.take(np.maximum(rows, 0), -1)
-    known = {c: user_frame_of_stack(strings.text(c)) for c in set(codes.tolist()) if c >= 0}
-    return rows, names, [known.get(c) if row >= 0 else None for c, row in zip(codes.tolist(), rows, strict=True)]
+        return [None] * len(rows)
+    codes = stack.take(rows, 0).tolist()
+    known = {code: user_frame_of_stack(trace.strings.text(code)) for code in set(codes)}
+    return [known[code] for code in codes]
+
+
+def _rows(nested: Nest, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of the innermost event of a nest, -1 for none."""
+    tracks = np.broadcast_to(np.asarray(track), len(t))
+    known = np.flatnonzero(tracks >= 0)
+    rows = np.full(len(t), -1, np.int64)
+    place = innermost(nested, tracks[known], t[known])
+    rows[known[place >= 0]] = nested.row[place[place >= 0]]
+    return rows
+
+
+def _names(trace: Trace, rows: NDArray[np.int64]) -> list[str | None]:
+    return [trace.strings.text(int(trace.events.name[row])) if row >= 0 else None for row in rows.tolist()]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.nesting import Nest, innermost
 from traceanalyze.analyses.kernels.events import DeviceEvents
-from traceanalyze.model.columns import MISSING, distinct
+from traceanalyze.model.columns import MISSING, distinct, find
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import ApiClass
 
@@ -40,21 +40,14 @@ def unskewed(trace: Trace, device: DeviceEvents, launch_start: NDArray[np.int64]
 
 
 def _by_correlation(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
-    link = np.full(len(device), -1, np.int64)
     sparse = trace.events.fields.get("correlation")
     if sparse is None or len(calls) == 0:
-        return link
+        return np.full(len(device), -1, np.int64)
     wanted = sparse.take(device.row, -1)
-    offered = sparse.take(calls.row, -1)
     # An id may be shared by nested calls: the one that launches or copies is meant, the earliest of several.
-    helper = (calls.klass != ApiClass.LAUNCH) & (calls.klass != ApiClass.COPY)
-    order = np.lexsort((calls.start, helper, offered))
-    keys = offered[order]
-    at = np.searchsorted(keys, wanted)
-    at[at == len(keys)] = 0
-    valid = (wanted != 0) & (wanted != -1) & (keys[at] == wanted)
-    link[valid] = order[at[valid]]
-    return link
+    order = np.lexsort((calls.start, (calls.klass != ApiClass.LAUNCH) & (calls.klass != ApiClass.COPY)))
+    at = find(wanted, sparse.take(calls.row[order], -1))
+    return np.where((at >= 0) & (wanted != 0) & (wanted != -1), order[at], -1)
 
 
 def _by_flow(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArray[np.int64]:
@@ -94,16 +87,11 @@ def arrows(
     One start may have several ends. The event is found by its exact track and start.
     """
     flows = trace.flows
-    wanted = trace.strings.lookup(flows.cat, lambda text: text in categories).astype(np.bool_)
+    wanted = trace.strings.matches(flows.cat, lambda text: text in categories)
     source = np.flatnonzero(wanted & (flows.phase == ord("s")))
     target = np.flatnonzero(wanted & (flows.phase == ord("f")))
-    if len(source) == 0 or len(target) == 0:
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    source = source[np.argsort(flows.id[source], kind="stable")]
-    at = np.searchsorted(flows.id[source], flows.id[target])
-    at[at == len(source)] = 0
-    matched = flows.id[source[at]] == flows.id[target]
-    source, target = source[at[matched]], target[matched]
+    at = find(flows.id[target], flows.id[source])
+    source, target = source[at[at >= 0]], target[at >= 0]
     event = _at_place(trace.events.track[device.row], device.start, flows.track[target], flows.ts[target])
     return source[event >= 0], event[event >= 0]
 
@@ -159,21 +147,14 @@ def _by_arrow(trace: Trace, device: DeviceEvents, nest: Nest) -> NDArray[np.int6
 
 def _by_external_id(trace: Trace, row: NDArray[np.int64], nest: Nest) -> NDArray[np.int64]:
     """By the id of the operator. In many traces the field only repeats the correlation: such values mean nothing."""
-    found = np.full(len(row), -1, np.int64)
     column = trace.events.fields.get("external_id")
-    if column is None or len(row) == 0 or len(nest) == 0:
-        return found
+    if column is None or len(row) == 0:
+        return np.full(len(row), -1, np.int64)
     wanted = column.take(row, 0)
     correlation = trace.events.fields.get("correlation")
     if correlation is not None:
         wanted[wanted == correlation.take(row, -1)] = 0
-    offered = column.take(nest.row, 0)
-    order = np.argsort(offered, kind="stable")
-    at = np.searchsorted(offered[order], wanted)
-    at[at == len(order)] = 0
-    valid = (wanted > 0) & (offered[order[at]] == wanted)
-    found[valid] = order[at[valid]]
-    return found
+    return np.where(wanted > 0, find(wanted, column.take(nest.row, 0)), -1)
 
 
 _IN, _OUT = 1, 2
@@ -189,15 +170,11 @@ def enqueuing_calls(trace: Trace, calls: ApiCalls) -> NDArray[np.int64]:
     side = trace.strings.lookup(calls.name, _side)
     side[number == MISSING] = 0
     entry = np.flatnonzero(side == _IN)
-    if len(entry) == 0:
-        return found
     taken_out = _around(np.flatnonzero(side == _OUT), calls)
     inside = np.flatnonzero(taken_out >= 0)
-    entry = entry[np.lexsort((calls.start[entry], number[entry]))]
-    wanted = number[taken_out[inside]]
-    at = np.minimum(np.searchsorted(number[entry], wanted), len(entry) - 1)
-    known = number[entry[at]] == wanted
-    found[inside[known]] = entry[at[known]]
+    entry = entry[np.argsort(calls.start[entry], kind="stable")]
+    at = find(number[taken_out[inside]], number[entry])
+    found[inside[at >= 0]] = entry[at[at >= 0]]
     return found
 
 

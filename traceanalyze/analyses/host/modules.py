@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.host.forward_ops import ForwardOps
-from traceanalyze.analyses.host.nesting import DEEPER, MOST_LEVELS, Nest, innermost, levels, nest_rows
+from traceanalyze.analyses.host.nesting import DEEPER, Nest, innermost, nest_rows, paths
 from traceanalyze.analyses.host.operators import added
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases, launch_places
@@ -86,35 +85,27 @@ def module_places(context: Context) -> Places | None:
     trace, kind = context.trace, context.kind
     names = trace.events.name
     python = np.flatnonzero(kind == EventKind.PYTHON)
-    rows = python[trace.strings.lookup(names[python], lambda text: module_name(text) is not None).astype(np.bool_)]
+    rows = python[trace.strings.matches(names[python], lambda text: module_name(text) is not None)]
     if len(rows) == 0:
         found = _from_arguments(context)
         if found is not None:
             return found
         marks = np.flatnonzero(kind == EventKind.ANNOTATION)
-        rows = marks[trace.strings.lookup(names[marks], is_layer_annotation).astype(np.bool_)]
+        rows = marks[trace.strings.matches(names[marks], is_layer_annotation)]
     return _from_calls(trace, rows) if len(rows) else None
 
 
 def _from_calls(trace: Trace, rows: NDArray[np.int64]) -> Places:
     """The path of a module is the chain of the calls around its own."""
     nested = nest_rows(trace, rows)
-    name, of = trace.events.name[nested.row], np.full(len(nested), -1, np.int64)
+    chains = paths(nested, trace.events.name[nested.row])
     places: list[Place] = []
-    found = levels(nested)
-    for number, level in enumerate(found.places):
-        codes = name[level] if number < MOST_LEVELS else np.full(len(level), -1, np.int32)
-        above = np.where(nested.parent[level] < 0, -1, of[nested.parent[level]])
-        groups = group(above, codes)
-        of[level] = len(places) + groups.of
-        for first in groups.first.tolist():
-            code, parent = int(codes[first]), int(above[first])
-            text = DEEPER if code < 0 else trace.strings.text(code)
-            own = module_name(text) or text
-            path = own if parent < 0 else f"{places[parent].path}/{own}"
-            places.append(Place(path, module_class(own), parent))
-    of[found.deeper] = of[found.around]
-    return Places(tuple(places), nested, of, calls=True, only=_only(trace, rows))
+    for code, parent in zip(chains.name.tolist(), chains.parent.tolist(), strict=True):
+        text = DEEPER if code < 0 else trace.strings.text(code)
+        own = module_name(text) or text
+        path = own if parent < 0 else f"{places[parent].path}/{own}"
+        places.append(Place(path, module_class(own), parent))
+    return Places(tuple(places), nested, chains.of, calls=True, only=_only(trace, rows))
 
 
 def _only(trace: Trace, rows: NDArray[np.int64]) -> int | None:
@@ -130,8 +121,6 @@ def _from_arguments(context: Context) -> Places | None:
     if column is None:
         return None
     text = context.trace.strings.text
-    codes = np.full(len(context.trace.events), -1, np.int64)
-    codes[column.row] = column.value
     chains = {code: hierarchy(text(code)) for code in distinct(column.value).tolist()}
     places: list[Place] = []
     known: dict[str, int] = {}
@@ -147,11 +136,12 @@ def _from_arguments(context: Context) -> Places | None:
         if chain:
             ends[code] = parent
     ops = np.flatnonzero(context.kind == EventKind.HOST_OP)
-    rows = ops[np.isin(codes[ops], list(ends))]
+    rows = ops[np.isin(context.trace.events.numbers("module", ops), list(ends))]
     if len(rows) == 0:
         return None
     nested = nest_rows(context.trace, rows)
-    of = np.array([ends[code] for code in codes[nested.row].tolist()], np.int64)
+    codes = context.trace.events.numbers("module", nested.row).tolist()
+    of = np.array([ends[code] for code in codes], np.int64)
     return Places(tuple(places), nested, of, calls=False, only=None)
 
 
@@ -169,8 +159,8 @@ def modules(context: Context) -> Table:
     forward, backward, unknown = _device_time(context, found, phase)
     calls, total, own = _host_time(context, found)
     with_inner = [_with_descendants(found, column) for column in (forward, backward)]
-    paths = [place.path for place in found.places]
-    order = np.lexsort((np.array(paths), -own if found.calls else np.zeros_like(own), -forward - backward))
+    names = [place.path for place in found.places]
+    order = np.lexsort((np.array(names), -own if found.calls else np.zeros_like(own), -forward - backward))
     shown = order[(calls + total + own + with_inner[0] + with_inner[1] > 0)[order]]
     rest = np.array([unknown] if unknown else [], np.int64)
 
@@ -179,7 +169,7 @@ def modules(context: Context) -> Table:
         return [*known, *[None] * len(rest)]
 
     table = _MODULES.fill(
-        module=[*(paths[at] for at in shown.tolist()), *[BACKWARD_UNKNOWN] * len(rest)],
+        module=[*(names[at] for at in shown.tolist()), *[BACKWARD_UNKNOWN] * len(rest)],
         module_class=[*(found.places[at].name for at in shown.tolist()), *[""] * len(rest)],
         calls=on_host(calls),
         forward_self_ns=np.concatenate((forward[shown], 0 * rest)),

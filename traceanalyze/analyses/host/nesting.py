@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import EventKind
@@ -47,6 +48,13 @@ class Nest:
     def __len__(self) -> int:
         return len(self.row)
 
+    @property
+    def depth(self) -> NDArray[np.int64]:
+        """Events around each: those before it, without those that have ended."""
+        ended = np.cumsum(np.bincount(self.stop, minlength=len(self) + 1))[:-1]
+        depth: NDArray[np.int64] = np.arange(len(self)) - ended
+        return depth
+
     def of(self, track: int) -> slice:
         """Places of the events of a thread."""
         if not 0 <= track < len(self.bounds) - 1:
@@ -77,15 +85,48 @@ class Levels(NamedTuple):
 
 def levels(nested: Nest) -> Levels:
     """The levels of a nest, in the order of the nest each."""
-    # Events before an event minus those that have ended: what is around it.
-    ended = np.cumsum(np.bincount(nested.stop, minlength=len(nested) + 1))[:-1]
-    index = np.arange(len(nested))
-    depth = index - ended
+    index, depth = np.arange(len(nested)), nested.depth
     order = np.argsort(depth, kind="stable")
     ends = np.cumsum(np.bincount(depth)[: MOST_LEVELS + 1]).tolist()
     deeper = np.flatnonzero(depth > MOST_LEVELS)
     around = np.maximum.accumulate(np.where(depth == MOST_LEVELS, index, -1))[deeper]
     return Levels(tuple(order[first:last] for first, last in pairwise([0, *ends])), deeper, around)
+
+
+class Paths(NamedTuple):
+    """Distinct chains of names in a nest, outer ones before inner ones."""
+
+    name: NDArray[np.int32]
+    """Innermost name of each chain; -1 for all that is below level `MOST_LEVELS`."""
+    parent: NDArray[np.int64]
+    of: NDArray[np.int64]
+    """Chain of each event of the nest."""
+    bounds: tuple[int, ...]
+    """The chains of level n are [bounds[n], bounds[n + 1])."""
+
+    def with_inner(self, own: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sums over each chain and all that go on from it."""
+        total = own.copy()
+        for first, last in reversed(list(pairwise(self.bounds[1:]))):
+            np.add.at(total, self.parent[first:last], total[first:last])
+        return total
+
+
+def paths(nested: Nest, name: NDArray[np.int32]) -> Paths:
+    """The chains level by level: what has equal names below equal chains is one."""
+    found = levels(nested)
+    of = np.full(len(nested), -1, np.int64)
+    names, parents, bounds = [name[:0]], [of[:0]], [0]
+    for level, here in enumerate(found.places):
+        own = name[here] if level < MOST_LEVELS else np.full(len(here), -1, np.int32)
+        above = np.where(nested.parent[here] < 0, -1, of[nested.parent[here]])
+        groups = group(above, own)
+        of[here] = bounds[-1] + groups.of
+        names.append(own[groups.first])
+        parents.append(above[groups.first])
+        bounds.append(bounds[-1] + len(groups))
+    of[found.deeper] = of[found.around]
+    return Paths(np.concatenate(names), np.concatenate(parents), of, tuple(bounds))
 
 
 def nest_rows(trace: Trace, rows: NDArray[np.int64], kind: NDArray[np.uint8] | None = None) -> Nest:
@@ -136,7 +177,7 @@ def _last_change(nested: Nest, mine: slice, t: NDArray[np.int64]) -> NDArray[np.
     return np.concatenate(([-1], inner[order]))[np.searchsorted(at[order], t, "right")]
 
 
-def innermost(nested: Nest, track: NDArray[np.int32], t: NDArray[np.int64]) -> NDArray[np.int64]:
+def innermost(nested: Nest, track: NDArray[np.signedinteger[Any]], t: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same for an instant of any thread each."""
     out = np.full(len(t), -1, np.int64)
     order = np.argsort(track, kind="stable")

@@ -50,8 +50,6 @@ def op_kernels(context: Context) -> Table:
     count = pairs.count()
     launched, returned = context.launch_start[event], context.launch_end[event]
     to_kernel = pairs.sum(np.maximum(device.start[event] - returned, 0)) // count
-    linked = context.link >= 0
-    trusted = clocks_agree(linked & (device.start < context.launch_start), linked)
     texts = context.trace.strings.texts
     return _OP_KERNELS.fill(
         op=list(texts(op_name[pairs.first])),
@@ -59,5 +57,5 @@ def op_kernels(context: Context) -> Table:
         count=count,
         device_time_ns=pairs.sum(work.time[known]),
         op_to_launch_ns=pairs.sum(launched - nested.start[op]) // count,
-        launch_to_kernel_ns=to_kernel if trusted else NotMeasured("clocks_disagree"),
+        launch_to_kernel_ns=to_kernel if clocks_agree(context) else NotMeasured("clocks_disagree"),
     ).sort("-device_time_ns", "op", "kernel")

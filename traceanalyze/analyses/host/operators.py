@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.device_columns import for_recording
-from traceanalyze.analyses.host.frames import user_frame_of_stack, user_frames
+from traceanalyze.analyses.host.frames import stack_frames, user_frames
 from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels
@@ -98,7 +98,7 @@ def added(index: NDArray[Any], values: NDArray[Any], size: int) -> NDArray[np.in
 def operator_sums(context: Context) -> OperatorSums:
     """Times of the operators, in one pass over their runs."""
     nested, events = context.op_nest, context.trace.events
-    rows = group(events.name[nested.row], _shapes(context)[nested.row])
+    rows = group(events.name[nested.row], events.numbers("shapes", nested.row, -1))
     shape_row, of, size = nested.row[rows.first], rows.of, len(rows)
     named = group(events.name[shape_row])
     counted = nested.begun_in(context.host_windows)
@@ -123,15 +123,6 @@ def operator_sums(context: Context) -> OperatorSums:
     name_row = np.full(len(named), np.iinfo(np.int64).max)
     np.minimum.at(name_row, named.of, shape_row)
     return OperatorSums(shape_row, by_shape, name_row, (calls, host_total, own, api, device, device_total, launched))
-
-
-def _shapes(context: Context) -> NDArray[np.int32]:
-    """Code of the shapes of each event, -1 where there are none."""
-    shapes = np.full(len(context.trace.events), -1, np.int32)
-    column = context.trace.events.fields.get("shapes")
-    if column is not None:
-        shapes[column.row] = column.value
-    return shapes
 
 
 def _launched(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -194,7 +185,8 @@ def _filled(
     names = [text(code) for code in context.trace.events.name[row].tolist()]
     keys = {"op": [*names, *(name for name, _, _ in others)]}
     if "shapes" in table.keys:
-        keys["shapes"] = [text(code) if code >= 0 else "" for code in _shapes(context)[row].tolist()]
+        # The text of code 0 is empty.
+        keys["shapes"] = [text(code) for code in context.trace.events.numbers("shapes", row, 0).tolist()]
     spent, launches = (np.array([each[at] for each in others], np.int64) for at in (1, 2))
     calls, host_total, own, api, device, device_total, launched = (column[shown] for column in columns)
     device, device_total = np.concatenate((device, spent)), np.concatenate((device_total, spent))
@@ -216,22 +208,8 @@ def _filled(
 
 def _frames(context: Context, row: NDArray[np.int64]) -> list[str | None]:
     """Innermost user frame of operator runs."""
-    events, strings = context.trace.events, context.trace.strings
-    found: list[str | None] = [None] * len(row)
-    if context.once(user_frames).recorded:
-        tracks = group(events.track[row])
-        for lane, first in enumerate(tracks.first.tolist()):
-            mine = np.flatnonzero(tracks.of == lane)
-            frames = context.once(user_frames).at(int(events.track[row[first]]), events.ts[row[mine]])
-            for place, frame in zip(mine.tolist(), frames, strict=True):
-                found[place] = frame
-        return found
-    stack = events.fields.get("stack")
-    if stack is not None:
-        codes = stack.take(row, 0).tolist()
-        known = {code: user_frame_of_stack(strings.text(code)) for code in set(codes)}
-        found = [known[code] for code in codes]
-    return found
+    events, frames = context.trace.events, context.once(user_frames)
+    return frames.at(events.track[row], events.ts[row]) if frames.recorded else stack_frames(context.trace, row)
 
 
 def _without_operator(context: Context) -> list[tuple[str, int, int]]:

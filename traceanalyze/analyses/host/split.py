@@ -34,8 +34,7 @@ def host_split(context: Context) -> HostSplit | NotMeasured:
     states, steps = context.once(host_states, context.step_track, True), context.steps
 
     def time(*causes: Cause) -> NDArray[np.int64]:
-        member = np.isin(states.cause, causes)
-        return intervals.coverage(intervals.merge(states.start[member], states.end[member]), steps.start, steps.end)
+        return intervals.coverage(states.of(causes), steps.start, steps.end)
 
     named = {
         "data_loading": time(Cause.DATA_LOADING),

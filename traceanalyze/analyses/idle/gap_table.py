@@ -13,7 +13,6 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import sync_costs
 from traceanalyze.analyses.steps.window import step_labels
-from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals, overlaps
 from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table, declare
 from traceanalyze.model.vocabulary import Cause
@@ -81,15 +80,10 @@ def _causes(context: Context, start: NDArray[np.int64], end: NDArray[np.int64]) 
 
 def gap_places(context: Context, gap: NDArray[np.int64]) -> tuple[list[str | None], list[str | None]]:
     """Operator that launched the next event, and the user frame of the launch."""
-    op: list[str | None] = [None] * len(gap)
-    frame: list[str | None] = [None] * len(gap)
     call = context.once(idle_gaps).call[gap]
-    track = np.where(call >= 0, context.calls.track[call], -1) if len(context.calls) else np.full(len(gap), -1)
-    for one in distinct(track[call >= 0]).tolist():
-        here = np.flatnonzero((track == one) & (call >= 0))
-        _, names, frames = locate(context, one, context.calls.start[call[here]])
-        for k, i in enumerate(here.tolist()):
-            op[i], frame[i] = names[k], frames[k]
+    if len(context.calls) == 0:
+        return [None] * len(gap), [None] * len(gap)
+    _, op, frame = locate(context, np.where(call >= 0, context.calls.track[call], -1), context.calls.start[call])
     return op, frame
 
 

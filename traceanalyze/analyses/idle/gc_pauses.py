@@ -128,10 +128,10 @@ def _sums(found: Table, key: str) -> list[Message]:
 def _collector_rows(context: Context) -> NDArray[np.int64]:
     """Events of the collector."""
     events, strings, kind = context.trace.events, context.trace.strings, context.kind
-    found = strings.lookup(events.cat, is_gc_category).astype(np.bool_)
+    found = strings.matches(events.cat, is_gc_category)
     for which, test in ((EventKind.PYTHON, is_gc_frame), (EventKind.ANNOTATION, is_gc_annotation)):
         rows = np.flatnonzero(kind == which)
-        found[rows] |= strings.lookup(events.name[rows], test).astype(np.bool_)
+        found[rows] |= strings.matches(events.name[rows], test)
     return np.flatnonzero(found)
 
 
@@ -143,7 +143,7 @@ def _recorded(context: Context, rows: NDArray[np.int64]) -> Table:
     short, short_time = 0, 0
     for track in distinct(events.track[rows]).tolist():
         mine = rows[events.track[rows] == track]
-        runs = intervals.merge(events.ts[mine], events.ts[mine] + events.dur[mine])
+        runs = events.active(mine)
         counted = intervals.contains(context.host_windows, runs.start)
         start, end = runs.start[counted], runs.end[counted]
         long = end - start >= RECORDED_NS
@@ -202,7 +202,7 @@ def _silence(context: Context) -> Intervals:
     here = np.isin(events.track, [*tracks, context.once(user_frames).track(context.step_track)])
     rows = np.flatnonzero(here & ((kind == EventKind.PYTHON) | (kind == EventKind.ANNOTATION)))
     own = np.flatnonzero(here & (kind == EventKind.OVERHEAD))
-    awake = intervals.union(awake, intervals.merge(events.ts[own], events.ts[own] + events.dur[own]))
+    awake = intervals.union(awake, events.active(own))
     free = intervals.gaps(awake, begin, end)
     long = free.end - free.start >= SUSPECTED_NS
     free = Intervals(free.start[long], free.end[long])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,15 +41,20 @@ class States(NamedTuple):
         """The segments without their labels."""
         return Intervals(self.start, self.end)
 
+    def of(self, labels: Sequence[int]) -> Intervals:
+        """When the thread is in any of some states."""
+        member = np.isin(self.cause, labels)
+        return intervals.merge(self.start[member], self.end[member])
+
 
 def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
     """Segments of several overlapping sets where an earlier set hides the later ones."""
-    seen = [(cause, one) for cause, one in layers if len(one.start)]
+    present = [(cause, one) for cause, one in layers if len(one.start)]
     parts: list[tuple[int, Intervals]] = []
     taken = intervals.EMPTY
-    for cause, one in seen:
+    for cause, one in present:
         parts.append((cause, intervals.subtract(one, taken)))
-        if len(parts) < len(seen):
+        if len(parts) < len(present):
             taken = intervals.union(taken, one)
     if not parts:
         return States(*intervals.EMPTY, np.empty(0, np.uint8))
@@ -62,7 +67,7 @@ def layered(layers: Iterable[tuple[int, Intervals]]) -> States:
 
 def host_states(context: Context, track: int, with_data: bool) -> States:
     """What a host thread is doing at each instant; its data loading too only if `with_data`."""
-    calls = context.calls
+    calls, active = context.calls, context.trace.events.active
     first, last = np.searchsorted(calls.track, (track, track + 1))
     mine = np.arange(first, last)[calls.outermost[first:last]]
     sync, klass = context.once(is_sync_call)[mine], calls.klass[mine]
@@ -71,41 +76,36 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
         return intervals.merge(calls.start[mine[chosen]], calls.end[mine[chosen]])
 
     layers = [(Cause.DATA_LOADING, data_loading(context, track))] if with_data else []
-    layers += [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, _spans(context, context.once(peer_waits).of(track)))]
+    layers += [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, active(context.once(peer_waits).of(track)))]
     layers.extend(
         (API_CAUSE[each], ran(~sync & (klass == each)))
         for each in (ApiClass.LAUNCH, ApiClass.COPY, ApiClass.ALLOC, ApiClass.OTHER)
     )
-    layers.append((Cause.HOST_OP, _spans(context, context.once(_operators).of(track))))
+    layers.append((Cause.HOST_OP, active(context.once(_operators).of(track))))
     return layered(layers)
 
 
 def data_loading(context: Context, track: int) -> Intervals:
     """When a thread waits for its data loader."""
-    return _spans(context, context.once(loading_ranges).of(track))
+    return context.trace.events.active(context.once(loading_ranges).of(track))
 
 
 def loading_ranges(context: Context) -> ByTrack:
     """Ranges in which a thread waits for its data loader, by thread."""
     rows, names = context.host_rows, context.trace.events.name[context.host_rows]
     classify = context.options.classify
-    data = context.trace.strings.lookup(names, lambda text: is_data_loading(text, classify)).astype(np.bool_)
+    data = context.trace.strings.matches(names, lambda text: is_data_loading(text, classify))
     return by_track(context.trace, rows[data])
 
 
 def peer_waits(context: Context) -> ByTrack:
     """Ranges in which a thread waits for other processes, by thread."""
     rows, names = context.host_rows, context.trace.events.name[context.host_rows]
-    return by_track(context.trace, rows[context.trace.strings.lookup(names, is_peer_wait).astype(np.bool_)])
+    return by_track(context.trace, rows[context.trace.strings.matches(names, is_peer_wait)])
 
 
 def _operators(context: Context) -> ByTrack:
     return by_track(context.trace, np.flatnonzero(context.kind == EventKind.HOST_OP))
-
-
-def _spans(context: Context, rows: NDArray[np.int64]) -> Intervals:
-    start = context.trace.events.ts[rows]
-    return intervals.merge(start, start + context.trace.events.dur[rows])
 
 
 def blocking_copies(context: Context) -> NDArray[np.bool_]:
@@ -114,7 +114,7 @@ def blocking_copies(context: Context) -> NDArray[np.bool_]:
     copies = np.flatnonzero((device.kind == EventKind.MEMCPY) & (link >= 0))
     first_copy = np.full(len(calls), np.iinfo(np.int64).max)
     np.minimum.at(first_copy, link[copies], device.start[copies])
-    asynchronous = context.trace.strings.lookup(calls.name, is_async_copy).astype(np.bool_)
+    asynchronous = context.trace.strings.matches(calls.name, is_async_copy)
     return asynchronous & (calls.end - calls.start >= BLOCKING_COPY_NS) & (calls.end > first_copy)
 
 

@@ -54,15 +54,10 @@ class Pieces(NamedTuple):
 
 def idle_gaps(context: Context) -> Gaps:
     """Gaps of the headline device from the first step to the last, whichever steps were chosen."""
-    every = context.all_steps
-    return _gaps_of(context, context.devices[0], int(every.start.min()), int(every.end.max()))
-
-
-def _gaps_of(context: Context, device: int, start: int, end: int) -> Gaps:
-    """Gaps of one device inside `[start, end)`."""
+    first, last, device = int(context.all_steps.start.min()), int(context.all_steps.end.max()), context.devices[0]
     events, link, calls = context.device, context.link, context.calls
     mine = np.flatnonzero((events.device == device) & (events.end > events.start))
-    free = intervals.gaps(intervals.merge(events.start[mine], events.end[mine]), start, end)
+    free = intervals.gaps(intervals.merge(events.start[mine], events.end[mine]), first, last)
     launch = _taken(calls.start, link[mine])
     order = np.lexsort((launch, events.start[mine]))
     mine = mine[order]
@@ -114,7 +109,10 @@ def idle_pieces(context: Context) -> Pieces:
     order = np.argsort(start, kind="stable")
     later = (context.once(host_states, t, False) for t in threads)
     found, rest = _blamed(_Rest(start[order], end[order], gap[order]), later, threads)
-    return _in_time_order([*parts, *found, _untraced(rest)])
+    nowhere = np.full(len(rest.gap), -1, np.int64)
+    untraced = Pieces(rest.start, rest.end, np.full(len(rest.gap), Cause.UNTRACED, np.uint8), rest.gap, nowhere)
+    joined = Pieces(*(np.concatenate(column) for column in zip(*parts, *found, untraced, strict=True)))
+    return _rows(joined, np.argsort(joined.start, kind="stable"))
 
 
 def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool_]) -> Pieces:
@@ -131,8 +129,7 @@ def _device_side(gaps: Gaps, host_end: NDArray[np.int64], known: NDArray[np.bool
         gap=np.concatenate((index, index)),
         track=np.full(2 * len(gaps), -1, np.int64),
     )
-    keep = pieces.end > pieces.start
-    return _rows(pieces, keep)
+    return _rows(pieces, pieces.end > pieces.start)
 
 
 class _Rest(NamedTuple):
@@ -158,48 +155,18 @@ def _blamed(rest: _Rest, states: Iterable[States], tracks: Iterable[int]) -> tup
         hit = intervals.overlaps(Intervals(here.start, here.end), state.spans)
         if len(hit.start) == 0:
             continue
-        parts.append(
-            Pieces(
-                hit.start,
-                hit.end,
-                state.cause[hit.second],
-                here.gap[hit.first],
-                np.full(len(hit.start), track, np.int64),
-            )
-        )
-        free = _remainder(Intervals(here.start, here.end), Intervals(hit.start, hit.end))
+        blame = np.full(len(hit.start), track, np.int64)
+        parts.append(Pieces(hit.start, hit.end, state.cause[hit.second], here.gap[hit.first], blame))
+        outside = intervals.gaps(intervals.merge(hit.start, hit.end), int(here.start[0]), int(here.end[-1]))
+        free = intervals.overlaps(Intervals(here.start, here.end), outside)
         new = _Rest(free.start, free.end, here.gap[free.first])
         rest = _Rest(*(np.concatenate((old[:low], mid, old[high:])) for old, mid in zip(rest, new, strict=True)))
     return parts, rest
 
 
-def _untraced(rest: _Rest) -> Pieces:
-    """What no thread explains."""
-    count = len(rest.start)
-    return Pieces(*rest[:2], np.full(count, Cause.UNTRACED, np.uint8), rest.gap, np.full(count, -1, np.int64))
-
-
-def _remainder(rest: Intervals, taken: Intervals) -> intervals.Overlaps:
-    """Pieces of `rest` outside `taken`, each with the member of `rest` it lies in."""
-    outside = intervals.gaps(intervals.merge(taken.start, taken.end), int(rest.start[0]), int(rest.end[-1]))
-    return intervals.overlaps(rest, outside)
-
-
-def _in_time_order(parts: list[Pieces]) -> Pieces:
-    joined = Pieces(
-        start=np.concatenate([p.start for p in parts]),
-        end=np.concatenate([p.end for p in parts]),
-        cause=np.concatenate([p.cause for p in parts]),
-        gap=np.concatenate([p.gap for p in parts]),
-        track=np.concatenate([p.track for p in parts]),
-    )
-    return _rows(joined, np.argsort(joined.start, kind="stable"))
-
-
 def _rows(pieces: Pieces, chosen: NDArray[Any]) -> Pieces:
     """The chosen rows (a mask or an order) of every column."""
-    start, end, cause, gap, track = pieces
-    return Pieces(start[chosen], end[chosen], cause[chosen], gap[chosen], track[chosen])
+    return Pieces(*(column[chosen] for column in pieces))
 
 
 def analysed_time(context: Context) -> Intervals:

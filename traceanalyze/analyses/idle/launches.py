@@ -148,7 +148,7 @@ def launches(context: Context) -> Table:
         "queue_full_ns": queue.blocked,
         "negative_latency": int((device.start[linked] < context.calls.start[link[linked]]).sum()),
     }
-    if clocks_agree(linked & ~good, linked):
+    if clocks_agree(context):
         delay = np.maximum(device.start[good] - context.launch_end[good], 0)
         idle = intervals.Intervals(gaps.start, gaps.end)
         idle_time = intervals.total(idle)
@@ -156,20 +156,18 @@ def launches(context: Context) -> Table:
         row |= {
             "delay_p50_ns": _observed(delay, 50),
             "delay_p90_ns": _observed(delay, 90),
-            "queue_depth_p50": _between(queue.depth, 50),
-            "queue_depth_p90": _between(queue.depth, 90),
-            "idle_queue_empty": 1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
-            if idle_time
-            else None,
+            "queue_depth_p50": _of_all(queue.depth, 50),
+            "queue_depth_p90": _of_all(queue.depth, 90),
         }
+        if idle_time:
+            row["idle_queue_empty"] = 1 - intervals.total(intervals.intersect(idle, waiting)) / idle_time
     unknown = NotMeasured("no_linked_launches")
     return LAUNCHES.fill_records([{key: unknown if row.get(key) is None else row[key] for key in LAUNCHES.keys}])
 
 
 def median_depth(context: Context) -> float | None:
     """Events that half of all launches find waiting before them; None where the clocks of host and device disagree."""
-    linked, queue = context.link >= 0, context.once(launch_queue)
-    return _between(queue.depth, 50) if clocks_agree(linked & ~queue.good, linked) else None
+    return _of_all(context.once(launch_queue).depth, 50) if clocks_agree(context) else None
 
 
 def _ended_late(context: Context) -> NDArray[np.bool_]:
@@ -178,52 +176,45 @@ def _ended_late(context: Context) -> NDArray[np.bool_]:
     return (gaps.call >= 0) & (gaps.launch_start >= gaps.start)
 
 
-def clocks_agree(clock_error: NDArray[np.bool_], linked: NDArray[np.bool_]) -> bool:
+def clocks_agree(context: Context) -> bool:
     """Whether so few of the linked events start before their launch that delays and depths can be believed."""
-    return bool(clock_error.sum() <= CLOCK_ERROR_SHARE * linked.sum())
+    linked = context.link >= 0
+    early = linked & (context.device.start < context.launch_start)
+    return bool(early.sum() <= CLOCK_ERROR_SHARE * linked.sum())
+
+
+def _of_all(values: NDArray[np.int64], q: int, *, between: bool = True) -> float | None:
+    """Percentile of all values, None of none."""
+    found = float(_percentiles(np.sort(values), np.array((0, len(values))), q, between=between)[0])
+    return None if math.isnan(found) else found
 
 
 def _observed(values: NDArray[np.int64], q: int) -> int | None:
     """An observed value: the upper one where the percentile falls between two."""
-    return int(np.sort(values)[math.ceil((len(values) - 1) * (q / 100))]) if len(values) else None
-
-
-def _between(values: NDArray[np.int64], q: int) -> float | None:
-    """Interpolated where the percentile falls between two values; `np.percentile` would import `numpy.ma`."""
-    if len(values) == 0:
-        return None
-    place = (len(values) - 1) * (q / 100)
-    ordered, low = np.sort(values), math.floor(place)
-    lower, upper, share = int(ordered[low]), int(ordered[math.ceil(place)]), place - low
-    return lower + (upper - lower) * share if share < 0.5 else upper - (upper - lower) * (1 - share)
+    found = _of_all(values, q, between=False)
+    return None if found is None else int(found)
 
 
 def launch_queue(context: Context) -> Queue:
     """Depth of the streams' queues. Events of one launch (a graph) wait as one, until the first of them starts."""
     device, link, calls, launch_start = context.device, context.link, context.calls, context.launch_start
     good = (link >= 0) & (device.start >= launch_start)
-    firsts, depths = [], []
-    blocked = 0
+    firsts, depths, blocked = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
     events = np.flatnonzero(good)
     lane = device.device[events] * (1 << 32) + device.stream[events]
     for one in distinct(lane).tolist():
-        mine = events[lane == one]
-        mine = mine[np.sort(group(link[mine]).first)]
-        firsts.append(mine)
-        queued = np.sort(launch_start[mine])
-        started = device.start[mine]
+        first = events[lane == one]
+        first = first[np.sort(group(link[first]).first)]
+        firsts.append(first)
+        queued = np.sort(launch_start[first])
+        started = device.start[first]
         depths.append(np.searchsorted(queued, started, "right") - np.searchsorted(started, started, "left"))
-        launch = link[mine]
-        slow = mine[
-            (calls.end[launch] - calls.start[launch] > LONG_LAUNCH_NS) & (calls.klass[launch] == ApiClass.LAUNCH)
-        ]
-        depth = np.searchsorted(queued, launch_start[slow], "right") - np.searchsorted(
-            started, launch_start[slow], "right"
-        )
-        full = link[slow[depth >= FULL_QUEUE_DEPTH]]
+        launch = link[first]
+        slow = (calls.end[launch] - calls.start[launch] > LONG_LAUNCH_NS) & (calls.klass[launch] == ApiClass.LAUNCH)
+        launch, at = launch[slow], launch_start[first[slow]]
+        depth = np.searchsorted(queued, at, "right") - np.searchsorted(started, at, "right")
+        full = launch[depth >= FULL_QUEUE_DEPTH]
         blocked += int((calls.end[full] - calls.start[full]).sum())
-    if not firsts:
-        return Queue(good, np.empty(0, np.int64), np.empty(0, np.int64), blocked)
     return Queue(good, np.concatenate(firsts), np.concatenate(depths), blocked)
 
 
@@ -276,26 +267,26 @@ def step_launches(context: Context) -> Table:
     linked = context.link >= 0
     if not linked.any():
         return _STEP_LAUNCHES.missing("no_linked_launches" if len(context.calls) else "no_api")
-    queue = context.once(launch_queue)
-    if not clocks_agree(linked & ~queue.good, linked):
+    if not clocks_agree(context):
         return _STEP_LAUNCHES.missing("clocks_disagree")
-    delay = np.maximum(device.start[queue.good] - context.launch_end[queue.good], 0)
-    delayed = _by_step(steps, device.start[queue.good], delay)
-    queued = _by_step(steps, device.start[queue.event], queue.depth)
+    queue, starts = context.once(launch_queue), device.start
+    delays = _by_step(steps, starts[queue.good], np.maximum(starts[queue.good] - context.launch_end[queue.good], 0))
+    depths = _by_step(steps, starts[queue.event], queue.depth)
+    late = step_of(steps, context.once(idle_gaps).end[_ended_late(context)])
+    missing = NotMeasured("no_linked_launches")
+
+    def observed(q: int) -> list[int | NotMeasured]:
+        found = _percentiles(*delays, q, between=False).tolist()
+        return [missing if math.isnan(delay) else int(delay) for delay in found]
+
     return _STEP_LAUNCHES.fill(
         step=step_labels(steps.name),
-        late_launches=_late(context),
-        wait_p50_ns=_whole(_percentiles(delayed, 50, between=False)),
-        wait_p90_ns=_whole(_percentiles(delayed, 90, between=False)),
-        depth_p50=known(_percentiles(queued, 50, between=True), "no_linked_launches"),
-        depth_p90=known(_percentiles(queued, 90, between=True), "no_linked_launches"),
+        late_launches=np.bincount(late[late >= 0], minlength=len(steps)),
+        wait_p50_ns=observed(50),
+        wait_p90_ns=observed(90),
+        depth_p50=known(_percentiles(*depths, 50, between=True), missing.reason),
+        depth_p90=known(_percentiles(*depths, 90, between=True), missing.reason),
     )
-
-
-def _whole(delays: NDArray[np.float64]) -> list[int | NotMeasured]:
-    """Observed delays, ns; a step without any has none."""
-    missing = NotMeasured("no_linked_launches")
-    return [missing if math.isnan(delay) else int(delay) for delay in delays.tolist()]
 
 
 def step_of(steps: Steps, t: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -304,44 +295,31 @@ def step_of(steps: Steps, t: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where((row >= 0) & (t < steps.end[row]), row, -1)
 
 
-def _late(context: Context) -> NDArray[np.int64]:
-    """Events of the headline device that ended a gap and were launched after it began, by step."""
-    row = step_of(context.steps, context.once(idle_gaps).end[_ended_late(context)])
-    return np.bincount(row[row >= 0], minlength=len(context.steps))
-
-
-class _Sorted(NamedTuple):
-    """Values step by step, ascending in each."""
-
-    value: NDArray[np.int64]
-    first: NDArray[np.int64]
-    """Place of each step's first value."""
-    size: NDArray[np.int64]
-    """Number of its values."""
-
-
-def _by_step(steps: Steps, t: NDArray[np.int64], values: NDArray[np.int64]) -> _Sorted:
-    """Values of each step."""
+def _by_step(
+    steps: Steps, t: NDArray[np.int64], values: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Values step by step, ascending in each, and where each step's begin, with the end of all."""
     row = step_of(steps, t)
     order = np.lexsort((values, row))
-    cuts = np.searchsorted(row[order], np.arange(len(steps) + 1))
-    return _Sorted(values[order], cuts[:-1], np.diff(cuts))
+    return values[order], np.searchsorted(row[order], np.arange(len(steps) + 1))
 
 
-def _percentiles(values: _Sorted, q: int, *, between: bool) -> NDArray[np.float64]:
-    """Percentile of each step as `numpy.percentile` has it, NaN for a step without values.
+def _percentiles(values: NDArray[np.int64], bounds: NDArray[np.int64], q: int, *, between: bool) -> NDArray[np.float64]:
+    """Percentile of each group as `numpy.percentile` has it, which would import `numpy.ma`; NaN for an empty group.
 
     Args:
-        values: what to take it of.
+        values: group by group, ascending in each.
+        bounds: where each group begins, and the end of the last.
         q: 0 to 100.
         between: interpolate ("linear") where it falls between two values; else the larger ("higher").
     """
-    out = np.full(len(values.size), np.nan)
-    some = values.size > 0
-    first, last = values.first[some], values.size[some] - 1
+    size = np.diff(bounds)
+    out = np.full(len(size), np.nan)
+    some = size > 0
+    first, last = bounds[:-1][some], size[some] - 1
     place = last * (q / 100)
     low = (np.floor(place) if between else np.ceil(place)).astype(np.int64)
-    lower, upper = values.value[first + low], values.value[first + np.minimum(low + 1, last)]
+    lower, upper = values[first + low], values[first + np.minimum(low + 1, last)]
     share = np.where(between, place - low, 0.0)
     step = upper - lower
     out[some] = np.where(share < 0.5, lower + step * share, upper - step * (1 - share))

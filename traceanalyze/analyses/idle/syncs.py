@@ -150,21 +150,16 @@ def _sites(context: Context) -> Table:
     """Calls under one operator instance are one point, points of one place one site."""
     calls, text, costs = context.calls, context.trace.strings.text, context.once(sync_costs)
     last = context.once(last_launch)
-    points: dict[tuple[int, int], list[int]] = defaultdict(list)
-    place: dict[int, tuple[str | None, str | None]] = {}
-    track = calls.track[costs.call]
-    for one in distinct(track).tolist():
-        here = np.flatnonzero(track == one)
-        op_row, op_name, user_frame = locate(context, one, calls.start[costs.call[here]])
-        for k, i in enumerate(here.tolist()):
-            row = int(op_row[k])
-            points[(one, row if row >= 0 else -2 - i)].append(i)
-            place[i] = op_name[k], user_frame[k]
+    points: dict[int, list[int]] = defaultdict(list)
+    op_row, op_name, user_frame = locate(context, calls.track[costs.call], calls.start[costs.call])
+    for i, row in enumerate(op_row.tolist()):
+        points[row if row >= 0 else -2 - i].append(i)
     sites: dict[tuple[str | None, str | None, str, bool], list[list[int]]] = defaultdict(list)
     for members in points.values():
         names = dict.fromkeys(text(int(calls.name[costs.call[i]])) for i in members)
         terminal = all(int(calls.start[costs.call[i]]) >= last for i in members)
-        sites[(*place[members[0]], " + ".join(names), terminal)].append(members)
+        first = members[0]
+        sites[op_name[first], user_frame[first], " + ".join(names), terminal].append(members)
     ranked: list[tuple[tuple[int, int, str, str], dict[str, Value]]] = []
     for (op, frame, call, terminal), instances in sites.items():
         every = np.concatenate(instances)
@@ -197,16 +192,12 @@ def _suspected(context: Context) -> Table:
     One inside another is the same point; what they cost is not known.
     """
     trace, nest = context.trace, context.op_nest
-    needy = trace.strings.lookup(trace.events.name[nest.row], is_data_dependent).astype(np.bool_)
+    needy = trace.strings.matches(trace.events.name[nest.row], is_data_dependent)
     before = np.concatenate(([0], np.cumsum(needy)))
     innermost = needy & (before[nest.stop] == before[np.arange(len(nest)) + 1])
     places = np.flatnonzero(innermost & intervals.contains(context.host_windows, nest.start))
-    found: Counter[tuple[str | None, str | None]] = Counter()
-    track = trace.events.track[nest.row[places]]
-    for one in sorted(set(track.tolist())):
-        _, name, frame = locate(context, one, nest.start[places[track == one]])
-        found.update(zip(name, frame, strict=True))
-    ordered = found.most_common()
+    _, name, frame = locate(context, trace.events.track[nest.row[places]], nest.start[places])
+    ordered = Counter(zip(name, frame, strict=True)).most_common()
     return SYNC_POINTS.fill(
         op=[op for (op, _), _ in ordered],
         call=[None] * len(ordered),

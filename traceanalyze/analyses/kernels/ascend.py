@@ -98,14 +98,8 @@ def classify_kernels(
         row: Rows of the kernels in its events.
         name: Codes of their names.
     """
-    fields = trace.events.fields
-    none = np.full(len(row), -1, np.int64)
-    op_type, core = (
-        none if (column := fields.get(field)) is None else column.take(row, -1).astype(np.int64)
-        for field in ("op_type", "core")
-    )
-    mac = fields.get("mac_time")
-    worked = none + 1 if mac is None else np.clip(mac.take(row, -1), -1, 1) + 1
+    op_type, core, mac = (trace.events.numbers(field, row, -1) for field in ("op_type", "core", "mac_time"))
+    worked = np.clip(mac, -1, 1) + 1
     keys = group(op_type, np.where(op_type >= 0, -1, name), core, worked)
     groups, cube = np.full(len(keys), -1, np.int16), np.zeros(len(keys), np.uint8)
     text = trace.strings.text

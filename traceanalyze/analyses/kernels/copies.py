@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
 from traceanalyze.analyses.idle.host_state import is_sync_call
-from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
@@ -75,7 +75,7 @@ def _memory_term(direction: int, memory: int) -> Value:
 def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     """Direction and memory of each event as one number, decided once a distinct (argument, name, kind)."""
     device, strings = context.device, context.trace.strings
-    said = argument(context, "copy_kind", device.row[event])
+    said = context.trace.events.numbers("copy_kind", device.row[event])
     name, fill = device.name[event], device.kind[event] == EventKind.MEMSET
     keys = group(said, name, fill)
     decided = np.zeros(len(keys), np.int64)
@@ -113,7 +113,7 @@ def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
 def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[list[Value], list[Value]]:
     """Bytes of each group, and bytes per nanosecond (GB/s) of the events that have both a size and a duration."""
     device = context.device
-    size = argument(context, "bytes", device.row[event])
+    size = context.trace.events.numbers("bytes", device.row[event])
     duration = device.end[event] - device.start[event]
     sized = size != MISSING
     timed = sized & (duration > 0)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.classify import ClassifyOptions, kernel_class, rocm_copy_kind
+from traceanalyze.model.columns import MISSING
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
@@ -17,7 +18,6 @@ OVERLAP_LIMIT_NS = 100_000
 """Same-stream overlap above this is an impossible duration (definitions §2.5; 150 public traces show ≤ 13 µs)."""
 STRAY_LIMIT_NS = 1_000_000_000
 """An event that ends this long after every other one of the file has an impossible duration (definitions §2.5)."""
-_MISSING = -(2**31)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,8 @@ def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOption
 
 def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) -> NDArray[np.int64]:
     """Device or stream: the argument when present, else the last number in the text of the process or thread id."""
-    sparse = trace.events.fields.get(field)
-    value = np.full(len(row), _MISSING, np.int64) if sparse is None else sparse.take(row, _MISSING).astype(np.int64)
-    absent = value == _MISSING
+    value = trace.events.numbers(field, row)
+    absent = value == MISSING
     if absent.any():
         of_track = np.fromiter((_last_number(trace.track_text(t)[column]) for t in range(len(trace.tracks))), np.int64)
         value[absent] = of_track[trace.events.track[row[absent]]]

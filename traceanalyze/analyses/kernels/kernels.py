@@ -12,7 +12,6 @@ from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, G
 from traceanalyze.analyses.kernels.work import (
     NO_OP,
     WORK,
-    argument,
     device_work,
     ratio_argument,
     texts_or_none,
@@ -206,11 +205,11 @@ def configurations(context: Context) -> Table:
     fields = context.trace.events.fields
     if "grid" not in fields or "block" not in fields:
         return _CONFIGURATIONS.missing("no_launch_configuration")
-    grid = argument(context, "grid", device.row[work.event])
+    grid = context.trace.events.numbers("grid", device.row[work.event])
     chosen = np.flatnonzero((grid >= 0) & (device.kind[work.event] == EventKind.KERNEL))
     event = work.event[chosen]
     block, registers, shared = (
-        argument(context, field, device.row[event]) for field in ("block", "registers", "shared_memory")
+        context.trace.events.numbers(field, device.row[event]) for field in ("block", "registers", "shared_memory")
     )
     grid, op_name = grid[chosen], work.op_name[chosen]
     groups = group(device.name[event], op_name, grid, block, registers, shared)
@@ -271,12 +270,12 @@ def kernel_types(context: Context) -> Table:
     """Kernels inside the analysed windows by (type, core), most time first."""
     work, device = context.once(device_work), context.device
     every = device.row[work.event]
-    op_type = argument(context, "op_type", every)
+    op_type = context.trace.events.numbers("op_type", every)
     chosen = np.flatnonzero(op_type != MISSING)
     if len(chosen) == 0:
         return _TYPES.missing("no_kernel_types", detail=True)
     row, time = every[chosen], work.time[chosen]
-    op_type, core = op_type[chosen], argument(context, "core", row)
+    op_type, core = op_type[chosen], context.trace.events.numbers("core", row)
     duration = (device.end - device.start)[work.event[chosen]]
     groups = group(op_type, core)
     first, spread = groups.first, groups.spread(time)
@@ -298,7 +297,7 @@ def _share(
     context: Context, groups: Groups, row: NDArray[np.int64], duration: NDArray[np.int64], field: str
 ) -> NDArray[np.float64]:
     """Time in which a unit worked over the duration of the kernels that say so, by group; NaN where none says so."""
-    worked = argument(context, field, row)
+    worked = context.trace.events.numbers(field, row)
     stated = worked != MISSING
     total, part = groups.sum(np.where(stated, duration, 0)), groups.sum(np.where(stated, worked, 0))
     share = np.full(len(groups), np.nan)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import DEVICE_TIME, group
-from traceanalyze.analyses.kernels.work import WORK, argument, device_work
+from traceanalyze.analyses.kernels.work import WORK, device_work
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
@@ -62,15 +61,6 @@ Amount = int | NotMeasured
 Measure = float | NotMeasured
 
 
-class _Taken(NamedTuple):
-    """What the calls of one row took."""
-
-    calls: int
-    time: int
-    matrix_units: bool
-    """Some kernel of them used matrix units: float multiplied as TF32."""
-
-
 def op_rates(context: Context) -> Table:
     """Operators with a formula (`model/op_costs.py`) by name, shapes and types, most device time first.
 
@@ -85,27 +75,23 @@ def op_rates(context: Context) -> Table:
         return _OP_RATES.missing("no_linked_launches")
     calls = group(work.op[known])
     row = work.op[known[calls.first]]
-    fields = [argument(context, field, row) for field in ("shapes", "dtypes", "concrete")]
+    fields = [context.trace.events.numbers(field, row) for field in ("shapes", "dtypes", "concrete")]
     rows = group(context.trace.events.name[row], *fields)
     time = rows.sum(calls.sum(work.time[known]))
     matrix = rows.sum(calls.sum(work.tensor_core[known] == TensorCore.YES)) > 0
     peaks = _peaks(context)
     found = []
     for index, (first, count) in enumerate(zip(rows.first.tolist(), rows.count().tolist(), strict=True)):
-        call = _call(context, int(row[first]), *(int(field[first]) for field in fields))
+        name = context.trace.strings.text(int(context.trace.events.name[row[first]]))
+        call = _call(context, name, *(int(field[first]) for field in fields))
         cost = None if call is None else cost_of(call)
         if call is not None and cost is not None:
-            taken = _Taken(count, int(time[index]), bool(matrix[index]))
-            found.append(_row(_name(context, int(row[first])), call, cost, taken, peaks))
+            dtype = _dtype(call, matrix_units=bool(matrix[index]))
+            found.append({"op": name, **_row(call, cost, count, int(time[index]), dtype, peaks)})
     return _OP_RATES.fill_records(found).sort("-device_time_ns", "op", "shapes")
 
 
-def _name(context: Context, row: int) -> str:
-    return context.trace.strings.text(int(context.trace.events.name[row]))
-
-
-def _call(context: Context, row: int, shapes: int, dtypes: int, values: int) -> Call | None:
-    name = _name(context, row)
+def _call(context: Context, name: str, shapes: int, dtypes: int, values: int) -> Call | None:
     if MISSING in {shapes, dtypes} or not name.startswith("aten::"):
         return None
     text = context.trace.strings.text
@@ -119,34 +105,32 @@ def _peaks(context: Context) -> Peaks | None:
     return peaks_of(names.pop(), context.options.peaks) if len(names) == 1 else None
 
 
-def _row(name: str, call: Call, cost: Cost, taken: _Taken, peaks: Peaks | None) -> dict[str, Value]:
-    dtype = _dtype(call, taken)
-    flop = _total(cost.flop, taken.calls, "moves_only" if cost.moves_only else _why(call))
-    size = _total(cost.bytes, taken.calls, _why(call))
-    bound, share = _roofline(flop, size, taken.time, peaks, dtype, moves_only=cost.moves_only)
+def _row(call: Call, cost: Cost, calls: int, time: int, dtype: str, peaks: Peaks | None) -> dict[str, Value]:
+    flop = _total(cost.flop, calls, "moves_only" if cost.moves_only else _why(call))
+    size = _total(cost.bytes, calls, _why(call))
+    bound, share = _roofline(flop, size, time, peaks, dtype, moves_only=cost.moves_only)
     return {
-        "op": name,
         "shapes": ", ".join("×".join(map(str, shape)) for shape in call.shapes if shape),
         "dtype": dtype,
         "work": f"work_{cost.group.name.lower()}",
-        "calls": taken.calls,
-        "device_time_ns": taken.time,
+        "calls": calls,
+        "device_time_ns": time,
         "flop": flop,
         "bytes": size,
-        "tflops": _rate(flop, taken.time, 1e3),
-        "bandwidth": _rate(size, taken.time, 1.0),
+        "tflops": _rate(flop, time, 1e3),
+        "bandwidth": _rate(size, time, 1.0),
         "intensity": _ratio(flop, size),
         "bound": bound,
         "roofline_share": share,
     }
 
 
-def _dtype(call: Call, taken: _Taken) -> str:
-    """Element type of the first tensor, as the table of peaks names it."""
+def _dtype(call: Call, *, matrix_units: bool) -> str:
+    """Element type of the first tensor, as the table of peaks names it; on matrix units float is multiplied as TF32."""
     first = next((t for t, shape in zip(call.dtypes, call.shapes, strict=False) if shape), "")
     lower = first.lower()
     known = "fp8" if "float8" in lower else _DTYPES.get(lower, first)
-    return "tf32" if known == "fp32" and taken.matrix_units else known
+    return "tf32" if known == "fp32" and matrix_units else known
 
 
 def _why(call: Call) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,10 +11,8 @@ from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, declare
-from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.model.vocabulary import BUSY_PARTS, DeviceClass, EventKind
 
-_Member = tuple[bool, bool, bool]
-"""Of compute, communication, copies: which are running."""
 SHORT_KERNEL_NS = 10_000
 """A kernel shorter than this is not worth its launch (definitions τ; TraceLens's "short kernels" use the same)."""
 
@@ -165,38 +161,26 @@ def overlaps(context: Context) -> Table:
 
     The eight times are disjoint and sum to the windows.
     """
-    start, end = context.steps.start, context.steps.end
     sets = context.class_sets(context.devices[0])
-    inside: dict[_Member, int] = {}
-    for member in product((False, True), (False, True), (False, True)):
-        chosen = [sets[klass] for klass in DeviceClass if member[klass]]
-        any_of = intervals.union(*chosen) if chosen else intervals.EMPTY
-        inside[member] = int(intervals.coverage(any_of, start, end).sum())
-    window = int((end - start).sum())
-    time = {member: _exactly(member, inside, window) for member in inside}
-    members = sorted(inside, key=lambda member: (-time[member], member))
+    spans: dict[tuple[bool, ...], intervals.Intervals] = {(): intervals.merge(context.steps.start, context.steps.end)}
+    for klass in DeviceClass:
+        # With and without work of this class.
+        spans = {
+            (*member, runs): split(some, sets[klass])
+            for member, some in spans.items()
+            for runs, split in ((False, intervals.subtract), (True, intervals.intersect))
+        }
+    time = {member: intervals.total(some) for member, some in spans.items()}
+    members = sorted(time, key=lambda member: (-time[member], member))
     wall = np.array([time[member] for member in members], np.int64)
     return _OVERLAPS.fill(
         running=[_running(member) for member in members], wall_ns=wall, share=wall / max(int(wall.sum()), 1)
     )
 
 
-def _running(member: _Member) -> str:
-    parts = zip(("compute", "communication", "memory_ops"), member, strict=True)
+def _running(member: tuple[bool, ...]) -> str:
+    parts = zip(BUSY_PARTS, member, strict=True)
     return "running_" + ("_and_".join(key for key, runs in parts if runs) or "nothing")
-
-
-def _exactly(member: _Member, inside: dict[_Member, int], window: int) -> int:
-    """Time in exactly these classes: inside each of them and outside all others.
-
-    With U(x) the time inside any class of x and R the other classes, inclusion and exclusion over the subsets T of the
-    chosen ones gives Σ (-1)^|T| · (window - U(R ∪ T)), since window - U(x) is the time outside all of x.
-    """
-    total = 0
-    for subset in product(*((False, True) if chosen else (False,) for chosen in member)):
-        a, b, c = (taken or not chosen for taken, chosen in zip(subset, member, strict=True))
-        total += (-1) ** sum(subset) * (window - inside[a, b, c])
-    return total
 
 
 def utilisation(context: Context) -> tuple[Table, Table]:

@@ -12,7 +12,6 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
 from traceanalyze.model import intervals
 from traceanalyze.model.classifier import kind_of_op, told_of_kernel, told_of_op
-from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
 from traceanalyze.model.table import Column, Kind
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -133,16 +132,6 @@ def _group_by_class(klass: int, kind: int) -> KernelGroup | None:
 
 _MOST = 1e9
 """No device has so many blocks per multiprocessor."""
-
-
-def argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A whole-number argument of event rows, or the code of a text; `MISSING` where absent."""
-    column = context.trace.events.fields.get(field)
-    if column is None:
-        return np.full(len(row), MISSING, np.int64)
-    text = column.value.dtype == np.int32
-    value = column.take(row, -1 if text else MISSING).astype(np.int64)
-    return np.where(value < 0, MISSING, value) if text else value
 
 
 def ratio_argument(context: Context, field: str, row: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, collective_parts, went_over
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.analyses.results import Check
 from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.model import intervals
@@ -30,36 +29,28 @@ def collective_checks(context: Context) -> Iterator[Check]:
 
     Collectives outside the steps are in no table, so that only those of the table that the timeline lacks are told.
     """
-    told = context.trace.vendor_collectives
-    if told is None:
+    table = context.trace.vendor_collectives
+    if table is None:
         return
-    listed = {name: place for place, name in enumerate(dict.fromkeys(one.name for one in told.collectives))}
+    listed = {name: place for place, name in enumerate(dict.fromkeys(one.name for one in table.collectives))}
     rows = np.flatnonzero(context.device.klass == DeviceClass.COMM)
     place = context.trace.strings.lookup(context.device.name[rows], lambda text: listed.get(text, -1))
     rows, place = rows[place >= 0], place[place >= 0]
     if len(rows) == 0:
         return
     here = np.bincount(place, minlength=len(listed)) > 0
-    yield from _missing(told.source, [one for one in told.collectives if not here[listed[one.name]]])
-    found = tuple(one for one in told.collectives if here[listed[one.name]])
-    theirs = np.zeros(len(listed), np.int64)
-    np.add.at(theirs, [listed[one.name] for one in found], [one.elapsed or 0 for one in found])
-    yield from _durations(told.source, tuple(listed), _elapsed(context, rows, place, len(listed)), theirs)
-    yield from _links(context, told.source, rows, found)
-    yield from _waiting(context, told.source, rows, found)
-
-
-def _missing(source: str, lost: list[VendorCollective]) -> Iterator[Check]:
+    lost = [one for one in table.collectives if not here[listed[one.name]]]
     if lost:
         time = sum(one.elapsed or 0 for one in lost)
-        values = (("source", source), ("count", len(lost)), ("time_ns", time))
+        values = (("source", table.source), ("count", len(lost)), ("time_ns", time))
         yield Check("Q12", Level.WARN, "collectives_missing", values)
-
-
-def _elapsed(context: Context, rows: NDArray[np.int64], place: NDArray[np.int32], size: int) -> NDArray[np.int64]:
-    sums = np.zeros(size, np.int64)
-    np.add.at(sums, place, context.device.end[rows] - context.device.start[rows])
-    return sums
+    found = tuple(one for one in table.collectives if here[listed[one.name]])
+    ours, theirs = np.zeros((2, len(listed)), np.int64)
+    np.add.at(ours, place, context.device.end[rows] - context.device.start[rows])
+    np.add.at(theirs, [listed[one.name] for one in found], [one.elapsed or 0 for one in found])
+    yield from _durations(table.source, tuple(listed), ours, theirs)
+    yield from _links(context, table.source, rows, found)
+    yield from _waiting(context, table.source, rows, found)
 
 
 def _durations(
@@ -106,9 +97,9 @@ def _sent(context: Context, rows: NDArray[np.int64]) -> dict[str, int] | None:
     part, owner = column.row.astype(np.int64), np.asarray(column.value, np.int64)
     text = context.trace.strings
     part = part[np.isin(owner, context.device.row[rows])]
-    part = part[text.lookup(events.name[part], lambda name: MOVES.match(name) is not None).astype(np.bool_)]
+    part = part[text.matches(events.name[part], MOVES.match)]
     size, link, origin, target = (
-        argument(context, name, part) for name in ("bytes", "link_type", "src_rank", "dst_rank")
+        context.trace.events.numbers(name, part) for name in ("bytes", "link_type", "src_rank", "dst_rank")
     )
     moved = (size > 0) & (origin != target) & (target >= 0)
     sums = {_NETWORK: int(size[moved & went_over(context, part, NETWORK)].sum())}
@@ -133,7 +124,6 @@ def _waiting(
         yield Check("Q12", Level.INFO, "wait_of_one_plane", values)
 
 
-"""Share by which times may differ; counts must be equal."""
 _PARTS = ("computing", "not_overlapped", "free")
 
 
@@ -145,15 +135,11 @@ def export_checks(context: Context) -> Iterator[Check]:
     compared = list(_pairs(context, other))
     differ = [pair for pair in compared if not _agree(*pair)]
     for what, ours, theirs in differ:
-        # The last word of a name tells its unit.
-        if what.endswith("_count"):
-            values = (("source", other.source), ("ours", ours), ("theirs", theirs))
-        else:
-            values = (("source", other.source), ("ours_ns", ours), ("theirs_ns", theirs))
+        unit = "" if what.endswith("_count") else "_ns"
+        values = (("source", other.source), (f"ours{unit}", ours), (f"theirs{unit}", theirs))
         yield Check("Q12", Level.WARN, f"exports_differ_{what}", values)
     if compared and not differ:
-        values_of_all = (("source", other.source), ("count", len(compared)))
-        yield Check("Q12", Level.INFO, "exports_agree", values_of_all)
+        yield Check("Q12", Level.INFO, "exports_agree", (("source", other.source), ("count", len(compared))))
     if not compared:
         yield Check("Q12", Level.INFO, "exports_not_compared", (("source", other.source),))
 
@@ -214,7 +200,7 @@ def _absent(context: Context) -> Iterator[Check]:
         return
     level = trace.origin.level or "unknown level"
     names = trace.events.cat[context.calls.row]
-    if not trace.strings.lookup(names, lambda text: text == "cann_runtime").any():
+    if not trace.strings.matches(names, lambda text: text == "cann_runtime").any():
         yield Check("Q05", Level.WARN, "no_cann_calls", (("level", level),))
     if (context.device.klass == DeviceClass.COMM).any() and context.once(collective_parts) is None:
         yield Check("Q05", Level.INFO, "no_collective_tasks", (("level", level),))
@@ -222,20 +208,14 @@ def _absent(context: Context) -> Iterator[Check]:
 
 def _clock(context: Context) -> Iterator[Check]:
     """Host and device clocks differ a little; launches are taken to begin no later than their work."""
-    skewed = _launches_before(context)
-    if skewed.any():
-        ahead = context.calls.start[context.link[skewed]] - context.device.start[skewed]
-        values = (("count", int(skewed.sum())), ("share", float(skewed.mean())), ("most_ns", int(ahead.max())))
-        yield Check("Q09", Level.INFO, "clock_skew", values)
-
-
-def _launches_before(context: Context) -> NDArray[np.bool_]:
-    """Device events that start before their launch by no more than clocks are known to differ."""
-    early = np.zeros(len(context.device), np.bool_)
     linked = np.flatnonzero(context.link >= 0)
-    called = context.calls.start[context.link[linked]]
-    early[linked] = (called > context.device.start[linked]) & (context.launch_start[linked] < called)
-    return early
+    called, starts = context.calls.start[context.link[linked]], context.device.start[linked]
+    # By no more than clocks are known to differ, or they would not be taken so.
+    skewed = (called > starts) & (context.launch_start[linked] < called)
+    if skewed.any():
+        share, most = float(skewed.sum() / len(context.device)), int((called - starts)[skewed].max())
+        values = (("count", int(skewed.sum())), ("share", share), ("most_ns", most))
+        yield Check("Q09", Level.INFO, "clock_skew", values)
 
 
 _VENDOR_PARTS = ("computing", "communication", "not_overlapped")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from traceanalyze.analyses.results import Check
 from traceanalyze.model.classifier import told_of_range
 from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
-from traceanalyze.model.intervals import contains, merge
+from traceanalyze.model.intervals import contains
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
 
@@ -134,9 +135,8 @@ def _absent(context: Context) -> Iterator[Check]:
         rows = np.flatnonzero(kind == EventKind.UNKNOWN)
         codes, count = np.unique(context.trace.events.cat[rows], return_counts=True)
         names = (context.trace.strings.text(code) or "(none)" for code in codes.tolist())
-        text = ", ".join(
-            f"{name} × {n}" for name, n in sorted(zip(names, count.tolist(), strict=True), key=lambda x: -x[1])
-        )
+        counts = sorted(zip(names, count.tolist(), strict=True), key=lambda one: -one[1])
+        text = ", ".join(f"{name} × {number}" for name, number in counts)
         yield Check("Q05", Level.INFO, "unknown_categories", (("count", len(rows)), ("categories", text)))
 
 
@@ -150,24 +150,18 @@ def _steps(context: Context) -> Iterator[Check]:
         return
     if context.mode != Mode.STEPS:
         return
-    empty = [name for name, owned in zip(steps.name, steps.owned.tolist(), strict=True) if owned == 0]
-    if empty:
-        level = Level.ERROR if len(empty) < len(steps) else Level.WARN
-        yield Check("Q06", level, "steps_without_device_events", (("count", len(empty)), ("steps", _list(empty))))
-    incomplete = [name for name, whole in zip(steps.name, steps.complete.tolist(), strict=True) if not whole]
-    if incomplete:
-        yield Check("Q06", Level.WARN, "incomplete_steps", (("count", len(incomplete)), ("steps", _list(incomplete))))
-    hidden = [name for name, time in zip(steps.name, steps.time.tolist(), strict=True) if time == 0]
-    if hidden:
-        yield Check("Q06", Level.INFO, "empty_steps", (("count", len(hidden)), ("steps", _list(hidden))))
+    for chosen, level, message in (
+        (steps.owned == 0, Level.WARN if (steps.owned == 0).all() else Level.ERROR, "steps_without_device_events"),
+        (~steps.complete, Level.WARN, "incomplete_steps"),
+        (steps.time == 0, Level.INFO, "empty_steps"),
+    ):
+        names = list(compress(steps.name, chosen.tolist()))
+        if names:
+            yield Check("Q06", level, message, (("count", len(names)), ("steps", _list(names))))
     total = int(steps.time.sum())
     if total and steps.between_steps > 0.01 * total:
-        yield Check(
-            "Q06",
-            Level.WARN,
-            "between_steps",
-            (("time_ns", steps.between_steps), ("share", steps.between_steps / total)),
-        )
+        values = (("time_ns", steps.between_steps), ("share", steps.between_steps / total))
+        yield Check("Q06", Level.WARN, "between_steps", values)
     if len(steps) and steps.lead_in > 0.01 * steps.time[0]:
         yield Check("Q06", Level.INFO, "lead_in", (("time_ns", steps.lead_in),))
 
@@ -185,9 +179,8 @@ def _edges(context: Context) -> Iterator[Check]:
         yield Check("Q07", Level.WARN, "last_step_cut", (("step", steps.name[-1]),))
     first, rest = int(steps.time[0]), float(np.median(steps.time[1:]))
     if first > 1.3 * rest:
-        yield Check(
-            "Q07", Level.WARN, "first_step_slow", (("step", steps.name[0]), ("ratio", first / rest if rest else 0.0))
-        )
+        values = (("step", steps.name[0]), ("ratio", first / rest if rest else 0.0))
+        yield Check("Q07", Level.WARN, "first_step_slow", values)
 
 
 _COLLECTIVE_OPS = ("record_param_comms", "nccl:", "c10d::")
@@ -211,16 +204,14 @@ def _classes(context: Context) -> Iterator[Check]:
 def _launched_under_collectives(context: Context) -> NDArray[np.bool_]:
     trace = context.trace
     names = trace.events.name[context.host_rows]
-    hit = trace.strings.lookup(names, lambda text: text.startswith(_COLLECTIVE_OPS)).astype(np.bool_)
+    hit = trace.strings.matches(names, lambda text: text.startswith(_COLLECTIVE_OPS))
     rows = context.host_rows[hit]
     out = np.zeros(len(context.device), np.bool_)
     linked = np.flatnonzero(context.link >= 0)
     for track in distinct(trace.events.track[rows]).tolist():
         here = rows[trace.events.track[rows] == track]
-        start = trace.events.ts[here]
-        ranges = merge(start, start + trace.events.dur[here])
-        mine = linked[context.calls.track[context.link[linked]] == track]
-        out[mine] = contains(ranges, context.launch_start[mine])
+        launched = linked[context.calls.track[context.link[linked]] == track]
+        out[launched] = contains(trace.events.active(here), context.launch_start[launched])
     return out
 
 
@@ -249,18 +240,18 @@ def _processes(context: Context) -> Iterator[Check]:
     tracks = context.trace.tracks[launching]
     processes = {context.trace.strings.text(int(code)) for code in tracks[:, 0]} if len(tracks) else set()
     if len(processes) > 1:
-        yield Check(
-            "Q10", Level.WARN, "several_processes", (("count", len(processes)), ("pids", _list(sorted(processes))))
-        )
+        values = (("count", len(processes)), ("pids", _list(sorted(processes))))
+        yield Check("Q10", Level.WARN, "several_processes", values)
 
 
 def _cost(context: Context) -> Iterator[Check]:
     """Recording options that inflate host time."""
-    options = dict(context.trace.options)
-    options["with_stack"] = options.get("with_stack", False) or bool((context.kind == EventKind.PYTHON).any())
-    options["record_shapes"] = options.get("record_shapes", False) or "shapes" in context.trace.events.fields
-    options["profile_memory"] = options.get("profile_memory", False) or "bytes" in context.trace.instants.fields
-    on = [name for name in ("with_stack", "record_shapes", "profile_memory") if options[name]]
+    recorded = {
+        "with_stack": (context.kind == EventKind.PYTHON).any(),
+        "record_shapes": "shapes" in context.trace.events.fields,
+        "profile_memory": "bytes" in context.trace.instants.fields,
+    }
+    on = [name for name, there in recorded.items() if there or context.trace.options.get(name, False)]
     if on:
         yield Check("Q11", Level.INFO, "profiler_cost", (("options", ", ".join(on)),))
 
@@ -279,9 +270,5 @@ def _records(context: Context) -> Iterator[Check]:
     collective = trace.events.fields.get("collective")
     described = occurs(comm, collective.row).sum() if collective is not None else 0
     if len(comm) > described:
-        yield Check(
-            "Q13",
-            Level.INFO,
-            "collectives_without_metadata",
-            (("count", int(len(comm) - described)), ("of", len(comm))),
-        )
+        values = (("count", int(len(comm) - described)), ("of", len(comm)))
+        yield Check("Q13", Level.INFO, "collectives_without_metadata", values)

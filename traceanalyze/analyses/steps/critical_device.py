@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.host.events import runs
 from traceanalyze.analyses.idle.host_state import is_sync_call
-from traceanalyze.model.columns import distinct
+from traceanalyze.model.columns import distinct, find
 
 NEVER = int(np.iinfo(np.int64).min)
 _MISSING = -(2**31)
@@ -74,52 +75,32 @@ def lanes(context: Context) -> Lanes:
     key = key[order]
     launched = np.where(context.link >= 0, context.launch_start, NEVER)[order]
     done = device.end[order]
-    for low, high in zip(*_runs(key), strict=True):
+    for low, high in runs(key):
         launched[low:high] = np.maximum.accumulate(launched[low:high])
         done[low:high] = np.maximum.accumulate(done[low:high])
     return Lanes(key, order, launched, done)
 
 
-def _runs(key: NDArray[np.int64]) -> tuple[list[int], list[int]]:
-    cuts = (np.flatnonzero(key[1:] != key[:-1]) + 1).tolist()
-    return [0, *cuts], [*cuts, len(key)]
-
-
 def sync_records(context: Context) -> SyncRecords:
     """The records of waits; none when they were not recorded."""
-    fields, calls = context.trace.events.fields, context.calls
-    kinds = fields.get("sync_kind")
+    events, calls = context.trace.events, context.calls
+    kinds = events.fields.get("sync_kind")
     row = np.empty(0, np.int64) if kinds is None else kinds.row.astype(np.int64)
+    offered = events.numbers("correlation", calls.row)
 
-    def number(name: str) -> NDArray[np.int64]:
-        column = fields.get(name)
-        if column is None:
-            return np.full(len(row), _MISSING, np.int64)
-        return column.take(row, _MISSING).astype(np.int64)
+    def call(field: str) -> NDArray[np.int64]:
+        wanted = events.numbers(field, row)
+        return np.where(wanted > 0, find(wanted, offered), -1)
 
-    device = number("device")
-    correlation = fields.get("correlation")
-    offered = np.full(len(calls), _MISSING) if correlation is None else correlation.take(calls.row, _MISSING)
+    device, stream, source = (events.numbers(field, row, _MISSING) for field in ("device", "stream", "wait_stream"))
     return SyncRecords(
         kind=np.empty(0, np.int32) if kinds is None else kinds.value.astype(np.int32),
-        key=lane_key(device, number("stream")),
+        key=lane_key(device, stream),
         device=device,
-        call=_find(offered, number("correlation")),
-        source=lane_key(device, number("wait_stream")),
-        source_call=_find(offered, number("wait_record")),
+        call=call("correlation"),
+        source=lane_key(device, source),
+        source_call=call("wait_record"),
     )
-
-
-def _find(offered: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Position of each wanted correlation among those offered, -1 where there is none."""
-    found = np.full(len(wanted), -1, np.int64)
-    if len(offered) == 0:
-        return found
-    order = np.argsort(offered, kind="stable")
-    at = np.minimum(np.searchsorted(offered[order], wanted), len(order) - 1)
-    valid = (wanted > 0) & (offered[order[at]] == wanted)
-    found[valid] = order[at[valid]]
-    return found
 
 
 def reasons(context: Context, streams: Lanes, records: SyncRecords) -> Reasons:
@@ -171,7 +152,7 @@ def _stream_waits(
     A wait holds what is launched on its stream after the call, until all is done that had been launched on the other
     stream before its event was recorded there.
     """
-    is_wait = context.trace.strings.lookup(records.kind, lambda text: text == "Stream Wait Event").astype(np.bool_)
+    is_wait = context.trace.strings.matches(records.kind, lambda text: text == "Stream Wait Event")
     wait = np.flatnonzero(is_wait & (records.call >= 0) & (records.source_call >= 0) & (records.key != records.source))
     start = context.calls.start
     held = _first_launched(streams, records.key[wait], start[records.call[wait]])
@@ -182,21 +163,21 @@ def _stream_waits(
 
 def _first_launched(streams: Lanes, key: NDArray[np.int64], t: NDArray[np.int64]) -> NDArray[np.int64]:
     """Row of the first event launched on each stream at or after each instant, -1 for none."""
-    found = np.full(len(key), -1, np.int64)
-    for one in distinct(key).tolist():
-        low, high = streams.bounds(one)
-        mine = np.flatnonzero(key == one)
-        at = low + np.searchsorted(streams.launched[low:high], t[mine])
-        found[mine] = np.where(at < high, at, -1)
-    return found
+    row = _launched_before(streams, key, t)
+    return np.where(row < np.searchsorted(streams.key, key, "right"), row, -1)
 
 
 def last_launched(streams: Lanes, key: NDArray[np.int64], t: NDArray[np.int64]) -> NDArray[np.int64]:
     """Row of the last event launched on each stream before each instant, -1 for none."""
-    found = np.full(len(key), -1, np.int64)
+    row = _launched_before(streams, key, t) - 1
+    return np.where(row >= np.searchsorted(streams.key, key), row, -1)
+
+
+def _launched_before(streams: Lanes, key: NDArray[np.int64], t: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row after the last event launched on each stream before each instant."""
+    row = np.empty(len(key), np.int64)
     for one in distinct(key).tolist():
         low, high = streams.bounds(one)
-        mine = np.flatnonzero(key == one)
-        at = low + np.searchsorted(streams.launched[low:high], t[mine]) - 1
-        found[mine] = np.where(at >= low, at, -1)
-    return found
+        here = np.flatnonzero(key == one)
+        row[here] = low + np.searchsorted(streams.launched[low:high], t[here])
+    return row

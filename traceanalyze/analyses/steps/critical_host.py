@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -91,62 +92,49 @@ def awaited_events(context: Context, streams: Lanes, records: SyncRecords) -> ND
     sync = np.flatnonzero(context.once(is_sync_call))
     copies = (calls.sync[sync] != SyncKind.EXPLICIT) & (own[sync] >= 0)
     best = np.where(copies, own[sync], -1)
-    scope = _Scope.of(context, records, sync)
+    before, waits_for = _scope(context, records, sync)
     for key in distinct(streams.key).tolist():
         low, _ = streams.bounds(key)
-        asked = np.flatnonzero(~copies & scope.includes(key))
-        row = last_launched(streams, np.full(len(asked), key), scope.before[asked])
+        waiting = np.flatnonzero(~copies & waits_for(key))
+        row = last_launched(streams, np.full(len(waiting), key), before[waiting])
         # Streams run in order, so what had ended is a prefix of the stream.
-        ended = low + np.searchsorted(streams.done[slice(*streams.bounds(key))], calls.end[sync[asked]], "right") - 1
+        ended = low + np.searchsorted(streams.done[slice(*streams.bounds(key))], calls.end[sync[waiting]], "right") - 1
         row = np.minimum(row, ended)
         valid = (row >= low) & (row >= 0)
-        asked, event = asked[valid], streams.event[row[valid]]
-        later = (best[asked] < 0) | (device.end[event] > device.end[best[asked]])
-        best[asked[later]] = event[later]
+        waiting, event = waiting[valid], streams.event[row[valid]]
+        later = (best[waiting] < 0) | (device.end[event] > device.end[best[waiting]])
+        best[waiting[later]] = event[later]
     waited = (best >= 0) & (device.end[best] > calls.start[sync]) if len(device) else best >= 0
     found = np.full(len(calls), -1, np.int64)
     found[sync[waited]] = best[waited]
     return found
 
 
-class _Scope(NamedTuple):
-    """What each sync call waits for."""
+def _scope(
+    context: Context, records: SyncRecords, sync: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Callable[[int], NDArray[np.bool_]]]:
+    """What sync calls wait for: only what was launched before an instant each, and which of them wait for a stream.
 
-    key: NDArray[np.int64]
-    """Stream, where `one` is True."""
-    one: NDArray[np.bool_]
-    device: NDArray[np.int64]
-    """Device, where `whole` is True."""
-    whole: NDArray[np.bool_]
-    before: NDArray[np.int64]
-    """Only what was launched before this instant."""
+    By the profiler's records of these calls, where there are any; else for all streams.
+    """
+    before = context.calls.start[sync].copy()
+    if len(records.kind) == 0:
+        return before, lambda _: np.ones(len(sync), np.bool_)
+    of_call = np.full(len(context.calls), -1, np.int64)
+    known = np.flatnonzero(records.call >= 0)
+    of_call[records.call[known]] = known
+    record = of_call[sync]
+    words = ("", "Stream Sync", "Event Sync", "Context Sync")
+    word = context.trace.strings.lookup(records.kind, lambda text: words.index(text) if text in words else 0)
+    kind = np.where(record >= 0, word[record], 0)
+    source_call = records.source_call[record]
+    of_event = (kind == words.index("Event Sync")) & (source_call >= 0)
+    before[of_event] = context.calls.start[source_call[of_event]]
+    stream = np.where(of_event, records.source[record], records.key[record])
+    one, whole = of_event | (kind == words.index("Stream Sync")), kind == words.index("Context Sync")
 
-    @staticmethod
-    def of(context: Context, records: SyncRecords, sync: NDArray[np.int64]) -> _Scope:
-        """From the profiler's records of these calls, where there are any."""
-        count = len(context.calls)
-        record = np.full(count, -1, np.int64)
-        known = np.flatnonzero(records.call >= 0)
-        record[records.call[known]] = known
-        record = record[sync]
-        before = context.calls.start[sync].copy()
-        nothing = np.zeros(len(sync), np.bool_)
-        if len(records.kind) == 0:
-            return _Scope(before, nothing, before, nothing, before)
-        lookup = context.trace.strings.lookup
-        words = ("", "Stream Sync", "Event Sync", "Context Sync")
-        word = lookup(records.kind, lambda text: words.index(text) if text in words else 0)
-        kind = np.where(record >= 0, word[record], 0)
-        source_call = records.source_call[record]
-        of_event = (kind == words.index("Event Sync")) & (source_call >= 0)
-        before[of_event] = context.calls.start[source_call[of_event]]
-        key = np.where(of_event, records.source[record], records.key[record])
-        one = of_event | (kind == words.index("Stream Sync"))
-        return _Scope(key, one, records.device[record], kind == words.index("Context Sync"), before)
-
-    def includes(self, key: int) -> NDArray[np.bool_]:
-        """Calls that wait for a stream."""
-        wanted: NDArray[np.bool_] = np.where(
-            self.one, self.key == key, np.where(self.whole, self.device == key >> 32, True)
-        )
+    def waits_for(key: int) -> NDArray[np.bool_]:
+        wanted: NDArray[np.bool_] = np.where(one, stream == key, ~whole | (records.device[record] == key >> 32))
         return wanted
+
+    return before, waits_for

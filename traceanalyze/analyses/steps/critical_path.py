@@ -7,23 +7,25 @@ that wait are thus never on the path themselves. Segments are cut to the step's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import NamedTuple
+from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.host.nesting import innermost_at
+from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.idle.launches import clocks_agree
 from traceanalyze.analyses.steps.critical_device import Lanes, Reasons, lanes, reasons, sync_records
-from traceanalyze.analyses.steps.critical_host import Timeline, Waits, awaited_events, timeline, waits
-from traceanalyze.analyses.steps.window import Steps, window_of
+from traceanalyze.analyses.steps.critical_host import Waits, awaited_events, timeline, waits
+from traceanalyze.analyses.steps.window import Steps, amounts, window_of
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import Strings, distinct, distinct_codes
+from traceanalyze.model.columns import Strings, distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import Cause, DeviceClass
 
@@ -125,42 +127,18 @@ _OF_CAUSE[Cause.PEER_WAIT] = PathKind.PEER_WAIT
 _OF_CAUSE[Cause.HOST_OP] = PathKind.HOST_OP
 
 
-class Walk(NamedTuple):
-    """What the path passed, latest first within each step."""
-
-    event: list[int]
-    until: list[int]
-    """The path has the event from its start to here."""
-    event_step: list[int]
-    host_start: list[int]
-    host_end: list[int]
-    host_track: list[int]
-    host_step: list[int]
+_Part: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int32]]
+"""Columns of `PathSegments`."""
+_Event: TypeAlias = tuple[int, int, int]
+"""A device event on the path, until when the path has it, and the step."""
+_Stretch: TypeAlias = tuple[int, int, int, int]
+"""Start, end and thread of host time on the path, and the step."""
 
 
-class _Part(NamedTuple):
-    step: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    kind: NDArray[np.uint8]
-    name: NDArray[np.int32]
-
-
-def segments(context: Context, why: Reasons, walk: Walk, lines: Mapping[int, Timeline]) -> PathSegments:
-    """Segments of the path in order of time, cut to the steps."""
-    parts = [*_device_parts(context, why, walk), *_host_parts(context, walk, lines)]
-    step, start, end, kind, name = (np.concatenate(column) for column in zip(*parts, strict=True))
-    start = np.maximum(start, context.steps.start[step])
-    kept = np.flatnonzero(end > start)
-    kept = kept[np.lexsort((start[kept], step[kept]))]
-    return PathSegments(step[kept], start[kept], end[kept], kind[kept], name[kept])
-
-
-def _device_parts(context: Context, why: Reasons, walk: Walk) -> list[_Part]:
+def _device_parts(context: Context, why: Reasons, passed: list[_Event]) -> list[_Part]:
     """Events, and the time between what they waited for and their start."""
     device = context.device
-    event, step = np.array(walk.event, np.int64), np.array(walk.event_step, np.int64)
-    until = np.array(walk.until, np.int64)
+    event, until, step = np.array(passed, np.int64).reshape(-1, 3).T
     start = np.minimum(device.start[event], until)
     ready = np.minimum(why.ready[event], until)
     by_launch = why.event[event] < 0
@@ -171,72 +149,65 @@ def _device_parts(context: Context, why: Reasons, walk: Walk) -> list[_Part]:
     first = np.where(by_launch, PathKind.LAUNCH_LATENCY, PathKind.DEVICE_GAP).astype(np.uint8)
     rest = np.full(len(event), PathKind.DEVICE_DEPENDENCY, np.uint8)
     return [
-        _Part(step, start, until, _OF_CLASS[device.klass[event]], device.name[event]),
-        _Part(step, ready, turn, first, none),
-        _Part(step, turn, start, rest, none),
+        (step, start, until, _OF_CLASS[device.klass[event]], device.name[event]),
+        (step, ready, turn, first, none),
+        (step, turn, start, rest, none),
     ]
 
 
-def _host_parts(context: Context, walk: Walk, lines: Mapping[int, Timeline]) -> list[_Part]:
+def _host_parts(context: Context, passed: list[_Stretch]) -> list[_Part]:
     """What the host does in its stretches of the path."""
-    track, step = np.array(walk.host_track, np.int64), np.array(walk.host_step, np.int64)
-    start, end = np.array(walk.host_start, np.int64), np.array(walk.host_end, np.int64)
+    start, end, track, step = np.array(passed, np.int64).reshape(-1, 4).T
     parts: list[_Part] = []
     for one in distinct(track).tolist():
-        mine = np.flatnonzero((track == one) & (end > start))
-        mine = mine[np.argsort(start[mine], kind="stable")]
-        stretch, line = intervals.Intervals(start[mine], end[mine]), lines[one]
+        here = np.flatnonzero((track == one) & (end > start))
+        here = here[np.argsort(start[here], kind="stable")]
+        if len(here) == 0:
+            continue
+        stretch, line = intervals.Intervals(start[here], end[here]), context.once(timeline, one)
         known = intervals.overlaps(stretch, intervals.Intervals(line.start, line.end))
-        owner, cause, thread = step[mine][known.first], line.cause[known.second], line.track[known.second]
+        owner, cause, thread = step[here][known.first], line.cause[known.second], line.track[known.second]
         for worker in distinct(thread).tolist():
-            here = np.flatnonzero(thread == worker)
-            cut, of, name = _named(context, worker, known.start[here], known.end[here], cause[here])
-            parts.append(_Part(owner[here][of], cut.start, cut.end, _OF_CAUSE[cause[here][of]], name))
-        free = intervals.gaps(intervals.Intervals(known.start, known.end), *_span(stretch))
+            on = np.flatnonzero(thread == worker)
+            begin, stop, of, name = _named(context, worker, known.start[on], known.end[on], cause[on])
+            parts.append((owner[on][of], begin, stop, _OF_CAUSE[cause[on][of]], name))
+        busy = intervals.Intervals(known.start, known.end)
+        free = intervals.gaps(busy, int(stretch.start[0]), int(stretch.end[-1]))
         untraced = intervals.overlaps(stretch, free)
         kind = np.full(len(untraced.start), PathKind.UNTRACED, np.uint8)
         nameless = np.full(len(untraced.start), -1, np.int32)
-        parts.append(_Part(step[mine][untraced.first], untraced.start, untraced.end, kind, nameless))
+        parts.append((step[here][untraced.first], untraced.start, untraced.end, kind, nameless))
     return parts
-
-
-def _span(one: intervals.Intervals) -> tuple[int, int]:
-    return (int(one.start[0]), int(one.end[-1])) if len(one.start) else (0, 0)
 
 
 def _named(
     context: Context, track: int, start: NDArray[np.int64], end: NDArray[np.int64], cause: NDArray[np.uint8]
-) -> tuple[intervals.Intervals, NDArray[np.int64], NDArray[np.int32]]:
-    """Pieces of one thread cut where another call or operator begins: the cuts, the piece of each, and its name."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    """Pieces of one thread cut where another call or operator begins: start, end, the piece of each cut, its name."""
     calls, nest = context.calls, context.op_nest
     call = np.flatnonzero((calls.track == track) & calls.outermost)
     ops = nest.of(track)
-    in_op = (cause == Cause.HOST_OP) | (cause == Cause.PEER_WAIT)
-    op_edges = np.concatenate((nest.start[ops], nest.end[ops]))
+    loading, in_op = cause == Cause.DATA_LOADING, (cause == Cause.HOST_OP) | (cause == Cause.PEER_WAIT)
+    edges = distinct(np.concatenate((nest.start[ops], nest.end[ops])))
     parts = []
-    for member, edges in (
-        (np.flatnonzero(in_op), op_edges),
-        (np.flatnonzero(~in_op & (cause != Cause.DATA_LOADING)), calls.start[call]),
-        (np.flatnonzero(cause == Cause.DATA_LOADING), op_edges[:0]),
-    ):
-        cut, of = _cut(start[member], end[member], edges)
-        parts.append((cut.start, cut.end, member[of]))
+    for chosen, cuts in ((in_op, edges), (~in_op & ~loading, distinct(calls.start[call])), (loading, edges[:0])):
+        member = np.flatnonzero(chosen)
+        begin, stop, of = _cut(start[member], end[member], cuts)
+        parts.append((begin, stop, member[of]))
     begin, stop, of = (np.concatenate(column) for column in zip(*parts, strict=True))
     name = np.full(len(of), -1, np.int32)
     op = np.flatnonzero(in_op[of])
-    place = innermost_at(nest, begin[op], track)
-    known = op[place >= 0]
-    name[known] = context.trace.events.name[nest.row[place[place >= 0]]]
-    runtime = np.flatnonzero(~in_op[of] & (cause[of] != Cause.DATA_LOADING))
+    row = ops_at(context, track, begin[op])
+    name[op[row >= 0]] = context.trace.events.name[row[row >= 0]]
+    runtime = np.flatnonzero(~in_op[of] & ~loading[of])
     name[runtime] = calls.name[call[np.searchsorted(calls.start[call], begin[runtime], "right") - 1]]
-    return intervals.Intervals(begin, stop), of, name
+    return begin, stop, of, name
 
 
 def _cut(
     start: NDArray[np.int64], end: NDArray[np.int64], edges: NDArray[np.int64]
-) -> tuple[intervals.Intervals, NDArray[np.int64]]:
-    """Disjoint sorted pieces cut at the edges inside them, and the piece of each cut."""
-    edges = distinct(edges)
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Disjoint sorted pieces cut at the edges inside them: start, end, and the piece of each cut."""
     low, high = np.searchsorted(edges, start, "right"), np.searchsorted(edges, end, "left")
     count = high - low
     inside = np.repeat(low, count) + np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
@@ -244,8 +215,7 @@ def _cut(
     of = np.concatenate((np.arange(len(start)), np.repeat(np.arange(len(start)), count)))
     order = np.argsort(begin, kind="stable")
     begin, of = begin[order], of[order]
-    following = np.concatenate((begin[1:], end[-1:]))
-    return intervals.Intervals(begin, np.minimum(following, end[of])), of
+    return begin, np.minimum(np.concatenate((begin[1:], end[-1:])), end[of]), of
 
 
 def critical_path_tables(context: Context) -> tuple[Table, Table]:
@@ -262,37 +232,20 @@ def path_tables(path: PathSegments, steps: Steps, strings: Strings) -> tuple[Tab
     What has no name (latency, gaps, data loading, untraced time) is one row of its kind.
     """
     window, by_step = window_of(steps), path.by_step(len(steps))
-    sums = [window.sum(by_step[:, kind]) for kind in PathKind]
-    whole = sum(sums)
-    parts = _CRITICAL_PATH.fill(
-        part=[kind.term for kind in PathKind],
-        mean_ns=[window.mean(amount) for amount in sums],
-        share=[window.share(amount) for amount in sums],
-        sum_ns=sums,
-    )
-    parts = replace(
-        parts,
-        totals={"part": "step", "mean_ns": window.mean(whole), "share": window.share(whole), "sum_ns": whole},
-        detail=True,
-        title_values=(("steps", Kind.COUNT, window.count),),
-    )
-    # Codes are dense, so counting by code is linear where grouping would sort.
-    kinds, length = len(PathKind), path.end - path.start
-    known, group = distinct_codes((path.name.astype(np.int64) + 1) * kinds + path.kind, (len(strings) + 1) * kinds)
-    time, longest = np.zeros(len(known), np.int64), np.zeros(len(known), np.int64)
-    np.add.at(time, group, length)
-    np.maximum.at(longest, group, length)
-    names = [strings.text(one // kinds - 1) if one >= kinds else None for one in known.tolist()]
-    order = sorted(range(len(known)), key=lambda at: (-time[at], known[at] % kinds, names[at] or ""))
+    sums = {kind.term: window.sum(by_step[:, kind]) for kind in PathKind}
+    parts = replace(amounts(_CRITICAL_PATH, sums, ("step", sum(sums.values())), window), detail=True)
+    groups = group(path.kind, path.name)
+    spread, kinds = groups.spread(path.end - path.start), path.kind[groups.first].tolist()
+    names = [strings.text(code) if code >= 0 else None for code in path.name[groups.first].tolist()]
     work = _WORK.fill(
-        part=[PathKind(one).term for one in (known % kinds).tolist()],
+        part=[PathKind(kind).term for kind in kinds],
         name=names,
-        time_ns=time,
-        share=time / max(int(length.sum()), 1),
-        count=np.bincount(group, minlength=len(known)),
-        max_ns=longest,
+        time_ns=spread.total,
+        share=spread.shares,
+        count=spread.number,
+        max_ns=spread.longest,
     )
-    return parts, work.take(order)
+    return parts, work.take(sorted(range(len(groups)), key=lambda at: (-spread.total[at], kinds[at], names[at] or "")))
 
 
 LINKED_SHARE = 0.95
@@ -311,18 +264,19 @@ def critical_path(context: Context) -> PathSegments | NotMeasured:
     reason = _missing(context, streams, recorded=len(records.kind) > 0)
     if reason is not None:
         return reason
-    why = reasons(context, streams, records)
-    awaited = awaited_events(context, streams, records)
-    lines: dict[int, Timeline] = {}
-    waiting: dict[int, Waits] = {}
+    why, awaited = reasons(context, streams, records), awaited_events(context, streams, records)
 
+    @cache
     def waits_of(track: int) -> Waits:
-        if track not in waiting:
-            lines[track] = timeline(context, track)
-            waiting[track] = waits(context, lines[track], awaited)
-        return waiting[track]
+        return waits(context, context.once(timeline, track), awaited)
 
-    return segments(context, why, _walk(context, why, waits_of), lines)
+    events, stretches = _walk(context, why, waits_of)
+    parts = [*_device_parts(context, why, events), *_host_parts(context, stretches)]
+    step, start, end, kind, name = (np.concatenate(column) for column in zip(*parts, strict=True))
+    start = np.maximum(start, context.steps.start[step])
+    kept = np.flatnonzero(end > start)
+    kept = kept[np.lexsort((start[kept], step[kept]))]
+    return PathSegments(step[kept], start[kept], end[kept], kind[kept], name[kept])
 
 
 def _missing(context: Context, streams: Lanes, *, recorded: bool) -> NotMeasured | None:
@@ -336,49 +290,37 @@ def _missing(context: Context, streams: Lanes, *, recorded: bool) -> NotMeasured
     time = device.end - device.start
     if time[inside & (link >= 0)].sum() < LINKED_SHARE * time[inside].sum():
         return NotMeasured("few_linked_launches")
-    linked = link >= 0
-    if not clocks_agree(linked & (device.start < context.launch_start), linked):
+    if not clocks_agree(context):
         return NotMeasured("clocks_disagree")
     if len(distinct(streams.key[inside[streams.event]])) > 1 and not recorded:
         return NotMeasured("no_stream_waits")
     return None
 
 
-class _Columns(NamedTuple):
-    """`Reasons` as lists, which are faster one value at a time."""
-
-    event: list[int]
-    ready: list[int]
-    track: list[int]
-
-
-def _walk(context: Context, why: Reasons, waits_of: Callable[[int], Waits]) -> Walk:
+def _walk(context: Context, why: Reasons, waits_of: Callable[[int], Waits]) -> tuple[list[_Event], list[_Stretch]]:
     """Every device event and stretch of host time on the path, each step from its end to its start.
 
     Events on the path are passed in the order of their starts and the host never goes forward, so the walk ends.
     """
     device, steps = context.device, context.steps
-    columns = _Columns(*(column.tolist() for column in why))
+    # Lists are faster one value at a time.
+    event_before, ready, thread = (column.tolist() for column in why)
     last_of = _last_events(context)
-    walk = Walk([], [], [], [], [], [], [])
+    events: list[_Event] = []
+    stretches: list[_Stretch] = []
     for step, (begin, end) in enumerate(zip(steps.start.tolist(), steps.end.tolist(), strict=True)):
         at, track, event, bound = end, context.step_track, last_of[step], len(device)
         while at > begin:
             if event >= 0:
-                walk.event.append(event)
-                walk.until.append(at)
-                walk.event_step.append(step)
+                events.append((event, at, step))
                 # Clocks may disagree by less than an event; the path never goes forward.
-                at = min(at, columns.ready[event])
-                track, bound, event = columns.track[event], event, columns.event[event]
+                at = min(at, ready[event])
+                track, bound, event = thread[event], event, event_before[event]
                 continue
             event, until = _back_on_host(waits_of(track), at, bound, begin)
-            walk.host_start.append(until)
-            walk.host_end.append(at)
-            walk.host_track.append(track)
-            walk.host_step.append(step)
+            stretches.append((until, at, track, step))
             at = until
-    return walk
+    return events, stretches
 
 
 def _last_events(context: Context) -> list[int]:

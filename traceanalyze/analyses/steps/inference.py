@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.steps.steps import Markers, step_windows
+from traceanalyze.analyses.steps.steps import Markers, outermost_markers, step_windows
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.model.phases import Role, op_role
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values, declare
@@ -167,7 +166,9 @@ def inference(context: Context) -> tuple[Table, Table]:
     for kind in (EventKind.ANNOTATION, EventKind.DEVICE_ANNOTATION):
         rows, style = _named(context, kind)
         if len(rows):
-            markers = _markers(context, rows, style, on_device=kind == EventKind.DEVICE_ANNOTATION)
+            # Of the style that tells most.
+            on_device = kind == EventKind.DEVICE_ANNOTATION
+            markers = outermost_markers(context.trace, rows[style == style.min()], on_device=on_device)
             found = _iterations(context, markers, STYLES[int(style.min())])
             # Ranges named like iterations that lie inside others, or on other threads.
             left_out = len(rows) - len(markers.start)
@@ -192,33 +193,15 @@ def _trains(context: Context) -> bool:
     """Whether the recording has a backward pass."""
     ops = np.flatnonzero(context.kind == EventKind.HOST_OP)
     names = context.trace.events.name[ops]
-    return bool(context.trace.strings.lookup(names, lambda text: op_role(text) & Role.BACKWARD).any())
-
-
-def _markers(context: Context, rows: NDArray[np.int64], style: NDArray[np.int32], *, on_device: bool) -> Markers:
-    """Outermost annotations of the style that tells most, on the thread that has most of them."""
-    events = context.trace.events
-    rows = rows[style == style.min()]
-    tracks = distinct(events.track[rows])
-    counts = [int((events.track[rows] == track).sum()) for track in tracks.tolist()]
-    track = int(tracks[counts.index(max(counts))])
-    rows = rows[events.track[rows] == track]
-    start = events.ts[rows]
-    end = start + events.dur[rows]
-    order = np.lexsort((-end, start))
-    rows, start, end = rows[order], start[order], end[order]
-    outer = np.concatenate(([True], start[1:] >= np.maximum.accumulate(end)[:-1]))
-    names = tuple(context.trace.strings.text(code) for code in events.name[rows[outer]].tolist())
-    return Markers(names, start[outer], end[outer], -1 if on_device else track)
+    return bool(context.trace.strings.matches(names, lambda text: op_role(text) & Role.BACKWARD).any())
 
 
 def _iterations(context: Context, markers: Markers, read: Callable[[str], Iteration | None]) -> _Iterations:
     """Windows of the iterations, and how long the device was busy in each."""
     windows = step_windows(markers, context.device, *context.ownership)
-    device, busy = context.device, None
-    if len(device):
-        mine = device.device == context.devices[0]
-        active = intervals.merge(device.start[mine], device.end[mine])
+    busy = None
+    if len(context.device):
+        active = intervals.union(*context.class_sets(context.devices[0]).values())
         busy = intervals.coverage(active, windows.start, windows.end)
     names = tuple(found for found in map(read, markers.name) if found is not None)
     host = None if markers.track < 0 else markers.end - markers.start

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.model import intervals
-from traceanalyze.model.columns import distinct
 from traceanalyze.model.vocabulary import DeviceClass
 
 ClassSets = Mapping[DeviceClass, intervals.Intervals]
@@ -106,20 +105,6 @@ def _time_before(
         before = np.concatenate(([0], np.cumsum(edge - base)))
         out += sign * (index * (t - base) - before[index])
     return out
-
-
-def device_order(events: DeviceEvents, start: NDArray[np.int64], end: NDArray[np.int64]) -> list[int]:
-    """Devices by busy time inside the windows, the headline device first."""
-    devices: list[int] = distinct(events.device).tolist()
-    if len(devices) == 1:
-        return devices
-    busy = {d: _busy(events, d, start, end) for d in devices}
-    return sorted(devices, key=lambda d: (-busy[d], d))
-
-
-def _busy(events: DeviceEvents, device: int, start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
-    mine = events.device == device
-    return int(intervals.coverage(intervals.merge(events.start[mine], events.end[mine]), start, end).sum())
 
 
 def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Intervals) -> NDArray[np.int64]:

@@ -91,11 +91,7 @@ def phases(context: Context) -> tuple[Table, Table]:
         parts = _WITH_PARTS.get(each, (each,))
         mine = np.flatnonzero(counted & np.isin(phase, parts))
         ran = intervals.merge(device.start[mine], device.end[mine])
-        member = [np.isin(state.cause, parts) for state in states]
-        host = intervals.merge(
-            np.concatenate([state.start[chosen] for state, chosen in zip(states, member, strict=True)]),
-            np.concatenate([state.end[chosen] for state, chosen in zip(states, member, strict=True)]),
-        )
+        host = intervals.union(*(state.of(parts) for state in states))
         time = intervals.coverage(ran, steps.start, steps.end), intervals.coverage(host, *_host_steps(context))
         if len(mine) or time[1].any():
             found.append((f"phase_{each.name.lower()}", *time, len(mine)))
@@ -139,16 +135,14 @@ class PhaseRanges:
     def __init__(self, context: Context) -> None:
         # Not the context, which keeps these ranges: a cycle would keep the whole trace until the next collection.
         self._nest, self._loading, self._events = context.op_nest, context.once(loading_ranges), context.trace.events
-        self._op_role, self._recorded = _op_roles(context), _has_sequence(context)
+        self._op_role = _op_roles(context)
+        # By autograd.
+        self._recorded = context.trace.events.numbers("sequence", context.op_nest.row) >= 0
         events, strings, kind = context.trace.events, context.trace.strings, context.kind
         annotations = np.flatnonzero(kind == EventKind.ANNOTATION)
         python = np.flatnonzero(kind == EventKind.PYTHON)
-        role = np.concatenate(
-            (
-                strings.lookup(events.name[annotations], annotation_role),
-                strings.lookup(events.name[python], frame_role),
-            )
-        )
+        roles = ((annotations, annotation_role), (python, frame_role))
+        role = np.concatenate([strings.lookup(events.name[rows], of_name) for rows, of_name in roles])
         telling = role != Role.NONE
         self._row, self._role = np.concatenate((annotations, python))[telling], role[telling]
         self._optimizer_annotated = bool((self._role & Role.OPTIMIZER).any())
@@ -195,7 +189,7 @@ class PhaseRanges:
         checkpoint = intervals.subtract(ops((role & Role.CHECKPOINT) != 0), ops((role & Role.NODE) != 0))
         forward = intervals.union(ops(self._recorded[here]), ops((role & Role.FORWARD) != 0))
         return [
-            (Phase.DATA_LOADING, self._set(self._loading.of(track))),
+            (Phase.DATA_LOADING, self._events.active(self._loading.of(track))),
             (Phase.ZERO_GRAD, self._ranges(track, Role.ZERO_GRAD)),
             (Phase.OPTIMIZER, optimizer),
             (Phase.RECOMPUTE, intervals.union(checkpoint, self._ranges(track, Role.RECOMPUTE))),
@@ -206,11 +200,7 @@ class PhaseRanges:
 
     def _ranges(self, track: int, role: Role) -> intervals.Intervals:
         """Annotations and Python functions of a role on a thread."""
-        return self._set(self._row[((self._role & role) != 0) & (self._events.track[self._row] == track)])
-
-    def _set(self, rows: NDArray[np.int64]) -> intervals.Intervals:
-        start = self._events.ts[rows]
-        return intervals.merge(start, start + self._events.dur[rows])
+        return self._events.active(self._row[((self._role & role) != 0) & (self._events.track[self._row] == track)])
 
 
 def _op_roles(context: Context) -> NDArray[np.int32]:
@@ -218,20 +208,10 @@ def _op_roles(context: Context) -> NDArray[np.int32]:
     nested, flows = context.op_nest, context.trace.flows
     role = context.trace.strings.lookup(context.trace.events.name[nested.row], op_role)
     if len(flows.ts):
-        arrow = context.trace.strings.lookup(flows.cat, lambda text: text == "fwdbwd").astype(np.bool_)
+        arrow = context.trace.strings.matches(flows.cat, lambda text: text == "fwdbwd")
         arrow &= flows.phase == ord("f")
         for track in np.flatnonzero(np.bincount(flows.track[arrow])).tolist():
             here = nested.of(track)
             at = here.start + np.flatnonzero(occurs(nested.start[here], flows.ts[arrow & (flows.track == track)]))
             role[at] |= Role.BACKWARD
     return role
-
-
-def _has_sequence(context: Context) -> NDArray[np.bool_]:
-    """Operators recorded by autograd."""
-    recorded = np.zeros(len(context.trace.events), np.bool_)
-    column = context.trace.events.fields.get("sequence")
-    if column is not None:
-        recorded[column.row[column.value >= 0]] = True
-    found: NDArray[np.bool_] = recorded[context.op_nest.row]
-    return found

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.kernels.events import DeviceEvents
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model.classify import ClassifyOptions, is_step_marker
-from traceanalyze.model.columns import MISSING
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
 
@@ -39,18 +38,20 @@ def find_markers(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOptions
         rows = _named_like_marker(trace, np.flatnonzero(kind == EventKind.DEVICE_ANNOTATION), options)
     else:
         return None
-    if len(rows) == 0:
-        return None
-    tracks, counts = np.unique(trace.events.track[rows], return_counts=True)
-    track = int(tracks[np.argmax(counts)])
+    return outermost_markers(trace, rows, on_device=not host.any()) if len(rows) else None
+
+
+def outermost_markers(trace: Trace, rows: NDArray[np.int64], *, on_device: bool) -> Markers:
+    """Some events as markers: those of the thread that has most of them, of ones inside each other the outer."""
+    track = int(np.bincount(trace.events.track[rows]).argmax())
     rows = rows[trace.events.track[rows] == track]
     start, end = trace.events.ts[rows], trace.events.ts[rows] + trace.events.dur[rows]
     order = np.lexsort((-end, start))
     rows, start, end = rows[order], start[order], end[order]
     reach = np.maximum.accumulate(end)
     outer = np.concatenate(([True], start[1:] >= reach[:-1]))
-    names = tuple(trace.strings.text(int(code)) for code in trace.events.name[rows[outer]])
-    return Markers(names, start[outer], end[outer], track if host.any() else -1)
+    names = tuple(trace.strings.texts(trace.events.name[rows[outer]]))
+    return Markers(names, start[outer], end[outer], -1 if on_device else track)
 
 
 def _named_like_marker(trace: Trace, rows: NDArray[np.int64], options: ClassifyOptions) -> NDArray[np.int64]:
@@ -154,10 +155,7 @@ def ownership(
 def _by_step(
     trace: Trace, markers: Markers, device: DeviceEvents, time: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    column = trace.events.fields.get("step")
-    if column is None:
-        return time, known
-    step, known = column.take(device.row, MISSING), known.copy()
+    step, known = trace.events.numbers("step", device.row), known.copy()
     for name, start in zip(markers.name, markers.start.tolist(), strict=True):
         number = re.search(r"(\d+)$", name)
         mine = ~known & (step == int(number[1])) if number else np.zeros(len(known), np.bool_)

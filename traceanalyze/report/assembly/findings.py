@@ -50,6 +50,7 @@ _ON_RECORDING = declare(
     CONFIDENCE,
     _WHERE,
     Column("count", Kind.COUNT, "Instances", minor=True),
+    # In a short view the quality of the recording has its own place at the end.
     detail=True,
 )
 _OF_RANKS = declare(

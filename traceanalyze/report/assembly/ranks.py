@@ -27,6 +27,7 @@ RANKS = declare(
     Column("step_ns", Kind.DURATION, "mean step time"),
     *(
         # Parts of a step, as the table of steps has them.
+        # Parts of a step, as the table of steps has them.
         Column(f"{key}_share", Kind.SHARE, STEPS[f"{key}_ns"].meaning, heading=heading)
         for key, heading in {
             "compute": "compute",

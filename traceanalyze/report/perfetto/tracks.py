@@ -207,11 +207,9 @@ def queue_counter(context: Context, terms: Mapping[str, str]) -> Counter | NotMe
     device, link = context.device, context.link
     if len(context.calls) == 0:
         return NotMeasured("no_api")
-    linked = link >= 0
-    wrong = linked & (device.start < context.launch_start)
-    if not clocks_agree(wrong, linked):
+    if not clocks_agree(context):
         return NotMeasured("clocks_disagree")
-    mine = np.flatnonzero(linked & ~wrong & (device.device == context.devices[0]))
+    mine = np.flatnonzero((link >= 0) & (device.start >= context.launch_start) & (device.device == context.devices[0]))
     # Device events are sorted by start, so the first of equal keys is the one that starts first.
     _, first = np.unique(link[mine] * (1 << 32) + device.stream[mine], return_index=True)
     mine = mine[first]

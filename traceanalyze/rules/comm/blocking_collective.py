@@ -87,7 +87,7 @@ def _waited_for(facts: Facts) -> NDArray[np.bool_]:
     """Whether the thread that launched a collective waits, or makes a stream wait, before its next launch."""
     context = facts.context
     calls, strings = context.calls, context.trace.strings
-    waits = strings.lookup(calls.name, lambda text: text in _WAIT).astype(np.bool_) | context.once(is_sync_call)
+    waits = strings.matches(calls.name, lambda text: text in _WAIT) | context.once(is_sync_call)
     acts = waits | (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
     place = np.flatnonzero(acts & calls.outermost)
     launch = context.asked[facts.once(communicating).event]

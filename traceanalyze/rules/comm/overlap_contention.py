@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.communication import communicating, transfers
@@ -73,7 +72,7 @@ def find(facts: Facts, options: Options) -> Findings:
     long = work.time >= options.number("least_us") * 1000
     under, alone = long & (2 * covered > work.time), long & (covered == 0)
     shapes = op_text(facts, "shapes", work.op_row, lambda text: hash(text) & 0x7FFFFFFF, 0)
-    each = group(work.name, argument(facts.context, "grid", work.row), shapes)
+    each = group(work.name, facts.context.trace.events.numbers("grid", work.row), shapes)
     usual = _medians(each.of, work.time, alone, len(each))
     count = [np.bincount(each.of[side], minlength=len(each)) for side in (under, alone)]
     slow = _medians(each.of, work.time, under, len(each)) >= (1 + options.number("slower")) * usual

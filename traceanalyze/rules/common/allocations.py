@@ -41,8 +41,8 @@ def allocator_calls(facts: Facts) -> AllocatorCalls:
         start,
         calls.end[rows],
         calls.track[rows],
-        strings.lookup(name, lambda text: _PINNED.search(text) is not None).astype(np.bool_),
-        strings.lookup(name, lambda text: _FREES.search(text) is not None).astype(np.bool_),
+        strings.matches(name, _PINNED.search),
+        strings.matches(name, _FREES.search),
         np.searchsorted(starts, start, "right") - 1,
     )
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.communication.parts import MOVES, NETWORK, ON_DEVICE, went_over
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
-from traceanalyze.analyses.kernels.work import argument, device_work
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
@@ -88,7 +88,7 @@ def communicating(facts: Facts) -> Communicating:
         exposed=intervals.coverage(free, start, end),
         kind=kind,
         size=sizes(facts.context, described, kind),
-        ranks=np.where(described >= 0, np.maximum(argument(context, "group_size", np.maximum(described, 0)), -1), -1),
+        ranks=np.maximum(context.trace.events.numbers("group_size", described), -1),
         track=np.where(linked, calls.track[call], -1) if len(calls) else none - 1,
         issued=np.where(linked, calls.start[call], 0) if len(calls) else none,
         free=free,
@@ -180,11 +180,11 @@ def transfers(facts: Facts) -> Transfers | None:
     row = column.row.astype(np.int64)
     names = trace.strings.lookup(trace.events.name[row], lambda text: MOVES.match(text) is not None)
     row = row[names.astype(np.bool_) & facts.inside(trace.events.ts[row])]
-    source, target = (argument(facts.context, name, row) for name in ("src_rank", "dst_rank"))
+    source, target = (facts.context.trace.events.numbers(name, row) for name in ("src_rank", "dst_rank"))
     return Transfers(
         start=trace.events.ts[row],
         time=trace.events.dur[row],
-        size=argument(facts.context, "bytes", row),
+        size=facts.context.trace.events.numbers("bytes", row),
         network=went_over(facts.context, row, NETWORK),
         inside=went_over(facts.context, row, ON_DEVICE) | ((source == target) & (source >= 0)),
     )

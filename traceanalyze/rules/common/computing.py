@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument, device_work
-from traceanalyze.model.columns import MISSING
+from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.device_peaks import Peaks, peaks_of
 from traceanalyze.model.intervals import contains
 from traceanalyze.model.vocabulary import DeviceClass, Mode
@@ -88,7 +87,7 @@ def part_of_compute(facts: Facts, chosen: NDArray[np.bool_] | NDArray[np.int64])
 def fits(facts: Facts, codes: NDArray[np.int32], pattern: str) -> NDArray[np.bool_]:
     """Whether texts, by their codes, match somewhere."""
     known = re.compile(pattern)
-    return facts.context.trace.strings.lookup(codes, lambda text: known.search(text) is not None).astype(np.bool_)
+    return facts.context.trace.strings.matches(codes, known.search)
 
 
 def op_text(
@@ -103,7 +102,7 @@ def op_text(
         value: From text to number.
         missing: Where there is no row or no text.
     """
-    code = np.where(row >= 0, argument(facts.context, field, np.maximum(row, 0)), MISSING)
+    code = facts.context.trace.events.numbers(field, row)
     out = np.full(len(row), missing, np.int64)
     known = code >= 0
     out[known] = facts.context.trace.strings.lookup(code[known].astype(np.int32), value)

@@ -117,7 +117,7 @@ def host_chains(facts: Facts) -> HostChains:
     """The operators of the steps' thread as letters; use with `Facts.once`."""
     ops, strings = facts.once(host_ops), facts.context.trace.strings
     letter = strings.lookup(ops.name, letter_of).astype(np.uint8)
-    works = ops.leaf & ~strings.lookup(ops.name, lambda text: _NO_WORK.match(text) is not None).astype(np.bool_)
+    works = ops.leaf & ~strings.matches(ops.name, _NO_WORK.match)
     named = letter != ord(OTHER)
     reach = np.maximum.accumulate(np.where(named, ops.end, np.iinfo(np.int64).min))
     hidden = np.zeros(len(reach), np.bool_)

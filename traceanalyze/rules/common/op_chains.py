@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.intervals import Intervals, contains, merge
+from traceanalyze.model.intervals import contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
@@ -139,7 +139,7 @@ def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], 
     context, fits = facts.context, re.compile(pattern)
     events, strings = context.trace.events, context.trace.strings
     rows = np.flatnonzero((context.kind == EventKind.ANNOTATION) | (context.kind == EventKind.PYTHON))
-    rows = rows[strings.lookup(events.name[rows], lambda text: fits.search(text) is not None).astype(np.bool_)]
+    rows = rows[strings.matches(events.name[rows], fits.search)]
     found = np.zeros(len(t), np.bool_)
     for thread in distinct(track).tolist():
         mine = track == thread
@@ -147,5 +147,5 @@ def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], 
         here = rows[
             (events.track[rows] == thread) | ((events.track[rows] == lane) & (context.kind[rows] == EventKind.PYTHON))
         ]
-        found[mine] = contains(Intervals(*merge(events.ts[here], events.ts[here] + events.dur[here])), t[mine])
+        found[mine] = contains(events.active(here), t[mine])
     return found

@@ -15,7 +15,6 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.idle.syncs import blamed
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
@@ -151,11 +150,10 @@ def places(
     context = facts.context
     found: dict[tuple[str, str | None], list[int]] = {}
     rows = np.flatnonzero(chosen)
-    for track in distinct(context.calls.track[calls.call[rows]]).tolist():
-        mine = rows[context.calls.track[calls.call[rows]] == track]
-        _, ops, frames = locate(context, track, context.calls.start[calls.call[mine]])
-        for row, op, frame in zip(mine.tolist(), ops, frames, strict=True):
-            found.setdefault((op or calls.name[row], frame), []).append(row)
+    call = calls.call[rows]
+    _, ops, frames = locate(context, context.calls.track[call], context.calls.start[call])
+    for row, op, frame in zip(rows.tolist(), ops, frames, strict=True):
+        found.setdefault((op or calls.name[row], frame), []).append(row)
     masks = []
     for (op, frame), members in found.items():
         mask = np.zeros(len(chosen), np.bool_)

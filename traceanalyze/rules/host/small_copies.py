@@ -2,7 +2,6 @@ import numpy as np
 
 from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import Cause, DeviceClass, EventKind
@@ -50,7 +49,7 @@ def find(facts: Facts, options: Options) -> Findings:
         if len(rows)
         else rows
     )
-    size = argument(context, "bytes", device.row[rows])
+    size = context.trace.events.numbers("bytes", device.row[rows])
     if not len(rows) or (size == MISSING).any() or np.median(size) >= options.number("bytes"):
         return
     rows, size = rows[size < options.number("bytes")], size[size < options.number("bytes")]

@@ -2,7 +2,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass
@@ -90,7 +89,7 @@ def _fixed(facts: Facts, chosen: NDArray[np.bool_]) -> float:
     work, steps = facts.once(computing), facts.analysis.steps
     rows = np.array(facts.window.rows, np.int64)
     step = np.searchsorted(np.sort(steps.start[rows]), work.start[chosen], "right")
-    keys = group(work.op_name[chosen], argument(facts.context, "shapes", work.op_row[chosen]))
+    keys = group(work.op_name[chosen], facts.context.trace.events.numbers("shapes", work.op_row[chosen]))
     pairs = group(keys.of, step)
     often = 2 * np.bincount(keys.of[pairs.first], minlength=len(keys)) >= len(rows)
     time = work.time[chosen]
@@ -114,7 +113,7 @@ def _tried(facts: Facts, tries: float) -> bool:
     op = op[fits(facts, names[nest.row[op]], _CONV)]
     runs = group(op)
     count, place = runs.count(), op[runs.first]
-    shape = argument(context, "shapes", nest.row[place])
+    shape = context.trace.events.numbers("shapes", nest.row[place])
     keys = group(names[nest.row[place]], np.where(shape == MISSING, -1, shape))
     order = np.lexsort((count, keys.of))
     many = keys.count()

@@ -4,8 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument
-from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.rules.common.computing import compute_finding, computing, listed, names_of, part_of_compute
@@ -86,9 +84,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
 
 def _in_double(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Operators (rows, -1 for none) whose first tensor of a floating type is float64; plain numbers are so, too."""
-    dtypes, shapes = (
-        np.where(row >= 0, argument(facts.context, name, np.maximum(row, 0)), MISSING) for name in ("dtypes", "shapes")
-    )
+    dtypes, shapes = (facts.context.trace.events.numbers(name, row) for name in ("dtypes", "shapes"))
     each, text = group(dtypes, shapes), facts.context.trace.strings.text
     found = np.zeros(len(each), np.bool_)
     for at, first in enumerate(each.first.tolist()):

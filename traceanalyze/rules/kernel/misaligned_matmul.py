@@ -2,7 +2,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import Computing, compute_finding, computing, dtypes_of, fits, shapes_of
@@ -72,7 +71,7 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _misaligned(facts: Facts, work: Computing, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], str]:
     """Kernels of products with a bad dimension, and the costliest shapes as text."""
-    codes = [argument(facts.context, field, work.op_row[rows]) for field in ("shapes", "dtypes")]
+    codes = [facts.context.trace.events.numbers(field, work.op_row[rows]) for field in ("shapes", "dtypes")]
     known = (codes[0] != MISSING) & (codes[1] != MISSING)
     rows, codes = rows[known], [code[known] for code in codes]
     if len(rows) == 0:

@@ -1,7 +1,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.kernels.work import argument, ratio_argument
+from traceanalyze.analyses.kernels.work import ratio_argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.rules.common.computing import compute_finding, computing, part_of_compute
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, rule
@@ -71,5 +71,5 @@ def _filled(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.float64] | None:
     units = {one.compute_units for one in facts.context.trace.devices if one.compute_units}
     if "block_dim" not in fields or len(units) != 1:
         return None
-    blocks = argument(facts.context, "block_dim", row)
+    blocks = facts.context.trace.events.numbers("block_dim", row)
     return np.where(blocks == MISSING, np.nan, blocks / units.pop())

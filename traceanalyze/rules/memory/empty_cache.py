@@ -64,8 +64,5 @@ def find(facts: Facts, options: Options) -> Findings:
 def _lines(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[str, ...]:
     """Lines of the program that the chosen calls come from, each once."""
     calls = facts.once(allocator_calls)
-    found: dict[str, None] = {}
-    for track in np.unique(calls.track[chosen]).tolist():
-        _, _, lines = locate(facts.context, track, calls.start[chosen & (calls.track == track)])
-        found |= dict.fromkeys(line for line in lines if line)
-    return tuple(found)
+    _, _, lines = locate(facts.context, calls.track[chosen], calls.start[chosen])
+    return tuple(dict.fromkeys(line for line in lines if line))

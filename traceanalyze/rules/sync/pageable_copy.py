@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.kernels.copies import copy_direction, copy_memory
-from traceanalyze.analyses.kernels.work import argument
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -100,7 +99,7 @@ def _pageable(facts: Facts) -> NDArray[np.int64]:
     def pageable(text: str) -> bool:
         return copy_direction(text) == "h2d" and copy_memory(text, "h2d") == "pageable"
 
-    return rows[context.trace.strings.lookup(device.name[rows], pageable).astype(np.bool_)]
+    return rows[context.trace.strings.matches(device.name[rows], pageable)]
 
 
 def _exposed(facts: Facts, event: NDArray[np.int64]) -> intervals.Intervals:
@@ -115,7 +114,7 @@ def _exposed(facts: Facts, event: NDArray[np.int64]) -> intervals.Intervals:
 def _share_saved(facts: Facts, event: NDArray[np.int64], rate: float) -> float:
     """Part of the copies' time that pinned memory would save; 0 where sizes were not recorded."""
     device = facts.context.device
-    size = argument(facts.context, "bytes", device.row[event])
+    size = facts.context.trace.events.numbers("bytes", device.row[event])
     time = int((device.end - device.start)[event].sum())
     if not time or (size == MISSING).any():
         return 0.0
