@@ -266,7 +266,7 @@ class Table:
     def sort(self, *by: str) -> Table:
         """Rows ordered by these columns, the first one first: ascending, or descending numbers after a `-`.
 
-        None counts as no text, or 0.
+        What is None or was not measured counts as no text, or 0.
         """
         if self.absent is not None:
             return self
@@ -276,7 +276,8 @@ class Table:
     def _order(self, key: str) -> list[Any]:
         column = self[key.removeprefix("-")]
         empty: Any = "" if column.kind in _WORDS else 0
-        cells: list[Any] = [empty if cell is None else cell for cell in column.cells(len(self))]
+        absent = (NotMeasured, type(None))
+        cells: list[Any] = [empty if isinstance(cell, absent) else cell for cell in column.cells(len(self))]
         return [-cell for cell in cells] if key.startswith("-") else cells
 
     def to_pandas(self) -> pd.DataFrame:
@@ -297,11 +298,14 @@ def known(values: NDArray[np.float64], reason: str) -> Values:
     """Numbers of which NaN was not measured, for this reason."""
     import numpy as np
 
-    absent = np.isnan(values)
-    if not absent.any():
+    return where(~np.isnan(values), values, NotMeasured(reason))
+
+
+def where(there: NDArray[np.bool_], values: NDArray[Any], missing: NotMeasured | None) -> Values:
+    """The values that are there, and what stands for each of the others."""
+    if there.all():
         return values
-    missing = NotMeasured(reason)
-    return [missing if lacks else value for value, lacks in zip(values.tolist(), absent.tolist(), strict=True)]
+    return [value if has else missing for value, has in zip(values.tolist(), there.tolist(), strict=True)]
 
 
 def _taken(column: Column, at: NDArray[np.int64]) -> Column:

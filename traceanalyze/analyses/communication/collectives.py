@@ -18,7 +18,7 @@ from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor
 from traceanalyze.model.columns import MISSING
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, where
 from traceanalyze.model.vocabulary import DeviceClass
 
 _NO_METADATA = "no_collective_metadata"
@@ -175,15 +175,12 @@ def _waits(
     peer = nothing - 1
     peer[groups.of[order]] = parts.waited_for[event[order]]
 
-    def stated(values: NDArray[np.int64]) -> list[int | NotMeasured]:
-        sums = zip(groups.sum(values).tolist(), unknown.tolist(), strict=True)
-        return [missing if lacks else value for value, lacks in sums]
-
-    columns: dict[str, Values] = {
-        "transfer_ns": stated(transfer),
-        "wait_ns": stated(work.time[chosen] - transfer),
-        "exposed_wait_ns": stated(exposed - parts.by_event(bare)[event]),
+    amounts = {
+        "transfer_ns": transfer,
+        "wait_ns": work.time[chosen] - transfer,
+        "exposed_wait_ns": exposed - parts.by_event(bare)[event],
     }
+    columns = {key: where(~unknown, groups.sum(values), missing) for key, values in amounts.items()}
     return columns, np.where(unknown, 0, groups.sum(whole)), np.where(unknown, -1, peer)
 
 

@@ -88,9 +88,8 @@ def vendor_tables(trace: Trace, collectives: Table) -> list[Table]:
         for each in own.collectives:
             kinds.setdefault((collective_type(each.name) or each.name, each.group), []).append(each)
         sums = [_sums(*key, members) for key, members in kinds.items()]
-        sums.sort(key=lambda row: -row["elapsed_ns"] if isinstance(row["elapsed_ns"], int) else 0)
         note = _source("vendor_planes", own.source)
-        tables.append(replace(_COLLECTIVES, detail=detail, notes=(note,)).fill_records(sums))
+        tables.append(replace(_COLLECTIVES, detail=detail, notes=(note,)).fill_records(sums).sort("-elapsed_ns"))
     if own is not None and own.links:
         links = sorted(own.links, key=lambda one: (one.link, one.group, one.source, one.target))
         table = _LINKS.fill(

@@ -46,8 +46,7 @@ def _ops(context: Context, window: Window) -> NDArray[np.int64]:
     rows = context.host_rows
     start = events.ts[rows]
     rows = rows[(start < window[1]) & (start + events.dur[rows] > window[0])]
-    marker = strings.lookup(events.name[rows], lambda text: is_step_marker(text, context.options.classify))
-    return rows[~marker.astype(np.bool_)]
+    return rows[~strings.matches(events.name[rows], lambda text: is_step_marker(text, context.options.classify))]
 
 
 def _calls(context: Context, window: Window) -> NDArray[np.int64]:

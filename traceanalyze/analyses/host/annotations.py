@@ -15,7 +15,7 @@ from traceanalyze.analyses.grouping import COUNT, EXTREMES, MEAN, group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.classify import is_step_marker
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare, where
 from traceanalyze.model.vocabulary import EventKind
 
 _NAME = Column("name", Kind.NAME, "name of the annotation")
@@ -54,8 +54,7 @@ def host_annotations(context: Context) -> Table:
     """Annotations by name, most device time first, then host time; nested ones of different names count each."""
     events, strings = context.trace.events, context.trace.strings
     rows = np.flatnonzero(context.kind == EventKind.ANNOTATION)
-    marker = strings.lookup(events.name[rows], lambda text: is_step_marker(text, context.options.classify))
-    rows = rows[~marker.astype(np.bool_)]
+    rows = rows[~strings.matches(events.name[rows], lambda text: is_step_marker(text, context.options.classify))]
     if len(rows) == 0:
         return _ON_HOST.missing("no_annotations")
     names = group(events.name[rows])
@@ -80,16 +79,12 @@ def host_annotations(context: Context) -> Table:
         device_time_ns=device if measured else NotMeasured("no_device_events"),
         kernels=launched if measured else NotMeasured("no_device_events"),
         host_time_ns=host.total,
-        mean_event_ns=_of_some(host.number, host.mean),
-        min_ns=_of_some(host.number, host.shortest),
-        max_ns=_of_some(host.number, host.longest),
+        # None for annotations that began before the analysed steps: they have work in them, but no host time.
+        mean_event_ns=where(host.number > 0, host.mean, None),
+        min_ns=where(host.number > 0, host.shortest, None),
+        max_ns=where(host.number > 0, host.longest, None),
     ).take((calls > 0) | (device > 0) | (launched > 0))
-    return table.sort(*(("-device_time_ns",) if measured else ()), "-host_time_ns", "name")
-
-
-def _of_some(count: NDArray[np.int64], values: NDArray[np.int64]) -> list[int | None]:
-    """None for annotations that began before the analysed steps: they have work in them, but no host time."""
-    return [value if some else None for value, some in zip(values.tolist(), count.tolist(), strict=True)]
+    return table.sort("-device_time_ns", "-host_time_ns", "name")
 
 
 def _launched(

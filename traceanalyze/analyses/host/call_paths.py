@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.device_columns import for_recording
+from traceanalyze.analyses.host.modules import module_calls, unidentified
 from traceanalyze.analyses.host.nesting import DEEPER, Nest, Paths, innermost, nest_rows, paths
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
 from traceanalyze.analyses.steps.phases import launch_places
@@ -89,23 +90,14 @@ def call_paths(context: Context) -> Table:
 
 def _nest(context: Context) -> Nest:
     """Call trees of the modules and operators of the process."""
-    trace, kind, names = context.trace, context.kind, context.trace.events.name
-    python = np.flatnonzero(kind == EventKind.PYTHON)
-    modules = python[trace.strings.matches(names[python], lambda text: module_name(text) is not None)]
-    track = _identified(context, modules)
-    rows = np.sort(np.concatenate((modules, np.flatnonzero(kind == EventKind.HOST_OP))))
-    rows = rows[_in_process(context, track[rows])]
-    return nest_rows(replace(trace, events=replace(trace.events, track=track)), rows, kind)
-
-
-def _identified(context: Context, modules: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Thread of each event; modules of an unidentified thread can only belong to the step thread."""
-    track = context.trace.events.track
-    found = distinct(track[modules])
-    if len(found) == 1 and context.step_track >= 0 and context.trace.track_text(int(found[0])) == ("0", "0"):
+    trace, modules, track = context.trace, module_calls(context), context.trace.events.track
+    if unidentified(trace, modules) is not None:
+        # They can only belong to the step thread.
         track = track.copy()
         track[modules] = context.step_track
-    return track
+    rows = np.sort(np.concatenate((modules, np.flatnonzero(context.kind == EventKind.HOST_OP))))
+    rows = rows[_in_process(context, track[rows])]
+    return nest_rows(replace(trace, events=replace(trace.events, track=track)), rows, context.kind)
 
 
 def _in_process(context: Context, track: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -80,12 +80,17 @@ class Places(NamedTuple):
         return found
 
 
+def module_calls(context: Context) -> NDArray[np.int64]:
+    """Python events that are calls of modules."""
+    rows, names = np.flatnonzero(context.kind == EventKind.PYTHON), context.trace.events.name
+    return rows[context.trace.strings.matches(names[rows], lambda text: module_name(text) is not None)]
+
+
 def module_places(context: Context) -> Places | None:
     """Modules from Python events; else from the operators' arguments; else from annotations; None without any."""
     trace, kind = context.trace, context.kind
     names = trace.events.name
-    python = np.flatnonzero(kind == EventKind.PYTHON)
-    rows = python[trace.strings.matches(names[python], lambda text: module_name(text) is not None)]
+    rows = module_calls(context)
     if len(rows) == 0:
         found = _from_arguments(context)
         if found is not None:
@@ -105,14 +110,13 @@ def _from_calls(trace: Trace, rows: NDArray[np.int64]) -> Places:
         own = module_name(text) or text
         path = own if parent < 0 else f"{places[parent].path}/{own}"
         places.append(Place(path, module_class(own), parent))
-    return Places(tuple(places), nested, chains.of, calls=True, only=_only(trace, rows))
+    return Places(tuple(places), nested, chains.of, calls=True, only=unidentified(trace, rows))
 
 
-def _only(trace: Trace, rows: NDArray[np.int64]) -> int | None:
-    """Python events of process 0, thread 0 belong to a thread that is not identified: to the only one there is."""
-    tracks = distinct(trace.events.track[rows])
-    one = int(tracks[0])
-    return one if len(tracks) == 1 and trace.track_text(one) == ("0", "0") else None
+def unidentified(trace: Trace, rows: NDArray[np.int64]) -> int | None:
+    """The thread of Python events of process 0, thread 0: they belong to the only thread there is, not identified."""
+    tracks = distinct(trace.events.track[rows]).tolist()
+    return tracks[0] if len(tracks) == 1 and trace.track_text(tracks[0]) == ("0", "0") else None
 
 
 def _from_arguments(context: Context) -> Places | None:

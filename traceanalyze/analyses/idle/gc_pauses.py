@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,13 @@ from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import host_states
 from traceanalyze.analyses.idle.idle import analysed_time, idle_gaps, idle_pieces
+from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 if TYPE_CHECKING:
@@ -80,34 +81,32 @@ def gc_pauses(context: Context) -> Table:
     if len(context.device) == 0 or len(context.op_nest) == 0:
         return _PAUSES.missing("no_gc_events", detail=True)
     source = Message("gc_source_python" if context.once(user_frames).recorded else "gc_source_nothing")
-    found = _filled(context, list(_suspected(context)))
+    found = _filled(list(_suspected(context)))
     return replace(found, notes=(source, *_sums(found, "gc_suspected_sum")))
 
 
-class _Pause(NamedTuple):
-    start: int
-    length: int
-    at: int
-    """An instant of the step it is counted in."""
-    idle: int | NotMeasured
-    evidence: str
-    track: int
+_Pause: TypeAlias = dict[str, Value]
+"""Cells of a row."""
 
 
-def _filled(context: Context, pauses: Sequence[_Pause]) -> Table:
+def _pause(
+    context: Context, start: int, end: int, idle: Value, evidence: str, *, track: int, at: int | None = None
+) -> _Pause:
+    """`at`: an instant of the step that the pause is counted in, its start if None."""
+    step = int(step_of(context.steps, np.array([start if at is None else at]))[0])
+    return {
+        "step": step_labels(context.steps.name)[step] if step >= 0 else None,
+        "start_ns": start,
+        "length_ns": end - start,
+        "idle_ns": idle,
+        "evidence": evidence,
+        "thread": _thread(context, track),
+    }
+
+
+def _filled(pauses: Sequence[_Pause]) -> Table:
     """Pauses in order of time."""
-    labels, steps = step_labels(context.steps.name), context.steps
-    threads = {track: _thread(context, track) for track in {each.track for each in pauses}}
-    around = [np.flatnonzero((steps.start <= each.at) & (each.at < steps.end)).tolist() for each in pauses]
-    found = _PAUSES.fill(
-        step=[labels[inside[0]] if inside else None for inside in around],
-        start_ns=[each.start for each in pauses],
-        length_ns=[each.length for each in pauses],
-        idle_ns=[each.idle for each in pauses],
-        evidence=[each.evidence for each in pauses],
-        thread=[threads[each.track] for each in pauses],
-    )
-    return replace(found.sort("start_ns"), detail=not pauses)
+    return replace(_PAUSES.fill_records(pauses).sort("start_ns"), detail=not pauses)
 
 
 def _sums(found: Table, key: str) -> list[Message]:
@@ -150,16 +149,11 @@ def _recorded(context: Context, rows: NDArray[np.int64]) -> Table:
         short += int((~long).sum())
         short_time += int((end - start)[~long].sum())
         start, end = start[long], end[long]
-        covered = (
-            [NotMeasured("no_device_events")] * len(start)
-            if free is None
-            else intervals.coverage(free, start, end).tolist()
-        )
-        pauses += [
-            _Pause(begin, stop - begin, begin, inside, "gc_recorded", track)
-            for begin, stop, inside in zip(start.tolist(), end.tolist(), covered, strict=True)
-        ]
-    found = _filled(context, pauses)
+        covered = [None] * len(start) if free is None else intervals.coverage(free, start, end).tolist()
+        for begin, stop, inside in zip(start.tolist(), end.tolist(), covered, strict=True):
+            idle = NotMeasured("no_device_events") if inside is None else inside
+            pauses.append(_pause(context, begin, stop, idle, "gc_recorded", track=track))
+    found = _filled(pauses)
     notes = _sums(found, "gc_recorded_sum")
     if short:
         notes.append(Message("gc_short", (("count", Kind.COUNT, short), ("total", Kind.DURATION, short_time))))
@@ -190,7 +184,7 @@ def _suspected(context: Context) -> Iterator[_Pause]:
     for stretch, (begin, time) in found.items():
         start, end = int(silent.start[stretch]), int(silent.end[stretch])
         evidence = "gc_strongly_suspected" if time >= STRONGLY_SUSPECTED_NS else "gc_suspected"
-        yield _Pause(start, end - start, begin, time, evidence, context.step_track)
+        yield _pause(context, start, end, time, evidence, track=context.step_track, at=begin)
 
 
 def _silence(context: Context) -> Intervals:

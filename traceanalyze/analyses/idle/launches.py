@@ -14,7 +14,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.analyses.steps.window import Steps, step_labels
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, declare, known
+from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Table, Value, Values, declare, known, where
 from traceanalyze.model.vocabulary import ApiClass
 
 if TYPE_CHECKING:
@@ -275,9 +275,9 @@ def step_launches(context: Context) -> Table:
     late = step_of(steps, context.once(idle_gaps).end[_ended_late(context)])
     missing = NotMeasured("no_linked_launches")
 
-    def observed(q: int) -> list[int | NotMeasured]:
-        found = _percentiles(*delays, q, between=False).tolist()
-        return [missing if math.isnan(delay) else int(delay) for delay in found]
+    def observed(q: int) -> Values:
+        found = _percentiles(*delays, q, between=False)
+        return where(~np.isnan(found), np.nan_to_num(found).astype(np.int64), missing)
 
     return _STEP_LAUNCHES.fill(
         step=step_labels(steps.name),

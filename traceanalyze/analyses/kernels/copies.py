@@ -12,7 +12,7 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Values, declare, where
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def directions(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     return _kind(context, event) // len(_MEMORY)
 
 
-def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[list[Value], list[Value]]:
+def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[Values, list[Value]]:
     """Bytes of each group, and bytes per nanosecond (GB/s) of the events that have both a size and a duration."""
     device = context.device
     size = context.trace.events.numbers("bytes", device.row[event])
@@ -121,12 +121,11 @@ def _sizes(context: Context, event: NDArray[np.int64], groups: Groups) -> tuple[
     total = groups.sum(np.where(sized, size, 0))
     moved = groups.sum(np.where(timed, size, 0))
     time = groups.sum(np.where(timed, duration, 0))
-    sizes: list[Value] = [int(b) if n else NotMeasured("no_bytes") for b, n in zip(total, with_size, strict=True)]
     bandwidths: list[Value] = [
         float(b / t) if t else NotMeasured("no_duration" if n else "no_bytes")
         for b, t, n in zip(moved, time, with_size, strict=True)
     ]
-    return sizes, bandwidths
+    return where(with_size > 0, total, NotMeasured("no_bytes")), bandwidths
 
 
 def _blocking(context: Context, event: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from traceanalyze.analyses.kernels.work import (
 )
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import TensorCore
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, known
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, known, where
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 BUCKETS_NS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000)
@@ -185,18 +185,18 @@ def kernel_groups(context: Context) -> Table:
     """Device time by what it is for, most first; the rows sum to the sum of all durations, exactly."""
     work = context.once(device_work)
     groups = group(work.group)
-    time = groups.sum(work.time)
+    spread = groups.spread(work.time)
     table = _GROUPS.fill(
         work=work_terms(work.group[groups.first]),
-        count=groups.count(),
-        device_time_ns=time,
-        share=time / max(int(time.sum()), 1),
+        count=spread.number,
+        device_time_ns=spread.total,
+        share=spread.shares,
         tensor_core_ns=groups.sum(np.where(work.tensor_core == TensorCore.YES, work.time, 0)),
         no_op_ns=groups.sum(np.where(work.op < 0, work.time, 0)),
     ).sort("-device_time_ns")
     sums = ("count", "device_time_ns", "tensor_core_ns", "no_op_ns")
     totals: dict[str, Value] = {key: int(table.array(key).sum()) for key in sums}
-    return replace(table, totals={"work": "all_work", "share": 1.0 if time.any() else 0.0, **totals})
+    return replace(table, totals={"work": "all_work", "share": float(spread.shares.any()), **totals})
 
 
 def configurations(context: Context) -> Table:
@@ -220,8 +220,8 @@ def configurations(context: Context) -> Table:
         launched_by=texts_or_none(context, op_name[first]),
         grid=[_dimensions(text) for text in texts_or_none(context, grid[first])],
         block=[_dimensions(text) for text in texts_or_none(context, block[first])],
-        registers=[missing if count == MISSING else count for count in registers[first].tolist()],
-        shared_memory_bytes=[missing if count == MISSING else count for count in shared[first].tolist()],
+        registers=where(registers[first] != MISSING, registers[first], missing),
+        shared_memory_bytes=where(shared[first] != MISSING, shared[first], missing),
         **spread.values,
         share=spread.shares,
     ).sort("-device_time_ns", "name", "launched_by", "grid", "block")
@@ -323,13 +323,13 @@ def classification(context: Context) -> Table:
     """Every kernel name with the class it counts as and the rule that said so, most time first."""
     device = context.device
     keys = group(device.name, device.klass, device.rule)
-    time = keys.sum(device.end - device.start)
+    spread = keys.spread(device.end - device.start)
     columns: dict[str, Values] = {
         "name": list(context.trace.strings.texts(device.name[keys.first])),
         "class": [f"class_{DeviceClass(code).name.lower()}" for code in device.klass[keys.first].tolist()],
         "rule": [device.rules[code] for code in device.rule[keys.first].tolist()],
-        "count": keys.count(),
-        "device_time_ns": time,
-        "share": time / max(int(time.sum()), 1),
+        "count": spread.number,
+        "device_time_ns": spread.total,
+        "share": spread.shares,
     }
     return CLASSIFICATION.fill(**columns).sort("-device_time_ns", "name")
