@@ -81,11 +81,8 @@ def named_ranges(context: Context) -> Nest:
 
 def _innermost(context: Context, event: NDArray[np.int64], nested: Nest) -> NDArray[np.int64]:
     """Which of some host events is innermost around the launch of each device event, -1 for none."""
-    out = np.full(len(event), -1, np.int64)
-    if len(nested) == 0:
-        return out
-    linked = np.flatnonzero(context.link[event] >= 0)
-    call = context.asked[event[linked]]
-    at = innermost(nested, context.calls.track[call], context.calls.start[call])
-    out[linked[at >= 0]] = nested.row[at[at >= 0]]
-    return out
+    call = context.asked[event]
+    if len(nested) == 0 or len(context.calls) == 0:
+        return np.full(len(event), -1, np.int64)
+    thread = np.where(call >= 0, context.calls.track[call], -1)
+    return nested.rows(innermost(nested, thread, context.calls.start[call]))

@@ -128,11 +128,10 @@ def _places(context: Context, nested: Nest) -> NDArray[np.int64]:
         return np.empty(0, np.int64)
     of_row = np.full(len(context.trace.events), -1, np.int64)
     of_row[nested.row] = np.arange(len(nested))
-    place, around = np.full((2, len(context.device)), -1, np.int64)
-    named, linked = context.event_op >= 0, context.link >= 0
-    place[named] = of_row[context.op_nest.row[context.event_op[named]]]
+    row = context.op_nest.rows(context.event_op)
+    place = np.where(row >= 0, of_row[row], -1)
     track, t = launch_places(context)
-    around[linked] = innermost(nested, track[linked], t[linked])
+    around = innermost(nested, np.where(context.link >= 0, track, -1), t)
     deeper = (around > place) & ((place < 0) | (around < nested.stop[place]))
     return np.where(deeper, around, place)
 

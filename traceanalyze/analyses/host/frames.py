@@ -96,12 +96,7 @@ def stack_frames(trace: Trace, rows: NDArray[np.int64]) -> list[str | None]:
 
 def _rows(nested: Nest, track: NDArray[np.signedinteger[Any]] | int, t: NDArray[np.int64]) -> NDArray[np.int64]:
     """Row of the innermost event of a nest, -1 for none."""
-    tracks = np.broadcast_to(np.asarray(track), len(t))
-    known = np.flatnonzero(tracks >= 0)
-    rows = np.full(len(t), -1, np.int64)
-    place = innermost(nested, tracks[known], t[known])
-    rows[known[place >= 0]] = nested.row[place[place >= 0]]
-    return rows
+    return nested.rows(innermost(nested, np.broadcast_to(np.asarray(track), len(t)), t))
 
 
 def _names(trace: Trace, rows: NDArray[np.int64]) -> list[str | None]:

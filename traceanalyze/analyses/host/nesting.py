@@ -61,6 +61,12 @@ class Nest:
             return slice(0, 0)
         return slice(int(self.bounds[track]), int(self.bounds[track + 1]))
 
+    def rows(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of the events at some places, -1 for -1."""
+        rows = np.full(len(place), -1, np.int64)
+        rows[place >= 0] = self.row[place[place >= 0]]
+        return rows
+
     def begun_in(self, windows: Intervals) -> NDArray[np.bool_]:
         """Events that start inside a set of windows."""
         change = np.zeros(len(self) + 1, np.int8)
@@ -178,11 +184,11 @@ def _last_change(nested: Nest, mine: slice, t: NDArray[np.int64]) -> NDArray[np.
 
 
 def innermost(nested: Nest, track: NDArray[np.signedinteger[Any]], t: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same for an instant of any thread each."""
+    """The same for an instant of any thread each; -1 stands for no thread."""
     out = np.full(len(t), -1, np.int64)
     order = np.argsort(track, kind="stable")
-    ends = np.cumsum(np.bincount(track)) if len(track) else np.zeros(0, np.int64)
-    for thread in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
-        mine = order[ends[thread - 1] if thread else 0 : ends[thread]]
-        out[mine] = innermost_at(nested, t[mine], thread)
+    ends = np.cumsum(np.bincount(track + 1)) if len(track) else np.zeros(0, np.int64)
+    for thread in np.flatnonzero(np.diff(ends)).tolist():
+        here = order[ends[thread] : ends[thread + 1]]
+        out[here] = innermost_at(nested, t[here], thread)
     return out

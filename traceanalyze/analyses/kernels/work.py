@@ -66,7 +66,7 @@ def device_work(context: Context) -> Work:
     counted = time > 0
     counted[instant] = _inside(windows, device.start[instant])
     event = np.flatnonzero(counted)
-    op = _launching_op(context, event)
+    op = context.op_nest.rows(context.event_op[event])
     op_name = np.where(op >= 0, context.trace.events.name[op], -1).astype(np.int64)
     return Work(event, time[event], op, op_name, *_classify(context, event, op_name))
 
@@ -74,14 +74,6 @@ def device_work(context: Context) -> Work:
 def _inside(windows: intervals.Intervals, t: NDArray[np.int64]) -> NDArray[np.bool_]:
     at = np.searchsorted(windows.start, t, "right") - 1
     return (at >= 0) & (t <= windows.end[at]) if len(windows.start) else np.zeros(len(t), np.bool_)
-
-
-def _launching_op(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Row of the innermost operator that launched each event, -1 for none."""
-    place = context.event_op[event]
-    op = np.full(len(event), -1, np.int64)
-    op[place >= 0] = context.op_nest.row[place[place >= 0]]
-    return op
 
 
 def _classify(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import VendorCollective
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.trace import OtherExport
+from traceanalyze.model.trace import OtherExport, VendorStep
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
 
 TOLERANCE = 0.01
@@ -164,13 +164,17 @@ def _pairs(context: Context, other: OtherExport) -> Iterator[tuple[str, int, int
 
 def _step_times(context: Context, other: OtherExport) -> Iterator[tuple[str, int, int]]:
     """Sums of the profile's own step times: both forms hold the same table."""
-    mine = () if context.trace.vendor is None else context.trace.vendor.steps
-    if not mine or not other.steps:
-        return
-    for part in _PARTS:
-        sums = [[getattr(step, part) for step in steps] for steps in (mine, other.steps)]
-        if not any(value is None for values in sums for value in values):
-            yield part, sum(sums[0]), sum(sums[1])
+    own = () if context.trace.vendor is None else context.trace.vendor.steps
+    for part in _PARTS if own and other.steps else ():
+        here, there = _sum(own, part), _sum(other.steps, part)
+        if here is not None and there is not None:
+            yield part, here, there
+
+
+def _sum(steps: Sequence[VendorStep], part: str) -> int | None:
+    """None where one of the steps does not say."""
+    values = [getattr(step, part) for step in steps]
+    return None if None in values else sum(values)
 
 
 def _kernels(context: Context) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -226,15 +230,14 @@ def _vendor(context: Context) -> Iterator[Check]:
     numbers = context.trace.vendor
     if numbers is None or len(context.device) == 0:
         return
-    ours = _device_parts(context)
-    theirs = [[getattr(step, part) for step in numbers.steps] for part in _VENDOR_PARTS]
-    if any(value is None for values in theirs for value in values):
+    sums = [_sum(numbers.steps, part) for part in _VENDOR_PARTS]
+    theirs = [each for each in sums if each is not None]
+    if len(theirs) < len(sums):
         return
-    for part, mine, values in zip(_VENDOR_PARTS, ours, theirs, strict=True):
-        stated_sum = sum(value or 0 for value in values)
-        if abs(mine - stated_sum) > 0.01 * max(mine, stated_sum):
-            stated = (("ours_ns", mine), ("theirs_ns", stated_sum), ("source", numbers.source))
-            yield Check("Q12", Level.WARN, f"vendor_differs_{part}", stated)
+    for part, here, there in zip(_VENDOR_PARTS, _device_parts(context), theirs, strict=True):
+        if abs(here - there) > TOLERANCE * max(here, there):
+            values = (("ours_ns", here), ("theirs_ns", there), ("source", numbers.source))
+            yield Check("Q12", Level.WARN, f"vendor_differs_{part}", values)
 
 
 def _device_parts(context: Context) -> tuple[int, int, int]:
