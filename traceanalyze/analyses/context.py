@@ -83,7 +83,7 @@ class Context:
         return self._at_link(self.calls.end)
 
     @cached_property
-    def asked(self) -> NDArray[np.int64]:
+    def issued_by(self) -> NDArray[np.int64]:
         """Position in `calls` of the call by which the program asked for each device event, or -1.
 
         That is the launch itself; but where a queue stands between (Ascend), and no operator is around the launch, the
@@ -122,7 +122,7 @@ class Context:
         """
         known = self.link >= 0
         time = np.zeros(len(self.device), np.int64)
-        time[known] = self.calls.start[self.asked[known]]
+        time[known] = self.calls.start[self.issued_by[known]]
         if self.trace.origin.format != "ascend" or known.all():
             return time, known
         by_op = ~known & (self.event_op >= 0)
@@ -197,7 +197,7 @@ class Context:
         the one an `async_npu` arrow starts at; the `External id` decides only where the launch was not recorded.
         """
         around, linked = np.full(len(self.device), -1, np.int64), self.link >= 0
-        around[linked] = self.call_op[self.asked[linked]]
+        around[linked] = self.call_op[self.issued_by[linked]]
         return launching_ops(self.trace, self.device, self.op_nest, around, linked)
 
     @cached_property
@@ -207,7 +207,7 @@ class Context:
         Threads that put work into a queue launch it too, as much as the thread that takes it out.
         """
         linked = self.link >= 0
-        call = np.concatenate((self.link[linked], self.asked[linked & (self.asked != self.link)]))
+        call = np.concatenate((self.link[linked], self.issued_by[linked & (self.issued_by != self.link)]))
         track, count = np.unique(self.calls.track[call], return_counts=True)
         ordered = [int(t) for t in track[np.lexsort((track, -count))]]
         marked = self.markers is not None and self.markers.track >= 0

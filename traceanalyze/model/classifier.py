@@ -81,24 +81,24 @@ def _pattern(text: str) -> re.Pattern[str]:
         raise ValueError(f"{text} is not a regular expression: {error}") from error
 
 
-def told_of_kernel(name: str, known: Iterable[Names]) -> tuple[int, KernelGroup] | None:
+def classifier_of_kernel(name: str, known: Iterable[Names]) -> tuple[int, KernelGroup] | None:
     """Which of the classifiers knows a kernel, and what it says; None where none does."""
     hits = ((at, kind) for at, one in enumerate(known) for pattern, kind in one.kernels if pattern.search(name))
     return next(hits, None)
 
 
-def told_of_op(op: str, known: Iterable[Names]) -> tuple[int, KernelGroup] | None:
+def classifier_of_op(op: str, known: Iterable[Names]) -> tuple[int, KernelGroup] | None:
     """The same of an operator."""
     hits = ((at, kind) for at, one in enumerate(known) for pattern, kind in one.operators if pattern.search(op))
     return next(hits, None)
 
 
-def told_of_range(name: str, known: Iterable[Names]) -> int:
+def classifier_of_range(name: str, known: Iterable[Names]) -> int:
     """Which of the classifiers says that a host range is data loading, -1 where none does."""
     return next((at for at, one in enumerate(known) if any(each.search(name) for each in one.data_loading)), -1)
 
 
 def kind_of_op(op: str, known: Iterable[Names]) -> KernelGroup:
     """What the kernels of an operator are for, by the classifiers first."""
-    told = told_of_op(op, known)
-    return group_of_op(op) if told is None else told[1]
+    found = classifier_of_op(op, known)
+    return group_of_op(op) if found is None else found[1]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from traceanalyze.model.classifier import Names, told_of_kernel, told_of_range
+from traceanalyze.model.classifier import Names, classifier_of_kernel, classifier_of_range
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass, EventKind, SyncKind
@@ -121,7 +121,7 @@ def is_data_loading(name: str, options: ClassifyOptions) -> bool:
     """A host range in which the program waits for its data loader."""
     if _DATA.match(name) is not None or (options.data is not None and options.data.search(name) is not None):
         return True
-    return told_of_range(name, options.plugins) >= 0
+    return classifier_of_range(name, options.plugins) >= 0
 
 
 def is_peer_wait(name: str) -> bool:
@@ -145,9 +145,9 @@ _DEEP_EP_COMM = regex(r"dispatch|combine|notify", re.IGNORECASE)
 
 def kernel_class(name: str, *, has_collective_args: bool, options: ClassifyOptions) -> tuple[DeviceClass, str]:
     """Compute or communication, and the rule that said so (definitions §2.3, first match)."""
-    told = _told_class(name, options)
-    if told is not None:
-        return told
+    found = _user_class(name, options)
+    if found is not None:
+        return found
     excluded = "triton" if name.startswith("triton_") else "fused_comm" if _FUSED_COMM.search(name) else None
     if excluded is not None:
         return DeviceClass.COMPUTE, excluded
@@ -158,16 +158,16 @@ def kernel_class(name: str, *, has_collective_args: bool, options: ClassifyOptio
     return DeviceClass.COMPUTE, "kernel"
 
 
-def _told_class(name: str, options: ClassifyOptions) -> tuple[DeviceClass, str] | None:
+def _user_class(name: str, options: ClassifyOptions) -> tuple[DeviceClass, str] | None:
     """What the user says, then what plug-ins say."""
     if options.comm is not None and options.comm.search(name):
         return DeviceClass.COMM, "comm-regex"
     if options.not_comm is not None and options.not_comm.search(name):
         return DeviceClass.COMPUTE, "not-comm-regex"
-    told = told_of_kernel(name, options.plugins)
-    if told is None:
+    found = classifier_of_kernel(name, options.plugins)
+    if found is None:
         return None
-    plugin, kind = told
+    plugin, kind = found
     klass = DeviceClass.COMM if kind == KernelGroup.COMMUNICATION else DeviceClass.COMPUTE
     return klass, f"plug-in {options.plugins[plugin].plugin}"
 

@@ -81,7 +81,7 @@ def named_ranges(context: Context) -> Nest:
 
 def _innermost(context: Context, event: NDArray[np.int64], nested: Nest) -> NDArray[np.int64]:
     """Which of some host events is innermost around the launch of each device event, -1 for none."""
-    call = context.asked[event]
+    call = context.issued_by[event]
     if len(nested) == 0 or len(context.calls) == 0:
         return np.full(len(event), -1, np.int64)
     thread = np.where(call >= 0, context.calls.track[call], -1)

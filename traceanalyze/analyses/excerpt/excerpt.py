@@ -80,16 +80,16 @@ def excerpt(context: Context, start: int, end: int, until: int | None = None) ->
 def _stream_lanes(context: Context, window: tuple[int, int], room: int) -> tuple[list[Lane], int]:
     """The busiest streams by number, and how many are left out."""
     every = _device_events(context, window)
-    mine, device = _of_headline(context, every), context.device
-    stream = device.stream[mine]
+    own, device = _of_headline(context, every), context.device
+    stream = device.stream[own]
     numbers, place = np.unique(stream, return_inverse=True)
-    length = np.minimum(device.end[mine], window[1]) - np.maximum(device.start[mine], window[0])
+    length = np.minimum(device.end[own], window[1]) - np.maximum(device.start[own], window[0])
     busy = np.bincount(place.reshape(-1), weights=length, minlength=len(numbers))
     shown = np.sort(np.argsort(-busy, kind="stable")[:room])
     kinds = tuple(_CLASSES[klass] for klass in DeviceClass)
     lanes = []
     for number in numbers[shown].tolist():
-        rows = mine[stream == number]
+        rows = own[stream == number]
         spans = Spans(device.start[rows], device.end[rows], device.name[rows], device.klass[rows])
         lanes.append(Lane(LaneKind.STREAM, str(number), boxes(spans, window, kinds, context.trace.strings.text)))
     known = len(group(device.device[every], device.stream[every]))

@@ -57,8 +57,8 @@ def _calls(context: Context, window: Window) -> NDArray[np.int64]:
 
 def _time(context: Context, calls: NDArray[np.int64], track: int, window: Window) -> int:
     """Time that a thread spends in runtime calls."""
-    mine = calls[context.calls.track[calls] == track]
-    start, end = context.calls.start[mine], context.calls.end[mine]
+    own = calls[context.calls.track[calls] == track]
+    start, end = context.calls.start[own], context.calls.end[own]
     return int((np.minimum(end, window[1]) - np.maximum(start, window[0])).sum())
 
 

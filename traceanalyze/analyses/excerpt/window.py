@@ -72,8 +72,8 @@ def _window(context: Context, start: int, end: int) -> tuple[int, int]:
     low, high = start - length // 4, end + length // 4
     device = context.device
     if len(device):
-        mine = device.device == context.devices[0]
-        begins, ends = device.start[mine], np.sort(device.end[mine], kind="stable")
+        own = device.device == context.devices[0]
+        begins, ends = device.start[own], np.sort(device.end[own], kind="stable")
         before = int(np.searchsorted(ends, start, "right"))
         after = int(np.searchsorted(begins, end, "left"))
         if before:

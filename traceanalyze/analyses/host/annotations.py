@@ -96,7 +96,7 @@ def _launched(
         return time, kernels
     linked = context.link[context.once(device_work).event] >= 0
     event, spent = context.once(device_work).event[linked], context.once(device_work).time[linked]
-    call = context.asked[event]
+    call = context.issued_by[event]
     thread, at = context.calls.track[call], context.calls.start[call]
     order = np.lexsort((at, thread))
     thread, at = thread[order], at[order]
@@ -104,12 +104,12 @@ def _launched(
     time_before = np.concatenate(([0], np.cumsum(spent[order])))
     kernels_before = np.concatenate(([0], np.cumsum(is_kernel)))
     for each in np.flatnonzero(np.bincount(track)).tolist():
-        mine = np.flatnonzero(track == each)
+        own = np.flatnonzero(track == each)
         low, high = np.searchsorted(thread, (each, each + 1)).tolist()
-        first = low + np.searchsorted(at[low:high], start[mine])
-        last = low + np.searchsorted(at[low:high], end[mine])
-        time[mine] = time_before[last] - time_before[first]
-        kernels[mine] = kernels_before[last] - kernels_before[first]
+        first = low + np.searchsorted(at[low:high], start[own])
+        last = low + np.searchsorted(at[low:high], end[own])
+        time[own] = time_before[last] - time_before[first]
+        kernels[own] = kernels_before[last] - kernels_before[first]
     return time, kernels
 
 

@@ -144,9 +144,9 @@ def _elsewhere(
         return [], event, time
     link = context.link[event]
     linked, named = link >= 0, context.event_op[event] >= 0
-    mine = np.zeros(len(event), np.bool_)
-    mine[linked] = _in_process(context, context.calls.track[context.asked[event[linked]]])
-    parts = ((OUTSIDE_OPS, mine), (OTHER_PROCESSES, ~mine & (linked | named)), (UNLINKED, ~linked & ~named))
+    own = np.zeros(len(event), np.bool_)
+    own[linked] = _in_process(context, context.calls.track[context.issued_by[event[linked]]])
+    parts = ((OUTSIDE_OPS, own), (OTHER_PROCESSES, ~own & (linked | named)), (UNLINKED, ~linked & ~named))
     some = [(name, member) for name, member in parts if member.any()]
     return (
         [name for name, _ in some],

@@ -78,8 +78,8 @@ def _backward_elsewhere(context: Context) -> bool:
     events, rows = context.trace.events, context.host_rows
     backward = context.trace.strings.matches(events.name[rows], lambda text: text.startswith(_BACKWARD))
     for track in np.unique(events.track[rows[backward]]).tolist():
-        mine = events.track[rows] == track
-        passes = events.active(rows[mine & backward])
-        if track != context.step_track or intervals.contains(passes, events.ts[rows[mine]]).all():
+        own = events.track[rows] == track
+        passes = events.active(rows[own & backward])
+        if track != context.step_track or intervals.contains(passes, events.ts[rows[own]]).all():
             return True
     return False

@@ -64,12 +64,12 @@ def _by_task_flow(trace: Trace, device: DeviceEvents, calls: ApiCalls) -> NDArra
     call = np.full(len(source), -1, np.int64)
     outer = np.flatnonzero(calls.outermost)
     for one in distinct(track).tolist():
-        mine, here = outer[calls.track[outer] == one], np.flatnonzero(track == one)
-        if len(mine) == 0:
+        own, here = outer[calls.track[outer] == one], np.flatnonzero(track == one)
+        if len(own) == 0:
             continue
-        at = np.searchsorted(calls.start[mine], t[here], "right") - 1
-        inside = (at >= 0) & (t[here] <= calls.end[mine[at]])
-        call[here[inside]] = mine[at[inside]]
+        at = np.searchsorted(calls.start[own], t[here], "right") - 1
+        inside = (at >= 0) & (t[here] <= calls.end[own[at]])
+        call[here[inside]] = own[at[inside]]
     return _linked(device, event, call)
 
 
@@ -108,8 +108,8 @@ def _at_place(
     while len(pending):
         at = low[pending] + offset
         pending, at = pending[at < len(order)], at[at < len(order)]
-        same_time = start[order[at]] == want_start[pending]
-        pending, at = pending[same_time], at[same_time]
+        equal = start[order[at]] == want_start[pending]
+        pending, at = pending[equal], at[equal]
         hit = track[order[at]] == want_track[pending]
         found[pending[hit]] = order[at[hit]]
         pending = pending[~hit]
@@ -191,8 +191,8 @@ def _around(some: NDArray[np.int64], calls: ApiCalls) -> NDArray[np.int64]:
     """Which of some calls, that do not overlap on a thread, each call starts in; -1 for none."""
     found = np.full(len(calls), -1, np.int64)
     for track in distinct(calls.track[some]).tolist():
-        mine, every = some[calls.track[some] == track], np.flatnonzero(calls.track == track)
-        at = np.searchsorted(calls.start[mine], calls.start[every], "right") - 1
-        inside = (at >= 0) & (calls.start[every] < calls.end[mine[at]])
-        found[every[inside]] = mine[at[inside]]
+        own, every = some[calls.track[some] == track], np.flatnonzero(calls.track == track)
+        at = np.searchsorted(calls.start[own], calls.start[every], "right") - 1
+        inside = (at >= 0) & (calls.start[every] < calls.end[own[at]])
+        found[every[inside]] = own[at[inside]]
     return found

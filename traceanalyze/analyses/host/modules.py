@@ -228,10 +228,10 @@ def _of_backward(context: Context, found: Places, track: NDArray[np.int32], t: N
 
 def _host_time(context: Context, found: Places) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Calls, their time, and their time outside of modules inside."""
-    mine = np.flatnonzero(found.nest.begun_in(context.host_windows))
-    of, size = found.of[mine], len(found.places)
-    duration = context.trace.events.dur[found.nest.row[mine]]
-    return np.bincount(of, minlength=size), added(of, duration, size), added(of, found.nest.own[mine], size)
+    begun = np.flatnonzero(found.nest.begun_in(context.host_windows))
+    of, size = found.of[begun], len(found.places)
+    duration = context.trace.events.dur[found.nest.row[begun]]
+    return np.bincount(of, minlength=size), added(of, duration, size), added(of, found.nest.own[begun], size)
 
 
 def _with_descendants(found: Places, own: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -71,9 +71,9 @@ class Nest:
         """Events that start inside a set of windows."""
         change = np.zeros(len(self) + 1, np.int8)
         for track in np.flatnonzero(np.diff(self.bounds)).tolist():
-            mine = self.of(track)
+            own = self.of(track)
             for edges, step in ((windows.start, 1), (windows.end, -1)):
-                np.add.at(change, mine.start + np.searchsorted(self.start[mine], edges), step)
+                np.add.at(change, own.start + np.searchsorted(self.start[own], edges), step)
         inside: NDArray[np.bool_] = np.cumsum(change[:-1], dtype=np.int8).astype(np.bool_)
         return inside
 
@@ -157,9 +157,9 @@ def _nest(row: NDArray[np.int64], spans: calltree.Spans) -> Nest:
 
 def innermost_at(nested: Nest, t: NDArray[np.int64], track: int = 0) -> NDArray[np.int64]:
     """Place of the innermost event of a thread with start <= t < end, -1 where there is none."""
-    mine = nested.of(track)
-    found: NDArray[np.int64] = mine.start + np.searchsorted(nested.start[mine], t, "right") - 1
-    found[found < mine.start] = -1
+    own = nested.of(track)
+    found: NDArray[np.int64] = own.start + np.searchsorted(nested.start[own], t, "right") - 1
+    found[found < own.start] = -1
     active = np.flatnonzero(found >= 0)
     for _ in range(_CLIMBS):
         active = active[nested.end[found[active]] <= t[active]]
@@ -167,14 +167,14 @@ def innermost_at(nested: Nest, t: NDArray[np.int64], track: int = 0) -> NDArray[
             return found
         found[active] = nested.parent[found[active]]
         active = active[found[active] >= 0]
-    found[active] = _last_change(nested, mine, t[active])
+    found[active] = _last_change(nested, own, t[active])
     return found
 
 
-def _last_change(nested: Nest, mine: slice, t: NDArray[np.int64]) -> NDArray[np.int64]:
+def _last_change(nested: Nest, own: slice, t: NDArray[np.int64]) -> NDArray[np.int64]:
     """The innermost event by the last start or end before each instant: what started, or what is around what ended."""
-    place = np.arange(mine.start, mine.stop)
-    place = place[nested.end[mine] > nested.start[mine]]
+    place = np.arange(own.start, own.stop)
+    place = place[nested.end[own] > nested.start[own]]
     at = np.concatenate((nested.end[place], nested.start[place]))
     inner = np.concatenate((nested.parent[place], place))
     # At one instant: ends before starts, inner ends before outer ones, outer starts before inner ones.

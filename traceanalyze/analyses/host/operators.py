@@ -142,8 +142,8 @@ def counted_events(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int6
 def _called(context: Context) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Place of the operator around each outermost runtime call of the windows, and the time in the call."""
     calls, op = context.calls, context.call_op
-    mine = np.flatnonzero(calls.outermost & (op >= 0) & intervals.contains(context.host_windows, calls.start))
-    return op[mine], (calls.end - calls.start)[mine]
+    outer = np.flatnonzero(calls.outermost & (op >= 0) & intervals.contains(context.host_windows, calls.start))
+    return op[outer], (calls.end - calls.start)[outer]
 
 
 def operators(context: Context) -> Table:

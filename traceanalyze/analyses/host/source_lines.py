@@ -51,14 +51,14 @@ def source_lines(context: Context) -> Table:
     lines = group(events.name[nested.row])
     counted = nested.begun_in(context.host_windows)
     outside = np.flatnonzero(counted & calltree.outermost(nested.stop, lines.of.astype(np.int32), len(lines)))
-    mine, of, size = np.flatnonzero(counted), lines.of, len(lines)
-    calls = np.bincount(of[mine], minlength=size)
+    begun, of, size = np.flatnonzero(counted), lines.of, len(lines)
+    calls = np.bincount(of[begun], minlength=size)
     return (
         _LINES.fill(
             line=list(context.trace.strings.texts(events.name[nested.row[lines.first]])),
             calls=calls,
-            host_self_ns=added(of[mine], _self_time(context, nested.row)[mine], size),
-            with_library_ns=added(of[mine], nested.own[mine], size),
+            host_self_ns=added(of[begun], _self_time(context, nested.row)[begun], size),
+            with_library_ns=added(of[begun], nested.own[begun], size),
             host_total_ns=added(of[outside], events.dur[nested.row[outside]], size),
             device_idle_ns=_idle(context, nested, lines.of, size),
         )

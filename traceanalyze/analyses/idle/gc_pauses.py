@@ -141,8 +141,8 @@ def _recorded(context: Context, rows: NDArray[np.int64]) -> Table:
     pauses: list[_Pause] = []
     short, short_time = 0, 0
     for track in distinct(events.track[rows]).tolist():
-        mine = rows[events.track[rows] == track]
-        runs = events.active(mine)
+        own = rows[events.track[rows] == track]
+        runs = events.active(own)
         counted = intervals.contains(context.host_windows, runs.start)
         start, end = runs.start[counted], runs.end[counted]
         long = end - start >= RECORDED_NS

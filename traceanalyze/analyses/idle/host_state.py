@@ -69,11 +69,11 @@ def host_states(context: Context, track: int, with_data: bool) -> States:
     """What a host thread is doing at each instant; its data loading too only if `with_data`."""
     calls, active = context.calls, context.trace.events.active
     first, last = np.searchsorted(calls.track, (track, track + 1))
-    mine = np.arange(first, last)[calls.outermost[first:last]]
-    sync, klass = context.once(is_sync_call)[mine], calls.klass[mine]
+    own = np.arange(first, last)[calls.outermost[first:last]]
+    sync, klass = context.once(is_sync_call)[own], calls.klass[own]
 
     def ran(chosen: NDArray[np.bool_]) -> Intervals:
-        return intervals.merge(calls.start[mine[chosen]], calls.end[mine[chosen]])
+        return intervals.merge(calls.start[own[chosen]], calls.end[own[chosen]])
 
     layers = [(Cause.DATA_LOADING, data_loading(context, track))] if with_data else []
     layers += [(Cause.SYNC, ran(sync)), (Cause.PEER_WAIT, active(context.once(peer_waits).of(track)))]

@@ -56,15 +56,15 @@ def idle_gaps(context: Context) -> Gaps:
     """Gaps of the headline device from the first step to the last, whichever steps were chosen."""
     first, last, device = int(context.all_steps.start.min()), int(context.all_steps.end.max()), context.devices[0]
     events, link, calls = context.device, context.link, context.calls
-    mine = np.flatnonzero((events.device == device) & (events.end > events.start))
-    free = intervals.gaps(intervals.merge(events.start[mine], events.end[mine]), first, last)
-    launch = _taken(calls.start, link[mine])
-    order = np.lexsort((launch, events.start[mine]))
-    mine = mine[order]
-    at = np.searchsorted(events.start[mine], free.end, "left")
-    at[at == len(mine)] = 0
+    own = np.flatnonzero((events.device == device) & (events.end > events.start))
+    free = intervals.gaps(intervals.merge(events.start[own], events.end[own]), first, last)
+    launch = _taken(calls.start, link[own])
+    order = np.lexsort((launch, events.start[own]))
+    own = own[order]
+    at = np.searchsorted(events.start[own], free.end, "left")
+    at[at == len(own)] = 0
     # A gap cut off by the end of the range has no next event, though the device may go on later.
-    event = np.where(events.start[mine[at]] == free.end, mine[at], -1) if len(mine) else np.full(len(at), -1, np.int64)
+    event = np.where(events.start[own[at]] == free.end, own[at], -1) if len(own) else np.full(len(at), -1, np.int64)
     call = np.where(event >= 0, link[event], -1) if len(link) else np.full(len(at), -1, np.int64)
     launch_start, launch_end = _taken(calls.start, call), _taken(calls.end, call)
     late_clock = (call >= 0) & (launch_start > events.start[event] if len(events) else False)
@@ -97,11 +97,11 @@ def idle_pieces(context: Context) -> Pieces:
     member = np.flatnonzero(host_end > gaps.start)
     order = member[np.argsort(launcher[member], kind="stable")]
     parts, left = [_device_side(gaps, host_end, known)], []
-    for mine in np.split(order, np.flatnonzero(np.diff(launcher[order])) + 1):
-        first = dict.fromkeys(t for t in (int(launcher[mine[0]]), context.step_track) if t >= 0) if len(mine) else {}
+    for gap in np.split(order, np.flatnonzero(np.diff(launcher[order])) + 1):
+        first = dict.fromkeys(t for t in (int(launcher[gap[0]]), context.step_track) if t >= 0) if len(gap) else {}
         # Only the launching and the step thread can wait for data on the step's behalf.
         states = [context.once(host_states, t, True) for t in first]
-        found, rest = _blamed(_Rest(gaps.start[mine], host_end[mine], mine), states, first)
+        found, rest = _blamed(_Rest(gaps.start[gap], host_end[gap], gap), states, first)
         parts.extend(found)
         left.append(rest)
     # What comes next is the same for all gaps, whoever launched what ends them.

@@ -84,9 +84,9 @@ def _draining_call(sync: NDArray[np.int64], calls: ApiCalls, gaps: Gaps) -> NDAr
     best_start = np.full(len(gaps), np.iinfo(np.int64).min)
     has_event = gaps.event >= 0
     for track in distinct(calls.track[sync]).tolist():
-        mine = sync[calls.track[sync] == track]
-        at = np.searchsorted(calls.start[mine], gaps.start, "right") - 1
-        candidate = np.where(at >= 0, mine[at], -1)
+        own = sync[calls.track[sync] == track]
+        at = np.searchsorted(calls.start[own], gaps.start, "right") - 1
+        candidate = np.where(at >= 0, own[at], -1)
         running = (candidate >= 0) & (gaps.start <= calls.end[candidate])
         after = (gaps.call < 0) | (gaps.call == candidate) | (gaps.launch_start >= calls.end[candidate])
         # The launching thread's own sync wins over any other; else the one that started last.
@@ -103,9 +103,9 @@ def _call_at(
     """The sync call running on each track at each instant (there must be one)."""
     found = np.empty(len(t), np.int64)
     for one in distinct(track).tolist():
-        mine = sync[calls.track[sync] == one]
+        own = sync[calls.track[sync] == one]
         here = track == one
-        found[here] = mine[np.searchsorted(calls.start[mine], t[here], "right") - 1]
+        found[here] = own[np.searchsorted(calls.start[own], t[here], "right") - 1]
     return found
 
 

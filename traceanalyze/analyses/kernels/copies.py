@@ -75,13 +75,13 @@ def _memory_term(direction: int, memory: int) -> Value:
 def _kind(context: Context, event: NDArray[np.int64]) -> NDArray[np.int64]:
     """Direction and memory of each event as one number, decided once a distinct (argument, name, kind)."""
     device, strings = context.device, context.trace.strings
-    said = context.trace.events.numbers("copy_kind", device.row[event])
+    written = context.trace.events.numbers("copy_kind", device.row[event])
     name, fill = device.name[event], device.kind[event] == EventKind.MEMSET
-    keys = group(said, name, fill)
+    keys = group(written, name, fill)
     decided = np.zeros(len(keys), np.int64)
     for index, first in enumerate(keys.first.tolist()):
         text = strings.text(int(name[first]))
-        stated = strings.text(int(said[first])) if said[first] >= 0 else ""
+        stated = strings.text(int(written[first])) if written[first] >= 0 else ""
         direction = "fill" if fill[first] else copy_direction(stated) or copy_direction(text) or "unknown"
         memory = copy_memory(text, direction)
         decided[index] = DIRECTIONS.index(direction) * len(_MEMORY) + _MEMORY.index(memory)

@@ -117,17 +117,17 @@ def _plain_name(name: str) -> str:
 def _kernels(context: Context) -> _Kernels:
     """Put the device events of each stream side by side, then keep the compute kernels."""
     work, device = context.once(device_work), context.device
-    mine = np.flatnonzero(device.device[work.event] == context.devices[0])
-    stream = group(device.stream[work.event[mine]]).of
-    mine = mine[np.argsort(stream.astype(np.min_scalar_type(int(stream.max(initial=0)))), kind="stable")]
-    event = work.event[mine]
+    own = np.flatnonzero(device.device[work.event] == context.devices[0])
+    stream = group(device.stream[work.event[own]]).of
+    own = own[np.argsort(stream.astype(np.min_scalar_type(int(stream.max(initial=0)))), kind="stable")]
+    event = work.event[own]
     start = device.start[event]
     step = np.searchsorted(context.steps.start, start, "right")
     compute = device.klass[event] == DeviceClass.COMPUTE
     parted = (np.diff(device.stream[event]) != 0) | (np.diff(step) != 0) | ~compute[1:] | ~compute[:-1]
     run = np.concatenate(([0], np.cumsum(parted)))[: len(event)]
     gap = np.concatenate(([0], np.maximum(start[1:] - device.end[event[:-1]], 0)))[: len(event)]
-    return _Kernels(device.name[event[compute]].astype(np.int64), run[compute], work.time[mine[compute]], gap[compute])
+    return _Kernels(device.name[event[compute]].astype(np.int64), run[compute], work.time[own[compute]], gap[compute])
 
 
 def _repeats(kernels: _Kernels) -> list[_Repeats]:

@@ -107,13 +107,13 @@ _LOW = declare(
 def device_summary(context: Context) -> Table:
     """How well the kernels use the headline device; a ratio without its arguments is not measured."""
     work, device, sets = context.once(device_work), context.device, context.class_sets(context.devices[0])
-    mine = (device.device[work.event] == context.devices[0]) & (device.kind[work.event] == EventKind.KERNEL)
-    event, time = work.event[mine], work.time[mine]
+    own = (device.device[work.event] == context.devices[0]) & (device.kind[work.event] == EventKind.KERNEL)
+    event, time = work.event[own], work.time[own]
     window = int(context.steps.time.sum())
     blocks = ratio_argument(context, "blocks_per_sm", device.row[event])
     occupancy = ratio_argument(context, "occupancy", device.row[event])
     compute = device.klass[event] == DeviceClass.COMPUTE
-    yes, unknown = _tensor_core_shares(time[compute], work.tensor_core[mine][compute])
+    yes, unknown = _tensor_core_shares(time[compute], work.tensor_core[own][compute])
     short = device.end[event] - device.start[event] < SHORT_KERNEL_NS
     running = intervals.union(sets[DeviceClass.COMPUTE], sets[DeviceClass.COMM])
     busy = int(intervals.coverage(running, context.steps.start, context.steps.end).sum())

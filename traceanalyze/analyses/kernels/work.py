@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.ascend import classify_kernels
 from traceanalyze.model import intervals
-from traceanalyze.model.classifier import kind_of_op, told_of_kernel, told_of_op
+from traceanalyze.model.classifier import classifier_of_kernel, classifier_of_op, kind_of_op
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore, group_of_kernel, tensor_core_use
 from traceanalyze.model.table import Column, Kind
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
@@ -89,7 +89,7 @@ def _classify(
     for index, row in enumerate(kinds.first.tolist()):
         text = strings.text(int(name[row]))
         found = _group_by_class(int(klass[row]), int(kind[row]))
-        stated = told_of_kernel(text, known) if kind[row] == EventKind.KERNEL else None
+        stated = classifier_of_kernel(text, known) if kind[row] == EventKind.KERNEL else None
         if stated is not None and (stated[1] == KernelGroup.COMMUNICATION) == (klass[row] == DeviceClass.COMM):
             plugins[index], found = stated
         if found is None:
@@ -100,16 +100,16 @@ def _classify(
     groups, tensor_core, plugin = decided[kinds.of, 0], decided[kinds.of, 1], plugins[kinds.of]
     unnamed_event = unnamed[kinds.of]
     if context.trace.origin.format == "ascend":
-        mine = np.flatnonzero(klass == DeviceClass.COMPUTE)
-        by_type, tensor_core[mine] = classify_kernels(context.trace, device.row[event[mine]], name[mine])
-        typed = (by_type >= 0) & (plugin[mine] < 0)
-        groups[mine[typed]] = by_type[typed]
-        unnamed_event[mine[typed]] = False
+        own = np.flatnonzero(klass == DeviceClass.COMPUTE)
+        by_type, tensor_core[own] = classify_kernels(context.trace, device.row[event[own]], name[own])
+        typed = (by_type >= 0) & (plugin[own] < 0)
+        groups[own[typed]] = by_type[typed]
+        unnamed_event[own[typed]] = False
     by_op = np.flatnonzero(unnamed_event & (op_name >= 0))
     ops = op_name[by_op].astype(np.int32)
     groups[by_op] = strings.lookup(ops, lambda op: kind_of_op(op, known)).astype(np.uint8)
     if known:
-        plugin[by_op] = strings.lookup(ops, lambda op: (told_of_op(op, known) or (-1,))[0])
+        plugin[by_op] = strings.lookup(ops, lambda op: (classifier_of_op(op, known) or (-1,))[0])
     tensor_core[klass != DeviceClass.COMPUTE] = TensorCore.NO
     return groups, tensor_core, plugin
 

@@ -27,7 +27,7 @@ _LINKS, _NETWORK = frozenset({"HCCS", "PCIE", "SIO"}), "RDMA"
 def collective_checks(context: Context) -> Iterator[Check]:
     """Durations, bytes by kind of link, and waiting, of the collectives that both have; they are matched by name.
 
-    Collectives outside the steps are in no table, so that only those of the table that the timeline lacks are told.
+    Collectives outside the steps are in no table, so that only those of the table that the timeline lacks are named.
     """
     table = context.trace.vendor_collectives
     if table is None:
@@ -82,9 +82,9 @@ def _links(
         for link, size, _ in one.links:
             theirs[link] = theirs.get(link, 0) + size
     for link in sorted(theirs.keys() & {*_LINKS, _NETWORK}) if ours is not None else ():
-        mine = (ours or {}).get(link, 0)
-        if abs(mine - theirs[link]) > TOLERANCE * max(mine, theirs[link]):
-            values = (("source", source), ("link", link), ("ours_bytes", mine), ("theirs_bytes", theirs[link]))
+        own = (ours or {}).get(link, 0)
+        if abs(own - theirs[link]) > TOLERANCE * max(own, theirs[link]):
+            values = (("source", source), ("link", link), ("ours_bytes", own), ("theirs_bytes", theirs[link]))
             yield Check("Q12", Level.WARN, "link_bytes_differ", values)
 
 
@@ -178,7 +178,7 @@ def _sum(steps: Sequence[VendorStep], part: str) -> int | None:
 
 
 def _kernels(context: Context) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Rows of compute kernels: the collectives among kernels are told by the fields that only they have."""
+    """Rows of compute kernels: the collectives among kernels are known by the fields that only they have."""
     device, fields = context.device, context.trace.events.fields
     rows = device.row[device.kind == EventKind.KERNEL]
     collective = fields.get("collective")

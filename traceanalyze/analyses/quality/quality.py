@@ -15,7 +15,7 @@ from traceanalyze.analyses.idle.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.ascend import ascend_checks
 from traceanalyze.analyses.results import Check
-from traceanalyze.model.classifier import told_of_range
+from traceanalyze.model.classifier import classifier_of_range
 from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import contains
@@ -32,10 +32,10 @@ def plugin_checks(context: Context) -> Iterator[Check]:
     builtin = options._replace(plugins=())
 
     def teller(text: str) -> int:
-        return -1 if is_data_loading(text, builtin) else told_of_range(text, options.plugins)
+        return -1 if is_data_loading(text, builtin) else classifier_of_range(text, options.plugins)
 
-    told = context.trace.strings.lookup(context.trace.events.name[context.host_rows], teller)
-    ranges = np.bincount(told[told >= 0], minlength=len(options.plugins)).tolist()
+    by = context.trace.strings.lookup(context.trace.events.name[context.host_rows], teller)
+    ranges = np.bincount(by[by >= 0], minlength=len(options.plugins)).tolist()
     for one, device, host in zip(options.plugins, events, ranges, strict=True):
         if device:
             yield Check("Q08", Level.INFO, "plugin_events", (("plugin", one.plugin), ("count", device)))

@@ -155,10 +155,10 @@ def _stream_waits(
     is_wait = context.trace.strings.matches(records.kind, lambda text: text == "Stream Wait Event")
     wait = np.flatnonzero(is_wait & (records.call >= 0) & (records.source_call >= 0) & (records.key != records.source))
     start = context.calls.start
-    held = _first_launched(streams, records.key[wait], start[records.call[wait]])
+    waiting = _first_launched(streams, records.key[wait], start[records.call[wait]])
     source = last_launched(streams, records.source[wait], start[records.source_call[wait]])
-    known = (held >= 0) & (source >= 0)
-    return streams.event[held[known]], streams.event[source[known]]
+    known = (waiting >= 0) & (source >= 0)
+    return streams.event[waiting[known]], streams.event[source[known]]
 
 
 def _first_launched(streams: Lanes, key: NDArray[np.int64], t: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -124,9 +124,9 @@ def exclusive_time(events: DeviceEvents, device: int, windows: intervals.Interva
     time = np.zeros(len(events), np.int64)
     free = windows
     for klass in DeviceClass:
-        mine = np.flatnonzero((events.device == device) & (events.klass == klass))
-        start, end = events.start[mine], events.end[mine]
-        time[mine] = intervals.coverage(free, own_start(start, end), end)
+        own = np.flatnonzero((events.device == device) & (events.klass == klass))
+        start, end = events.start[own], events.end[own]
+        time[own] = intervals.coverage(free, own_start(start, end), end)
         free = intervals.subtract(free, intervals.merge(start, end))
     return time
 

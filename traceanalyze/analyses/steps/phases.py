@@ -67,8 +67,8 @@ def launch_places(context: Context) -> tuple[NDArray[np.int32], NDArray[np.int64
     track = np.full(len(context.device), -1, np.int32)
     t = np.zeros(len(context.device), np.int64)
     linked = context.link >= 0
-    track[linked] = context.calls.track[context.asked[linked]]
-    t[linked] = context.calls.start[context.asked[linked]]
+    track[linked] = context.calls.track[context.issued_by[linked]]
+    t[linked] = context.calls.start[context.issued_by[linked]]
     by_op = np.flatnonzero(~linked & (context.event_op >= 0))
     place = context.event_op[by_op]
     track[by_op] = context.trace.events.track[context.op_nest.row[place]]
@@ -89,12 +89,12 @@ def phases(context: Context) -> tuple[Table, Table]:
     found: list[tuple[str, NDArray[np.int64], NDArray[np.int64], int]] = []
     for each in Phase:
         parts = _WITH_PARTS.get(each, (each,))
-        mine = np.flatnonzero(counted & np.isin(phase, parts))
-        ran = intervals.merge(device.start[mine], device.end[mine])
+        own = np.flatnonzero(counted & np.isin(phase, parts))
+        ran = intervals.merge(device.start[own], device.end[own])
         host = intervals.union(*(state.of(parts) for state in states))
         time = intervals.coverage(ran, steps.start, steps.end), intervals.coverage(host, *_host_steps(context))
-        if len(mine) or time[1].any():
-            found.append((f"phase_{each.name.lower()}", *time, len(mine)))
+        if len(own) or time[1].any():
+            found.append((f"phase_{each.name.lower()}", *time, len(own)))
     names, on_device, on_host, events = zip(*found, strict=True) if found else ((),) * 4
     window = window_of(steps)
     sums = [window.sum(time) for time in on_device]
@@ -164,12 +164,12 @@ class PhaseRanges:
         phase = np.full(len(t), Phase.OTHER, np.uint8)
         lanes = group(track)
         for lane, first in enumerate(lanes.first.tolist()):
-            mine = np.flatnonzero(lanes.of == lane)
+            own = np.flatnonzero(lanes.of == lane)
             states = self.states(int(track[first]))
-            segment = np.searchsorted(states.start, t[mine], "right") - 1
+            segment = np.searchsorted(states.start, t[own], "right") - 1
             inside = segment >= 0
-            inside[inside] = t[mine[inside]] < states.end[segment[inside]]
-            phase[mine[inside]] = states.cause[segment[inside]]
+            inside[inside] = t[own[inside]] < states.end[segment[inside]]
+            phase[own[inside]] = states.cause[segment[inside]]
         return phase
 
     def _layers(self, track: int) -> list[tuple[int, intervals.Intervals]]:

@@ -276,8 +276,8 @@ def device_spans(context: Context) -> Table:
     events, rows = context.device, list[dict[str, int]]()
     kernels = events.kind == EventKind.KERNEL
     for device in context.devices:
-        mine = events.device == device
-        start, end = events.start[mine].min(keepdims=True), events.end[mine].max(keepdims=True)
+        own = events.device == device
+        start, end = events.start[own].min(keepdims=True), events.end[own].max(keepdims=True)
         part = partition(events, device, context.class_sets(device), start, end)
         rows.append(
             {
@@ -288,10 +288,10 @@ def device_spans(context: Context) -> Table:
                 "communication_total_ns": int(part.comm_total[0]),
                 "memory_ops_ns": int(part.mem_exposed[0]),
                 "idle_ns": int(part.idle[0]),
-                "compute_kernels": int((mine & kernels & (events.klass == DeviceClass.COMPUTE)).sum()),
-                "communication_kernels": int((mine & kernels & (events.klass == DeviceClass.COMM)).sum()),
-                "copies": int((mine & (events.kind == EventKind.MEMCPY)).sum()),
-                "fills": int((mine & (events.kind == EventKind.MEMSET)).sum()),
+                "compute_kernels": int((own & kernels & (events.klass == DeviceClass.COMPUTE)).sum()),
+                "communication_kernels": int((own & kernels & (events.klass == DeviceClass.COMM)).sum()),
+                "copies": int((own & (events.kind == EventKind.MEMCPY)).sum()),
+                "fills": int((own & (events.kind == EventKind.MEMSET)).sum()),
                 "start_ns": int(start[0]),
             }
         )

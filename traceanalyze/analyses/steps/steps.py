@@ -158,9 +158,9 @@ def _by_step(
     step, known = trace.events.numbers("step", device.row), known.copy()
     for name, start in zip(markers.name, markers.start.tolist(), strict=True):
         number = re.search(r"(\d+)$", name)
-        mine = ~known & (step == int(number[1])) if number else np.zeros(len(known), np.bool_)
-        time[mine] = start
-        known |= mine
+        own = ~known & (step == int(number[1])) if number else np.zeros(len(known), np.bool_)
+        time[own] = start
+        known |= own
     return time, known
 
 
@@ -170,10 +170,10 @@ def _by_window(
     known = known.copy()
     owner = np.where(known, np.searchsorted(markers.start, time, "right") - 1, -1)
     for index, (start, end) in enumerate(zip(markers.start.tolist(), markers.end.tolist(), strict=True)):
-        mine = owner == index
-        if not mine.any():
+        own = owner == index
+        if not own.any():
             continue
-        begins = (device.start >= device.start[mine].min()) & (device.start < max(int(device.end[mine].max()), end))
+        begins = (device.start >= device.start[own].min()) & (device.start < max(int(device.end[own].max()), end))
         time[begins & ~known] = start
         known |= begins
     return time, known

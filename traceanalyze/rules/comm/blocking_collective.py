@@ -90,7 +90,7 @@ def _waited_for(facts: Facts) -> NDArray[np.bool_]:
     waits = strings.matches(calls.name, lambda text: text in _WAIT) | context.once(is_sync_call)
     acts = waits | (calls.klass == ApiClass.LAUNCH) | (calls.klass == ApiClass.COPY)
     place = np.flatnonzero(acts & calls.outermost)
-    launch = context.asked[facts.once(communicating).event]
+    launch = context.issued_by[facts.once(communicating).event]
     at = np.searchsorted(place, launch, "right")
     found = (launch >= 0) & (at < len(place))
     after = place[at[found]]
@@ -106,7 +106,7 @@ def _before_optimizer(facts: Facts) -> NDArray[np.bool_]:
     work, kernels, context = facts.once(communicating), facts.once(computing), facts.context
     at = np.searchsorted(kernels.start, work.end)
     found = at < len(kernels)
-    asked = context.asked[kernels.event[at[found]]]
+    asked = context.issued_by[kernels.event[at[found]]]
     known = asked >= 0
     calls = context.calls
     inside = np.zeros(len(asked), np.bool_)

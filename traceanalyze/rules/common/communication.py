@@ -78,7 +78,7 @@ def communicating(facts: Facts) -> Communicating:
     start, end = device.start[event], device.end[event]
     free = exposed_communication(facts)
     linked = context.link[event] >= 0
-    call = np.maximum(context.asked[event], 0)
+    call = np.maximum(context.issued_by[event], 0)
     calls = context.calls
     none = np.zeros(len(event), np.int64)
     return Communicating(

@@ -70,7 +70,7 @@ def chains(facts: Facts) -> Chains:
     work, context = facts.once(computing), facts.context
     call = context.link[work.event]
     linked = call >= 0
-    asked = context.asked[work.event[linked]]
+    asked = context.issued_by[work.event[linked]]
     track, launched = np.full(len(work), np.iinfo(np.int32).max, np.int32), work.start.copy()
     track[linked], launched[linked] = context.calls.track[asked], context.calls.start[asked]
     order = np.lexsort((work.start, launched, track))

@@ -69,7 +69,7 @@ def find(facts: Facts, options: Options) -> Findings:
     start = events.ts[rows]
     between = intervals.merge(end[:-1], np.where(frame[1:] != frame[:-1], start[1:], end[:-1]))
     work = facts.once(computing)
-    asked = facts.context.asked[work.event]
+    asked = facts.context.issued_by[work.event]
     launched = (asked >= 0) & (calls.track[np.maximum(asked, 0)] == track)
     eager = launched & intervals.contains(between, calls.start[np.maximum(asked, 0)])
     within = _within_steps(facts, between)
