@@ -32,12 +32,20 @@ def update(
     """Add runs; those that are in it already are left out, and regressions are refused."""
     from traceanalyze.cli.progress import Progress
     from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.gate import UpdateChoices
     from traceanalyze.pipeline.gate import update as add_runs
 
-    choices = UpdateChoices(path, tuple(runs), keep, label, budget, accept, warmup, Choices(steps=steps, ranks=ranks))
     with Progress(wanted=True) as progress:
-        baseline, count, known = add_runs(choices, progress=progress)
+        baseline, count, known = add_runs(
+            path,
+            runs,
+            Choices(steps=steps, ranks=ranks),
+            keep=keep,
+            label=label,
+            budget=budget,
+            accept=accept,
+            warmup=warmup,
+            progress=progress,
+        )
     for name in known:
         typer.echo(f"{name}: is in the baseline already, left out", err=True)
     added = "1 run" if count == 1 else f"{count} runs"

@@ -131,29 +131,30 @@ def gate(
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.gate import GateChoices, gate_result, write_refreshed
+    from traceanalyze.pipeline.gate import gate_result, write_refreshed
 
     inputs = (*candidate, *(baseline or ()))
     targets = wanted(format_ or (), inputs)
     words = texts(lang)
-    choices = GateChoices(
-        candidate=tuple(candidate),
-        baseline=tuple(baseline or ()),
-        budget=budget,
-        labels=tuple(label or ()),
-        warmup=warmup,
-        strict=strict,
-        exit_zero=exit_zero,
-        waived=tuple(no_match or ()),
-        common=Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())),
-    )
+    choices = Choices(steps, ranks, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ()))
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:
-        found = gate_result(choices, progress=progress)
+        found = gate_result(
+            candidate,
+            baseline or (),
+            choices,
+            budget=budget,
+            labels=label or (),
+            warmup=warmup,
+            strict=strict,
+            exit_zero=exit_zero,
+            waived=no_match or (),
+            progress=progress,
+        )
     write_gate(found, targets, words)
     if write_baseline is not None:
-        write_refreshed(write_baseline, choices, found)
+        write_refreshed(write_baseline, baseline or (), found)
         typer.echo(f"Wrote {write_baseline}", err=True)
     if found.exit_code:
         typer.echo(f"traceanalyze gate: {found.overall}: {found.reason}", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,23 +24,6 @@ from traceanalyze.version import __version__
 
 BUDGET_FILE, PROJECT_FILE = "traceanalyze.toml", "pyproject.toml"
 _FINDINGS = ("findings.high", "findings.total")
-
-
-@dataclass(frozen=True)
-class GateChoices:
-    """What a user may choose about a gate; texts as on the command line."""
-
-    candidate: tuple[str, ...]
-    baseline: tuple[str, ...] = ()
-    budget: str | None = None
-    """None: `traceanalyze.toml`, then `pyproject.toml`, then the defaults."""
-    labels: tuple[str, ...] = ()
-    """`NAME=PATH`: what the side with this path is called."""
-    warmup: int | None = None
-    strict: bool = False
-    exit_zero: bool = False
-    waived: tuple[str, ...] = ()
-    common: Choices = field(default_factory=Choices)
 
 
 def gate(
@@ -73,54 +56,59 @@ def gate(
         InputError: A run cannot be used.
         UsageError: The budget is wrong, or the sides cannot be compared.
     """
-    choices = GateChoices(
-        candidate=path_texts(candidate),
-        baseline=path_texts(baseline),
+    return gate_result(
+        path_texts(candidate),
+        path_texts(baseline),
+        Choices(steps=steps, ranks=ranks),
         budget=None if budget is None else os.fspath(budget),
         warmup=warmup,
         strict=strict,
-        waived=tuple(no_match),
-        common=Choices(steps=steps, ranks=ranks),
+        waived=no_match,
     )
-    return gate_result(choices)
 
 
-def gate_result(choices: GateChoices, *, progress: ReadProgress | None = None) -> GateResult:
-    """The result that the choices describe."""
-    written = find_budget(choices.budget)
-    waived = check_keys(choices.waived, "--no-match")
-    labels = _labels(choices)
-    reading = _reading(written, choices.common, choices.warmup)
-    new = read_runs(choices.candidate, reading, progress=progress)
-    budget = _for_runs(written, new, choices.warmup)
-    old = read_runs(choices.baseline, reading, progress=progress) if choices.baseline else ()
-    stored = any(map(is_baseline, choices.baseline))
-    if stored and choices.common.ranks is not None:
+def gate_result(
+    candidate: Sequence[str],
+    baseline: Sequence[str],
+    choices: Choices,
+    *,
+    budget: str | None = None,
+    labels: Sequence[str] = (),
+    warmup: int | None = None,
+    strict: bool = False,
+    exit_zero: bool = False,
+    waived: Sequence[str] = (),
+    progress: ReadProgress | None = None,
+) -> GateResult:
+    """As `gate`, with all that the command line may say; `labels` are `NAME=PATH`, for the side with that path."""
+    written = _find_budget(budget, warmup)
+    waived = check_keys(waived, "--no-match")
+    old_label, new_label = _labels(labels, baseline, candidate)
+    reading = _reading(written, choices)
+    new = read_runs(candidate, reading, progress=progress)
+    rules = written.for_environment(new[0].environment)
+    old = read_runs(baseline, reading, progress=progress) if baseline else ()
+    stored = any(map(is_baseline, baseline))
+    if stored and choices.ranks is not None:
         raise UsageError("--ranks: a baseline file keeps the ranks of a run together; give the traces instead")
     if stored:
-        old = _matching(old, new, budget, waived)
-    if choices.baseline and not old:
-        raise InputError(f"{choices.baseline[0]}: the baseline holds no run; traceanalyze baseline update adds some")
-    found = judge(
-        SideSummary(labels[0], old, stored=stored),
-        SideSummary(labels[1], new),
-        budget,
-        strict=choices.strict,
-        exit_zero=choices.exit_zero,
-        waived=waived,
-    )
+        old = _matching(old, new, rules, waived)
+    if baseline and not old:
+        raise InputError(f"{baseline[0]}: the baseline holds no run; traceanalyze baseline update adds some")
+    sides = SideSummary(old_label, old, stored=stored), SideSummary(new_label, new)
+    found = judge(*sides, rules, strict=strict, exit_zero=exit_zero, waived=waived)
     failed = (("plugin", {"text": note}) for note in plugins.notes())
     return replace(found, tool_version=__version__, notes=(*failed, *found.notes))
 
 
-def find_budget(path: str | None) -> BudgetFile:
-    """The budget file that is named or found, or the defaults.
+def _find_budget(path: str | None, warmup: int | None) -> BudgetFile:
+    """The budget file that is named or found, or the defaults; with another number of warm-up steps if one is given.
 
     Raises:
         UsageError: It cannot be read, or does not make sense.
     """
-    names = (path,) if path is not None else (BUDGET_FILE, PROJECT_FILE)
-    for name in names:
+    found = BudgetFile(Budget())
+    for name in (path,) if path is not None else (BUDGET_FILE, PROJECT_FILE):
         try:
             content = Path(name).read_bytes()
         except FileNotFoundError:
@@ -131,21 +119,19 @@ def find_budget(path: str | None) -> BudgetFile:
             raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
         if path is None and name == PROJECT_FILE and b"tool.traceanalyze" not in content:
             continue
-        return read_budget(content, name)
-    return BudgetFile(Budget())
+        found = read_budget(content, name)
+        break
+    if warmup is None:
+        return found
+    settings = replace(found.budget.settings, warmup_steps=warmup)
+    return found._replace(budget=replace(found.budget, settings=settings))
 
 
-def _for_runs(written: BudgetFile, runs: Sequence[RunSample], warmup: int | None) -> Budget:
-    budget = written.for_environment(runs[0].environment)
-    return budget if warmup is None else replace(budget, settings=replace(budget.settings, warmup_steps=warmup))
-
-
-def _reading(written: BudgetFile, choices: Choices, warmup: int | None) -> Reading:
-    settings = written.budget.settings
+def _reading(written: BudgetFile, choices: Choices) -> Reading:
     overridden = [name for _, metrics in written.overrides for name in metrics if name not in METRICS]
     return Reading(
         choices=choices,
-        settings=settings if warmup is None else replace(settings, warmup_steps=warmup),
+        settings=written.budget.settings,
         selectors=tuple(dict.fromkeys((*written.budget.selectors, *overridden))),
         findings=any(written.budget.rules[name].level != "off" for name in _FINDINGS),
     )
@@ -161,35 +147,30 @@ def _matching(
     return fitting or tuple(old[-1:])
 
 
-def _labels(choices: GateChoices) -> tuple[str, str]:
-    """Names of both sides."""
-    names = {"baseline": "baseline", "candidate": "candidate"}
-    for text in choices.labels:
+def _labels(labels: Sequence[str], baseline: Sequence[str], candidate: Sequence[str]) -> tuple[str, str]:
+    names = ["baseline", "candidate"]
+    for text in labels:
         name, equals, path = text.partition("=")
-        sides = [side for side in names if path in getattr(choices, side)]
+        sides = [at for at, paths in enumerate((baseline, candidate)) if path in paths]
         if not equals or not name or not sides:
             raise UsageError(f"--label {text}: write NAME=PATH with one of the paths given")
         names[sides[0]] = name
-    return names["baseline"], names["candidate"]
+    return names[0], names[1]
 
 
-@dataclass(frozen=True)
-class UpdateChoices:
-    """What is added to a baseline file."""
-
-    path: str
-    runs: tuple[str, ...]
-    keep: int = KEEP
-    label: str = ""
-    budget: str | None = None
-    accept: bool = False
-    """Take runs in although they are a regression."""
-    warmup: int | None = None
-    common: Choices = field(default_factory=Choices)
-
-
-def update(choices: UpdateChoices, *, progress: ReadProgress | None = None) -> tuple[Baseline, int, tuple[str, ...]]:
-    """Add runs to a baseline file, which is made if there is none.
+def update(
+    path: str,
+    runs: Sequence[str],
+    choices: Choices,
+    *,
+    keep: int = KEEP,
+    label: str = "",
+    budget: str | None = None,
+    accept: bool = False,
+    warmup: int | None = None,
+    progress: ReadProgress | None = None,
+) -> tuple[Baseline, int, tuple[str, ...]]:
+    """Add runs to a baseline file, which is made if there is none; with `accept` even if they are a regression.
 
     Returns:
         The file's runs, how many were added, and the names of those that were in it already.
@@ -198,26 +179,23 @@ def update(choices: UpdateChoices, *, progress: ReadProgress | None = None) -> t
         InputError: A run cannot be used, or the file is damaged.
         UsageError: A run is a regression against the baseline and is not accepted.
     """
-    written = find_budget(choices.budget)
-    reading = _reading(written, choices.common, choices.warmup)
-    runs = read_runs(choices.runs, reading, progress=progress)
-    runs = tuple(replace(run, label=choices.label or run.label, commit=run.commit or commit()) for run in runs)
-    budget = _for_runs(written, runs, choices.warmup)
+    written = _find_budget(budget, warmup)
+    found = read_runs(runs, _reading(written, choices), progress=progress)
+    found = tuple(replace(run, label=label or run.label, commit=run.commit or commit()) for run in found)
+    rules = written.for_environment(found[0].environment)
     known: list[str] = []
 
     def change(before: Baseline | None) -> Baseline:
         present = before or Baseline(created=_now())
         ids = {run.id for run in present.runs}
-        fresh = tuple(run for run in runs if run.id not in ids)
-        mark = _level_mark(present, fresh, budget, accept=choices.accept)
-        new, twice = added(
-            present, [replace(run, accepted=mark) if run in fresh else run for run in runs], keep=choices.keep
-        )
+        fresh = tuple(run for run in found if run.id not in ids)
+        mark = _level_mark(present, fresh, rules, accept=accept)
+        marked = [run if run.id in ids else replace(run, accepted=mark) for run in found]
+        new, twice = added(present, marked, keep=keep)
         known.extend(run.name for run in twice)
         return replace(new, tool_version=__version__)
 
-    after = changed(choices.path, change)
-    return after, len(runs) - len(known), tuple(known)
+    return changed(path, change), len(found) - len(known), tuple(known)
 
 
 def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *, accept: bool) -> str:
@@ -241,15 +219,13 @@ def _worse(result: GateResult) -> list[str]:
     return [each.name for each in result.metrics if each.verdict == Verdict.REGRESSION and each.rule.level == "error"]
 
 
-def write_refreshed(path: str, choices: GateChoices, result: GateResult) -> Baseline:
+def write_refreshed(path: str, baseline: Sequence[str], result: GateResult) -> None:
     """The baseline of a gate with the candidate's runs added, as a file."""
-    before = next((read_baseline(old) for old in choices.baseline if is_baseline(old)), None)
+    before = next((read_baseline(old) for old in baseline if is_baseline(old)), None)
     present = before or Baseline(result.baseline.runs, created=_now())
     mark = result.candidate.runs[0].id if _worse(result) else ""
     after, _ = added(present, [replace(run, accepted=mark) for run in result.candidate.runs])
-    after = replace(after, tool_version=__version__)
-    write_baseline(path, after)
-    return after
+    write_baseline(path, replace(after, tool_version=__version__))
 
 
 def prune(path: str, *, older_than: int | None, label: str | None, environment: Sequence[str]) -> int:

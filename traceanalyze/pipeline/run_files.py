@@ -83,8 +83,12 @@ def jobs_of(runs: Sequence[Run], judged: Mapping[str, AnalysedRank]) -> tuple[Jo
             jobs.append([one])
             apart.append(() if nearest is None else (Message("job_apart", (("reason", Kind.TERM, nearest),)),))
     order = {id(run): at for at, run in enumerate(runs)}
-    found = sorted(zip(jobs, apart, strict=True), key=lambda each: min(order[id(one.run)] for one in each[0]))
-    return tuple(Job(tuple(one.run for one in job), (*_together(job), *others)) for job, others in found)
+    found = []
+    jobs_and_reasons = zip(jobs, apart, strict=True)
+    for job, others in sorted(jobs_and_reasons, key=lambda each: min(order[id(one.run)] for one in each[0])):
+        together = (Message("job_together", (("count", Kind.COUNT, len(job)),)),) if len(job) > 1 else ()
+        found.append(Job(tuple(one.run for one in job), (*together, *others)))
+    return tuple(found)
 
 
 def _difference(one: _Seen, job: Sequence[_Seen]) -> str | None:
@@ -115,10 +119,6 @@ def _shared(work: Mapping[str, int], other: Mapping[str, int]) -> float:
     return sum(time for name, time in work.items() if name in other) / total if total and other else 1.0
 
 
-def _together(job: Sequence[_Seen]) -> tuple[Message, ...]:
-    return (Message("job_together", (("count", Kind.COUNT, len(job)),)),) if len(job) > 1 else ()
-
-
 def _seen(run: Run, judged: Mapping[str, AnalysedRank]) -> _Seen:
     first = run.traces[0]
     device = first.devices[0].name if first.devices else ""
@@ -136,21 +136,14 @@ def _seen(run: Run, judged: Mapping[str, AnalysedRank]) -> _Seen:
 
 
 def _work(ranks: Sequence[AnalysedRank]) -> Counter[str]:
-    found: Counter[str] = Counter()
+    """Time of kernels; of recordings without a device that of operators."""
+    device, host = Counter[str](), Counter[str]()
     for one in ranks:
-        if "classification" in one.analysis.tables:
-            for kernel in one.analysis.tables["classification"].records():
-                found[_INSTANCE.sub("", kernel.name)] += kernel.device_time_ns if kernel.class_ != "class_comm" else 0
-    return +found or _host_work(ranks)
-
-
-def _host_work(ranks: Sequence[AnalysedRank]) -> Counter[str]:
-    """Of recordings without a device: time of operators."""
-    found: Counter[str] = Counter()
-    for one in ranks:
+        for kernel in one.analysis.records("classification"):
+            device[_INSTANCE.sub("", kernel.name)] += kernel.device_time_ns if kernel.class_ != "class_comm" else 0
         for each in one.analysis.records("operators"):
-            found[each.op] += each.host_self_ns or 0
-    return +found
+            host[each.op] += each.host_self_ns or 0
+    return +device or +host
 
 
 _FILES = declare(
@@ -217,7 +210,8 @@ def run_files(
         unused: What is told with this job although it belongs to none.
     """
     others = () if unused is None else _unused(unused)
-    return _FILES.fill_records([*_used(runs, recordings), *_remembered(memory), *others])
+    remembered = (_file(one.path, one.kind, "used", one.rank, one.rank_source) for one in memory)
+    return _FILES.fill_records([*_used(runs, recordings), *remembered, *others])
 
 
 def _used(runs: Sequence[Run], recordings: Sequence[RecordingPart]) -> Iterator[File]:
@@ -225,7 +219,8 @@ def _used(runs: Sequence[Run], recordings: Sequence[RecordingPart]) -> Iterator[
         by_label = {rank.label: rank for rank in part.ranks}
         for index, trace in enumerate(run.traces):
             rank = by_label.get(rank_label(trace.origin, index))
-            fault = _fault(trace)
+            # What keeps it from being whole.
+            fault = trace.read.stream_fault or ("cut short" if trace.read.truncated else "")
             fate = "not_chosen" if rank is None else "salvaged" if fault else "used"
             yield _file(
                 trace.origin.path,
@@ -249,17 +244,6 @@ def _repeated(run: Run) -> Iterator[File]:
 
 def _kind(trace: Trace) -> str:
     return "ascend_profile" if trace.origin.format == "ascend" else "trace"
-
-
-def _fault(trace: Trace) -> str:
-    """What keeps a recording from being whole."""
-    read = trace.read
-    return read.stream_fault or ("cut short" if read.truncated else "")
-
-
-def _remembered(memory: Sequence[MemoryFile]) -> Iterator[File]:
-    for one in memory:
-        yield _file(one.path, one.kind, "used", one.rank, one.rank_source)
 
 
 def _unused(unused: Unused) -> Iterator[File]:

@@ -55,11 +55,10 @@ def build_report(
         # Imported here: many runs have one rank.
         from traceanalyze.report.assembly.ranks import across_ranks
 
-        ranks = across_ranks(analyses, cluster, across)
-        lead, summary = ranks.lead, ranks.summary
-        sentences = (*ranks.sentences, *reports[lead].verdict)
+        lead, label, about, summary = across_ranks(analyses, cluster, across, verdict_only=scope.verdict_only)
+        sentences = (*about, *reports[lead].verdict)
         if not scope.every_rank:
-            remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, ranks.label),)))
+            remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, label),)))
     if not scope.verdict_only:
         from traceanalyze.report.assembly.rank_tables import files_table
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import window_of
-from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, Table, declare
 from traceanalyze.model.trace import Origin
 from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
 from traceanalyze.ranks.results import Cluster
@@ -48,39 +47,21 @@ RANKS = declare(
 )
 
 
-class RankRow(NamedTuple):
-    """What the comparison of ranks needs of one of them."""
-
-    label: str
-    steps: int
-    """Those that count."""
-    mean: int
-    """Mean step time, ns."""
-    shares: Mapping[str, Value]
-    """Of the step, by part."""
-
-
-def rank_row(analysis: RankAnalysis, index: int) -> RankRow:
-    """A rank by its place among the files of the run."""
-    window, split = window_of(analysis.steps), analysis.tables.get("split")
-    shares = {} if split is None else {part.part: part.share for part in split.records()}
-    return RankRow(rank_label(analysis.trace.origin, index), window.count, window.mean(window.total), shares)
-
-
 def rank_label(origin: Origin, index: int) -> str:
     """The rank, or the position of its file when the profile does not tell."""
     return str(origin.rank) if origin.rank is not None else f"?{index}"
 
 
-def ranks_table(rows: Sequence[RankRow]) -> Table:
+def _ranks_table(labels: Sequence[str], means: Sequence[int], analyses: Sequence[RankAnalysis]) -> Table:
     """One row a rank: mean step and its headline parts as shares, so that the odd one out is seen."""
-    parts = {f"{key}_share": key for row in rows for key in row.shares}
+    shares = [{f"{part.part}_share": part.share for part in each.records("split")} for each in analyses]
+    parts = dict.fromkeys(key for each in shares for key in each)
     table = replace(RANKS, columns=tuple(RANKS[key] for key in ("rank", "steps", "step_ns", *parts)))
     return table.fill(
-        rank=[row.label for row in rows],
-        steps=[row.steps for row in rows],
-        step_ns=[row.mean for row in rows],
-        **{column: [row.shares.get(key) for row in rows] for column, key in parts.items()},
+        rank=labels,
+        steps=[window_of(each.steps).count for each in analyses],
+        step_ns=means,
+        **{key: [each.get(key) for each in shares] for key in parts},
     )
 
 
@@ -104,13 +85,12 @@ def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[
     return (Message("leading_rank", values),)
 
 
-def ranks_sentence(rows: Sequence[RankRow]) -> Message:
+def _ranks_sentence(labels: Sequence[str], means: Sequence[int]) -> Message:
     """Which rank is slowest and by how much, or that they are even."""
-    means = [row.mean for row in rows]
     worst = longest(means)
     values = (
-        ("rank", Kind.TEXT, rows[worst].label),
-        ("ranks", Kind.COUNT, len(rows)),
+        ("rank", Kind.TEXT, labels[worst]),
+        ("ranks", Kind.COUNT, len(means)),
         ("time", Kind.DURATION, means[worst]),
         ("fastest", Kind.DURATION, min(means)),
         ("excess", Kind.SHARE, means[worst] / min(means) - 1 if min(means) else 0.0),
@@ -120,37 +100,31 @@ def ranks_sentence(rows: Sequence[RankRow]) -> Message:
     return Message("ranks_even" if means[worst] > EQUAL * min(means) else "ranks_equal", values)
 
 
-class AcrossRanks(NamedTuple):
-    """What a report says about several ranks together."""
-
-    lead: int
-    """The rank to look at first."""
-    label: str
-    """What that is called."""
-    sentences: tuple[Message, ...]
-    summary: tuple[Table, ...]
-
-
 def across_ranks(
-    analyses: Sequence[RankAnalysis],
-    cluster: Cluster | None,
-    across: Outcome | None,
-) -> AcrossRanks:
-    """The ranks side by side, with their comparison, and what the rules say about that, where there are any."""
-    rows = [rank_row(analysis, index) for index, analysis in enumerate(analyses)]
-    means, own = [row.mean for row in rows], (None,) * len(rows) if cluster is None else cluster.own_time
+    analyses: Sequence[RankAnalysis], cluster: Cluster | None, across: Outcome | None, *, verdict_only: bool
+) -> tuple[int, str, tuple[Message, ...], tuple[Table, ...]]:
+    """The ranks side by side, with their comparison, and what the rules say about that, where there are any.
+
+    Returns:
+        Position and name of the rank to look at first, what to say, and tables unless the verdict is all that is shown.
+    """
+    labels = [rank_label(each.trace.origin, index) for index, each in enumerate(analyses)]
+    means = [window.mean(window.total) for window in (window_of(each.steps) for each in analyses)]
+    own = (None,) * len(means) if cluster is None else cluster.own_time
     lead = leading(means, own)
-    summary: tuple[Table, ...] = (ranks_table(rows),)
-    late: tuple[Message, ...] = ()
+    sentences = [_ranks_sentence(labels, means)]
     if cluster is not None:
+        late = straggler_sentences(cluster)
+        sentences += late
+        # That the others wait for a rank says well enough why it is shown.
+        if ("rank", Kind.TEXT, labels[lead]) not in [value for one in late for value in one.values]:
+            sentences += leading_sentence(labels, means, own)
+    tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]
+    if cluster is not None and not verdict_only:
         if across is not None:
             from traceanalyze.report.assembly.findings import run_findings_tables
 
             platform = "ascend" if analyses[0].trace.origin.format == "ascend" else "cuda"
-            summary = (*summary, *run_findings_tables(across, cluster, platform))
-        summary = (*summary, *cluster_tables(cluster))
-        late = straggler_sentences(cluster)
-        # That the others wait for a rank says well enough why it is shown.
-        if ("rank", Kind.TEXT, rows[lead].label) not in [value for one in late for value in one.values]:
-            late = (*late, *leading_sentence([row.label for row in rows], means, own))
-    return AcrossRanks(lead, rows[lead].label, (ranks_sentence(rows), *late), summary)
+            tables += run_findings_tables(across, cluster, platform)
+        tables += cluster_tables(cluster)
+    return lead, labels[lead], tuple(sentences), tuple(tables)
