@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import string
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 import traceanalyze
-from tests.declared import declared
+from tests.declared import declared, declared_tables
 from tests.report.make import analysis, host_only
 from traceanalyze.errors import UsageError
-from traceanalyze.locales import texts
+from traceanalyze.locales import LANGUAGES, texts
 from traceanalyze.model.table import Kind
 from traceanalyze.model.vocabulary import Cause, Level, SyncKind
 from traceanalyze.report.assembly import build_report
@@ -86,9 +87,25 @@ def test_every_table_column_and_term_has_a_text():
         for table in report.tables.values():
             assert words.title(table)
             for index, column in enumerate(table.columns):
-                assert words.heading(column), column.key
                 values = [row[index] for row in table.rows] if column.kind == Kind.TERM else []
                 assert [value for value in values if value not in words.terms] == []
+
+
+# One table has the parts of the device's time or those of the host's, never both.
+DEVICE_OR_HOST = {("steps", "sync_ns", "host_sync_ns"), ("ranks", "sync_share", "host_sync_share")}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_headings_of_a_table_differ(language):
+    """But for a time and its share: these differ in their units; and each side of a comparison has its own."""
+    words = texts(language)
+    same = {
+        (table.key, one.key, other.key)
+        for table in declared_tables()
+        for one, other in combinations([column for column in table.columns if not column.machine], 2)
+        if (words.heading(one), one.side, one.kind) == (words.heading(other), other.side, other.kind)
+    }
+    assert same == DEVICE_OR_HOST
 
 
 def test_every_column_has_a_meaning():

@@ -21,7 +21,7 @@ def pauses(workload, layout=TODAY):
 @pytest.mark.parametrize("size", [40, 220])
 def test_each_pause_is_found_with_its_size(size):
     found = pauses(replace(HEALTHY, faults=(Fault("gc_pause", size),)))
-    assert len(set(found.column("step"))) == len(found) == 4
+    assert found.column("step") == ("3", "4", "5", "6")
     for pause in found.records():
         # The program's own Python around the pause is silent, too.
         assert size * MS <= pause.length_ns < (size + 0.2) * MS
