@@ -46,7 +46,8 @@ def report_on(
     if not quiet:
         tell_slow_scanner()
     # On a terminal the verdict is all that a quiet report shows.
-    choices = (choices or Choices())._replace(verdict_only=quiet and target.format == "console")
+    console = target.format == "console"
+    choices = (choices or Choices())._replace(verdict_only=quiet and console, short=console and not verbose)
     with Progress(wanted=not quiet) as progress:
         found = _traces_or_memory(paths, choices, progress)
     write(found, target, words, view)

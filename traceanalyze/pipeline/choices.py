@@ -167,6 +167,8 @@ class Choices(NamedTuple):
 
     verdict_only: bool = False
     """Nothing but the verdict is wanted: no rules, and no tables that it does not need."""
+    short: bool = False
+    """A short page of text is wanted: no pictures of findings, nor of one rank what others are compared by."""
 
     def rules(self) -> Plan:
         """Rules to run and their options, with what `traceanalyze.toml` says.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -99,20 +98,25 @@ class AnalysedRank(NamedTuple):
         analysis = self.analysis._replace(trace=trace)
         if self.compared is None:
             return self._replace(analysis=analysis)
-        compared = replace(self.compared, rank=rank, label="" if rank is None else str(rank))
+        compared = self.compared._replace(rank=rank, label="" if rank is None else str(rank))
         return self._replace(analysis=analysis, compared=compared)
 
 
 def analysed_rank(
-    trace: Trace, options: Options, rules: Plan, allocator: AllocatorAnalysis | None = None
+    trace: Trace,
+    options: Options,
+    rules: Plan,
+    allocator: AllocatorAnalysis | None = None,
+    *,
+    short: bool = False,
+    alone: bool = False,
 ) -> AnalysedRank:
     """A rank's analyses, and what is derived while the tables behind them are still there.
 
-    `allocator` is what a snapshot of the same rank tells, for the rules that need one.
+    `allocator` is what a snapshot of the same rank tells, for the rules that need one. What is `short` leaves out what
+    only pictures and post-mortems need, and of a rank that is `alone` what others are compared by.
     """
     # Imported here: a verdict needs none of these.
-    from traceanalyze.causes.results import costs_of
-    from traceanalyze.ranks.summary import summarize
     from traceanalyze.rules.evaluate import evaluate
     from traceanalyze.rules.facts import Facts
 
@@ -126,10 +130,20 @@ def analysed_rank(
         placed = in_trace(context, allocator)
     facts = Facts(analysis, context, allocator)
     outcome = evaluate(facts, rules)
+    if short and alone:
+        return AnalysedRank(analysis, outcome, in_trace=placed)
+    # Imported here: a short page on one recording does without.
+    from traceanalyze.ranks.summary import summarize
+
+    compared = summarize(context, analysis)
+    if short:
+        return AnalysedRank(analysis, outcome, compared, in_trace=placed)
+    from traceanalyze.causes.results import costs_of
+
     return AnalysedRank(
         analysis,
         outcome,
-        summarize(context, analysis),
+        compared,
         places=places_of(context, outcome),
         in_trace=placed,
         costs=costs_of(outcome.findings, facts),
@@ -221,7 +235,7 @@ def _analysis_of(choices: Choices, *, alone: bool) -> _Analyse:
     options, rules = choices.options(), choices.rules()
     if choices.verdict_only:
         return lambda trace, _: rank_verdict(trace, options, alone=alone)
-    return lambda trace, allocator: analysed_rank(trace, options, rules, allocator)
+    return lambda trace, allocator: analysed_rank(trace, options, rules, allocator, short=choices.short, alone=alone)
 
 
 def _attempt(

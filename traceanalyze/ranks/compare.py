@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,7 +125,7 @@ def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
     Args:
         summaries: one a rank, in the order of the report.
     """
-    ranks = tuple(replace(one, label=one.label or f"?{index}") for index, one in enumerate(summaries))
+    ranks = tuple(one._replace(label=one.label or f"?{index}") for index, one in enumerate(summaries))
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
     missing = missing_ranks(ranks)

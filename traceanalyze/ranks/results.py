@@ -6,7 +6,7 @@ Times int64 ns, on the clock of the rank they are about.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -88,8 +88,7 @@ class KernelTime:
     median: int
 
 
-@dataclass(frozen=True, eq=False)
-class RankSummary:
+class RankSummary(NamedTuple):
     """All that the comparison needs of one rank: small, and fit to be sent between processes."""
 
     rank: int | None
@@ -112,7 +111,7 @@ class RankSummary:
     """Name of the machine."""
     device: str = ""
     """Name of the headline device; empty where the profile does not tell it."""
-    recorded: Mapping[str, str] = field(default_factory=dict)
+    recorded: Mapping[str, str] = {}
     """What was recorded: option → value."""
     environment: Mapping[str, str] | None = None
     """Variables of the libraries that should be equal on all ranks; None where the profile states none."""
@@ -125,7 +124,7 @@ class RankSummary:
 
     def of_rank(self, rank: int | None) -> RankSummary:
         """The same as the rank that the run made of it."""
-        return replace(self, rank=rank, label="" if rank is None else str(rank))
+        return self._replace(rank=rank, label="" if rank is None else str(rank))
 
 
 @dataclass(frozen=True)
@@ -200,8 +199,7 @@ class ExposedWaits(NamedTuple):
         return found
 
 
-@dataclass(frozen=True)
-class Straggler:
+class Straggler(NamedTuple):
     """A rank that makes groups wait, again and again (definitions §12)."""
 
     group: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -181,7 +180,7 @@ def _together(
         total = sum(each.exposed for each in late)
         most = int(waits[others].sum()) // (len(others) * rows.shape[1]) if others else total
         few = len(late) < 2 or total <= most
-        yield one if few else replace(one, exposed=one.exposed * most // total)
+        yield one if few else one._replace(exposed=one.exposed * most // total)
 
 
 def _connected(groups: Sequence[MatchedGroup], position: int) -> set[int]:

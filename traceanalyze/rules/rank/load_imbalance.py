@@ -1,8 +1,6 @@
 import numpy as np
 
-from traceanalyze.ranks.compare import amount, imbalance
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.ranks.waits import by_durations, point_to_point
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
@@ -57,6 +55,10 @@ def find(ranks: Cluster, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide.
     """
+    # Imported here: many runs have one rank.
+    from traceanalyze.ranks.compare import imbalance
+    from traceanalyze.ranks.waits import point_to_point
+
     table = imbalance(ranks)
     if table.absent is not None:
         yield NotApplicable(table.absent.reason)
@@ -93,6 +95,9 @@ def _saved(ranks: Cluster, quantity: str) -> tuple[int, int | None]:
 
     The latter is known of groups that are complete: equal work saves no more of it.
     """
+    from traceanalyze.ranks.compare import amount
+    from traceanalyze.ranks.waits import by_durations
+
     work = amount(ranks, quantity)
     if work is None:
         return 0, None

@@ -1,6 +1,5 @@
 from typing import Any
 
-from traceanalyze.ranks.links import links
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.rule import (
     Confidence,
@@ -47,6 +46,9 @@ def find(ranks: Cluster, options: Options) -> Findings:
     References
         msprof-analyze, communication_matrix and slow_link.
     """
+    # Imported here: many runs have one rank.
+    from traceanalyze.ranks.links import links
+
     table = links(ranks.ranks)
     if table.absent is not None:
         yield NotApplicable(table.absent.reason)
