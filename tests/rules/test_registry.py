@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import string
@@ -57,12 +58,19 @@ def test_titles_and_advice_have_texts(each):
 @ALL
 def test_sentences_have_texts_and_are_given_their_values(each):
     source = inspect.getsource(inspect.getmodule(each.find))
-    labels = set(re.findall(r'Evidence\(\s*"(\w+)"', source + _shared(source)))
+    labels = _labels(source + _shared(source))
     sentences = {key: text for key, text in texts().messages.items() if re.fullmatch(rf"finding_{each.id}(_\w+)?", key)}
     assert f"finding_{each.id}" in sentences
     for text in sentences.values():
         assert {name for _, name, _, _ in string.Formatter().parse(text) if name} <= labels | {"per"}
     assert {f"evidence_{label}" for label in labels} <= set(texts().terms)
+
+
+def _labels(source):
+    """Labels of evidence that a source makes."""
+    calls = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    measured = {each.arg for call in calls if getattr(call.func, "id", "") == "measured" for each in call.keywords}
+    return measured | set(re.findall(r'Evidence\(\s*"(\w+)"', source))
 
 
 def _shared(source):

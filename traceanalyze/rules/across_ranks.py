@@ -59,7 +59,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
     for rule, options in wanted.rules:
         if RANKS not in rule.needs:
             continue
-        for each in rule.find(cluster, options):
+        for each in rule(cluster, options):
             if isinstance(each, NotApplicable):
                 reason = why(each.reason, host_computes=alone)
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug, reason=reason))

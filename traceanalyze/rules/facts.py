@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -21,7 +21,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
-from traceanalyze.rules.finding import intervals_of
+from traceanalyze.rules.finding import intervals_of, merged
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.results import RankAnalysis
 
 Made = TypeVar("Made")
+RANGES = EventKind.ANNOTATION, EventKind.HOST_OP
+"""Kinds of events that programs and libraries name as they like."""
 CLASSES: dict[str, tuple[Cause, ...]] = {
     **{f"idle.{key}": causes for key, causes in IDLE_PARTS.items() if key != "sync"},
     "idle.dispatch": DISPATCH_CALLS,
@@ -94,16 +96,29 @@ class Facts:
         """`ascend` or `cuda` (which stands for all others)."""
         return "ascend" if self.context.trace.origin.format == "ascend" else "cuda"
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Environment variables that the profile states."""
+        return self.context.trace.environment or {}
+
+    @cached_property
+    def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and ends of the windows."""
+        rows = np.array(self.window.rows, np.int64)
+        return self.analysis.steps.start[rows], self.analysis.steps.end[rows]
+
     @cached_property
     def windows(self) -> Intervals:
         """The windows as a set; steps that touch are one member."""
-        rows = np.array(self.window.rows, np.int64)
-        steps = self.analysis.steps
-        return intervals.merge(steps.start[rows], steps.end[rows])
+        return intervals.merge(*self.edges)
 
     def mean(self, amount: int) -> int:
         """A sum over the windows as ns a step."""
         return self.window.mean(amount)
+
+    def per_step(self, times: NDArray[np.int64]) -> int:
+        """The sum of times in the windows, ns a step."""
+        return self.window.mean(int(times.sum()))
 
     def share(self, amount: int) -> float:
         """Ns a step as a fraction of the mean step."""
@@ -138,9 +153,7 @@ class Facts:
     @cached_property
     def pieces(self) -> Pieces:
         """Idle time of the headline device in the windows, cut by cause."""
-        rows = np.array(self.window.rows, np.int64)
-        steps = self.analysis.steps
-        return idle.clipped(self.context.once(idle_pieces), steps.start[rows], steps.end[rows])[0]
+        return idle.clipped(self.context.once(idle_pieces), *self.edges)[0]
 
     def idle(self, *causes: Cause) -> NDArray[np.int64]:
         """(n, 2) idle time of these causes in the windows, in time order; of all causes where none is named."""
@@ -168,7 +181,7 @@ class Facts:
 
     def clip(self, spans: NDArray[np.int64]) -> Intervals:
         """(n, 2) intervals, any order, as a set inside the windows."""
-        return intervals.intersect(intervals.merge(spans[:, 0], spans[:, 1]), self.windows)
+        return intervals.intersect(merged(spans), self.windows)
 
     def overlap(self, times: Intervals) -> NDArray[np.int64]:
         """(n, 2) idle time in the windows inside a set."""
@@ -176,9 +189,7 @@ class Facts:
 
     def by_step(self, spans: NDArray[np.int64]) -> NDArray[np.int64]:
         """Length of (n, 2) intervals in each of the windows."""
-        rows = np.array(self.window.rows, np.int64)
-        steps = self.analysis.steps
-        return intervals.coverage(intervals.merge(spans[:, 0], spans[:, 1]), steps.start[rows], steps.end[rows])
+        return intervals.coverage(merged(spans), *self.edges)
 
     def recurs(self, by_step: NDArray[np.int64], at_least: float) -> bool:
         """Whether a number of each window (`by_step`) reaches a limit in half of them."""
@@ -224,6 +235,27 @@ class Facts:
     def name(self, row: int) -> str:
         """Name of an event."""
         return self.context.trace.strings.text(int(self.context.trace.events.name[row]))
+
+    def names(self, rows: NDArray[np.int64]) -> tuple[str, ...]:
+        """Names of the first three of some events, each once."""
+        return tuple(dict.fromkeys(self.name(row) for row in rows[:3].tolist()))
+
+    def headline(self, klass: DeviceClass) -> NDArray[np.bool_]:
+        """Which events of `Context.device` are of a class, and of the headline device."""
+        device, chosen = self.context.device, np.isin(self.context.device.device, self.context.devices[:1])
+        return np.asarray(chosen & (device.klass == klass))
+
+    def alone(self, rows: NDArray[np.int64]) -> Intervals:
+        """Time of some copies (places in `Context.device`) in the windows without any compute or communication."""
+        device = self.context.device
+        other = device.klass != DeviceClass.MEM
+        copies, others = (intervals.merge(device.start[each], device.end[each]) for each in (rows, other))
+        return intervals.intersect(intervals.subtract(copies, others), self.windows)
+
+    def busy(self, klass: DeviceClass) -> Intervals:
+        """Time in which the headline device does work of a class."""
+        device, rows = self.context.device, self.headline(klass)
+        return intervals.merge(device.start[rows], device.end[rows])
 
     def amount_of(self, draws: str) -> int | None:
         """Time of a class that savings draw from, ns a step; None for a class that has none."""

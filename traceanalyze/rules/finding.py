@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from traceanalyze.model.intervals import Intervals, merge
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.rules.common.words import EVIDENCE
+
+T = TypeVar("T")
 
 FindingKey: TypeAlias = tuple[str, str, str, tuple[str, ...]]
 """Rule, slug, sentence and place."""
@@ -44,6 +50,11 @@ class Evidence(NamedTuple):
     end: int | None = None
     line: str | None = None
     """Source line, `file.py(12): function`."""
+
+
+def measured(**values: float | str) -> tuple[Evidence, ...]:
+    """Evidence under labels that several rules share, in this order."""
+    return tuple(Evidence(label, value, EVIDENCE[label][1]) for label, value in values.items())
 
 
 class Scope(NamedTuple):
@@ -105,9 +116,29 @@ class NotApplicable(NamedTuple):
     slug: str = ""
 
 
+class UnmeasuredError(Exception):
+    """What a rule needs was not measured, so it cannot be applied; the text is a key of `Texts.reasons`."""
+
+
+def need(value: T | NotMeasured) -> T:
+    """The value, where it was measured.
+
+    Raises:
+        UnmeasuredError: It was not.
+    """
+    if isinstance(value, NotMeasured):
+        raise UnmeasuredError(value.reason)
+    return value
+
+
 def intervals_of(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """Starts and ends as the (n, 2) array that a finding holds."""
     return np.stack((start, end), axis=1) if len(start) else np.empty((0, 2), np.int64)
+
+
+def merged(spans: NDArray[np.int64]) -> Intervals:
+    """(n, 2) intervals in any order as a set."""
+    return merge(spans[:, 0], spans[:, 1])
 
 
 class Outcome(NamedTuple):

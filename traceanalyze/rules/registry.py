@@ -136,7 +136,8 @@ def _say(*rules: Rule) -> None:
             if text
         },
         advice=ADVICE | {key: text for each in rules for key, text in each.advice_texts.items()},
-        evidence=EVIDENCE | {key: text for each in rules for key, text in each.evidence.items()},
+        evidence={key: text for key, (text, _) in EVIDENCE.items()}
+        | {key: text for each in rules for key, text in each.evidence.items()},
     )
 
 

@@ -8,7 +8,19 @@ from inspect import getdoc
 from typing import Any, NamedTuple
 
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity, intervals_of
+from traceanalyze.rules.finding import (
+    Confidence,
+    Evidence,
+    Finding,
+    NotApplicable,
+    Scope,
+    Severity,
+    UnmeasuredError,
+    intervals_of,
+    measured,
+    merged,
+    need,
+)
 
 __all__ = (
     "Confidence",
@@ -21,7 +33,11 @@ __all__ = (
     "Rule",
     "Scope",
     "Severity",
+    "UnmeasuredError",
     "intervals_of",
+    "measured",
+    "merged",
+    "need",
     "rule",
 )
 HEADINGS = ("What it finds", "Why it costs time", "How it is measured", "What to do", "References")
@@ -110,9 +126,12 @@ class Rule:
         """Prefix of the id."""
         return self.id[:3]
 
-    def __call__(self, facts: Facts, options: Options | None = None) -> Findings:
+    def __call__(self, facts: Any, options: Options | None = None) -> Findings:
         """Findings on these facts; with default options where none are given."""
-        return self.find(facts, options if options is not None else self.defaults())
+        try:
+            yield from self.find(facts, options if options is not None else self.defaults())
+        except UnmeasuredError as error:
+            yield NotApplicable(str(error))
 
     def defaults(self) -> Options:
         """Default values of the options."""

@@ -4,9 +4,10 @@ from traceanalyze.rules.rule import (
     Facts,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -46,14 +47,13 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage.
     """
-    if facts.snapshot.events <= 1:
-        yield NotApplicable("no_memory_history")
-        return
-    if facts.snapshot.truncation:
-        peak = int(facts.snapshot.moments.array("requested_bytes")[0])
+    snapshot = facts.snapshot
+    if snapshot.events <= 1:
+        raise UnmeasuredError("no_memory_history")
+    if snapshot.truncation:
         evidence = (
-            Evidence("events", facts.snapshot.events, "COUNT"),
-            Evidence("before", facts.snapshot.active.base, "MEMORY"),
-            Evidence("peak", peak, "MEMORY"),
+            Evidence("events", snapshot.events, "COUNT"),
+            Evidence("before", snapshot.active.base, "MEMORY"),
+            *measured(peak=int(snapshot.moments.array("requested_bytes")[0])),
         )
-        yield Finding(evidence=evidence, count=1, severity=Severity.INFO)
+        yield Finding(evidence=evidence, severity=Severity.INFO)

@@ -2,9 +2,9 @@ import numpy as np
 
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
 
 _FORWARD = regex(r"^DistributedDataParallel\.forward$")
 
@@ -43,9 +43,8 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide; DistributedDataParallel.
     """
-    kinds = (EventKind.ANNOTATION, EventKind.HOST_OP)
     ts = facts.context.trace.events.ts
-    forward, updated = ts[facts.rows(kinds, _FORWARD)], ts[facts.rows(kinds, OPTIMIZER_STEP)]
+    forward, updated = ts[facts.rows(RANGES, _FORWARD)], ts[facts.rows(RANGES, OPTIMIZER_STEP)]
     work = facts.once(communicating)
     reduces = work.of_kind("all_reduce", "reduce_scatter") & (work.issued > 0)
     if len(forward) < 2 or len(updated) == 0 or not reduces.any():
@@ -60,17 +59,11 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     wasted = known & early[np.maximum(of, 0)]
     # Models with several wrapped parts run several forwards before one backward: only the last of them has reductions.
-    spans = work.exposed_spans(wasted)
-    yield Finding(
-        saving=facts.length(spans),
-        bound=facts.mean(int(work.time[wasted].sum())),
-        draws="comm_exposed",
-        intervals=spans,
-        evidence=(
-            Evidence("exposed", facts.length(spans), "DURATION"),
-            Evidence("micro_steps", len(forward) / max(len(updated), 1), "NUMBER"),
-            Evidence("count", int(wasted.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=("DistributedDataParallel.forward",)),
-        count=int(wasted.sum()),
+    exposed = work.exposed_mean(facts, wasted)
+    evidence = (
+        *measured(exposed=exposed),
+        Evidence("micro_steps", len(forward) / max(len(updated), 1), "NUMBER"),
+        *measured(count=int(wasted.sum())),
     )
+    bound = facts.per_step(work.time[wasted])
+    yield comm_finding(facts, wasted, evidence, saving=exposed, bound=bound, about="DistributedDataParallel.forward")

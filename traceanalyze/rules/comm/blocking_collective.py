@@ -5,13 +5,13 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model import intervals
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.vocabulary import ApiClass, DeviceClass
-from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.common.computing import computing, names_of
+from traceanalyze.rules.common.communication import BACKWARD, comm_finding, communicating
+from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
 
 _COLLECTIVE = r"^(nccl|rccl|hccl):|^c10d::(?!.*wait)|^record_param_comms$"
-_BACKWARD = r"^autograd::|Backward\d*$"
+
 _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "AscendCL@aclrtStreamWaitEvent")
 
 
@@ -59,28 +59,19 @@ def find(facts: Facts, options: Options) -> Findings:
     context = facts.context
     follows = _following(facts)
     # What autograd asks for is reduced for the optimizer, which needs it.
-    backward = names_under(facts, context.event_op[work.event], _BACKWARD)
+    backward = names_under(facts, context.event_op[work.event], BACKWARD)
     chosen = _waited_for(facts) & (work.track == context.step_track) & ~backward & ~_before_optimizer(facts)
     chosen &= (work.exposed > 0) & (follows >= options.number("part") * work.time)
-    spans = work.exposed_spans(chosen)
-    hidden = facts.mean(int(np.minimum(work.exposed, follows)[chosen].sum()))
     if not chosen.any():
         return
-    exposed = facts.length(spans)
-    hidden = min(hidden, exposed)
-    yield Finding(
-        saving=hidden // 2,
-        bound=hidden,
-        draws="comm_exposed",
-        intervals=spans,
-        evidence=(
-            Evidence("exposed", exposed, "DURATION"),
-            Evidence("hideable", hidden, "DURATION"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, facts.context.device.name[work.event[chosen]], work.exposed[chosen])),
-        count=int(chosen.sum()),
+    exposed = work.exposed_mean(facts, chosen)
+    hidden = min(facts.per_step(np.minimum(work.exposed, follows)[chosen]), exposed)
+    evidence = (
+        *measured(exposed=exposed),
+        Evidence("hideable", hidden, "DURATION"),
+        *measured(count=int(chosen.sum())),
     )
+    yield comm_finding(facts, chosen, evidence, saving=hidden // 2, bound=hidden)
 
 
 def _waited_for(facts: Facts) -> NDArray[np.bool_]:
@@ -103,24 +94,19 @@ def _waited_for(facts: Facts) -> NDArray[np.bool_]:
 
 def _before_optimizer(facts: Facts) -> NDArray[np.bool_]:
     """Collectives after which the optimizer is the next to compute."""
-    work, kernels, context = facts.once(communicating), facts.once(computing), facts.context
+    work, kernels, calls = facts.once(communicating), facts.once(computing), facts.context.calls
     at = np.searchsorted(kernels.start, work.end)
     found = at < len(kernels)
-    asked = context.issued_by[kernels.event[at[found]]]
-    known = asked >= 0
-    calls = context.calls
-    inside = np.zeros(len(asked), np.bool_)
-    inside[known] = inside_ranges(facts, calls.track[asked[known]], calls.start[asked[known]], OPTIMIZER_STEP.pattern)
-    found[found] = inside
+    call = facts.context.issued_by[kernels.event[at[found]]]
+    found[found] = call >= 0
+    known = call[call >= 0]
+    found[found] = inside_ranges(facts, calls.track[known], calls.start[known], OPTIMIZER_STEP.pattern)
     return found
 
 
 def _following(facts: Facts) -> NDArray[np.int64]:
     """Compute between the end of each collective and the begin of the next, in its step, on the headline device."""
-    work, device = facts.once(communicating), facts.context.device
-    mine = (device.klass == DeviceClass.COMPUTE) & (device.device == facts.context.devices[0])
-    compute = intervals.merge(device.start[mine], device.end[mine])
-    steps = facts.analysis.steps
+    work, steps = facts.once(communicating), facts.analysis.steps
     step = np.maximum(np.searchsorted(steps.start, work.start, "right") - 1, 0)
     until = np.minimum(np.append(work.start[1:], steps.end[-1]), steps.end[step])
-    return intervals.coverage(compute, work.end, np.maximum(until, work.end))
+    return intervals.coverage(facts.busy(DeviceClass.COMPUTE), work.end, np.maximum(until, work.end))

@@ -2,9 +2,9 @@ import numpy as np
 
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
 
 _FORWARD = regex(r"^DistributedDataParallel\.forward$")
 
@@ -47,31 +47,21 @@ def find(facts: Facts, options: Options) -> Findings:
         DistributedDataParallel.
     """
     work = facts.once(communicating)
-    if not len(facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _FORWARD)):
+    if not len(facts.rows(RANGES, _FORWARD)):
         return
     chosen = np.flatnonzero(work.of_kind("all_reduce"))
-    rows = np.array(facts.window.rows, np.int64)
-    steps = facts.analysis.steps
-    low, high = (np.searchsorted(work.start[chosen], edge[rows]) for edge in (steps.start, steps.end))
+    low, high = (np.searchsorted(work.start[chosen], edge) for edge in facts.edges)
     several = high - low > 1
-    if not len(chosen) or 2 * int(several.sum()) < len(rows):
+    if not len(chosen) or 2 * int(several.sum()) < len(several):
         return
     last = np.zeros(len(work), np.bool_)
     last[chosen[high[several] - 1]] = True
-    spans = work.exposed_spans(last)
-    exposed, every = facts.length(spans), facts.mean(intervals.total(work.free))
+    exposed, every = work.exposed_mean(facts, last), facts.mean(intervals.total(work.free))
     if exposed < options.number("part") * every or facts.share(exposed) < options.number("share"):
         return
-    yield Finding(
-        saving=exposed // 2,
-        bound=exposed,
-        draws="comm_exposed",
-        intervals=spans,
-        evidence=(
-            Evidence("exposed", exposed, "DURATION"),
-            Evidence("part", exposed / every, "SHARE"),
-            Evidence("buckets", float((high - low).mean()), "NUMBER"),
-        ),
-        scope=Scope(ops=("DistributedDataParallel.forward",)),
-        count=int(several.sum()),
+    evidence = (
+        *measured(exposed=exposed, part=exposed / every),
+        Evidence("buckets", float((high - low).mean()), "NUMBER"),
     )
+    about = "DistributedDataParallel.forward"
+    yield comm_finding(facts, last, evidence, saving=exposed // 2, about=about, count=int(several.sum()))

@@ -1,7 +1,9 @@
-from traceanalyze.model import intervals
+from dataclasses import replace
+
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.launching import idle_during
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 _GLOO = regex(r"^gloo:(?!barrier|monitored_barrier)")
 
@@ -33,18 +35,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch.distributed.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _GLOO)
-    if len(rows) == 0:
-        return
-    spans = facts.spans(rows)
-    host = intervals.merge(spans[:, 0], spans[:, 1])
-    mine = facts.overlap(host)
-    yield Finding(
-        saving=facts.length(mine),
-        bound=facts.mean(intervals.total(host)),
-        draws="idle",
-        intervals=mine,
-        evidence=(Evidence("idle", facts.length(mine), "DURATION"), Evidence("count", len(rows), "COUNT")),
-        scope=Scope(ops=(facts.name(int(rows[0])),)),
-        count=len(rows),
-    )
+    rows = facts.rows(RANGES, _GLOO)
+    if len(rows):
+        found = idle_during(facts, rows, facts.names(rows[:1]))
+        yield replace(found, evidence=tuple(one for one in found.evidence if one.label != "host"))

@@ -1,9 +1,19 @@
-import numpy as np
-
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    Severity,
+    measured,
+    rule,
+)
 
 _MODULE = regex(r"^DataParallel\.forward$|^nn\.Module: DataParallel(_\d+)?$|nn/parallel/data_parallel\.py")
 _PARTS = regex(r"^(Broadcast|Gather|Scatter)(Backward)?$|^(comm\.)?broadcast_coalesced")
@@ -38,18 +48,13 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         DistributedDataParallel; PyTorch Performance Tuning Guide; TensorBoard profiler plugin.
     """
-    device = facts.context.device
-    several = len(distinct(device.device[device.device >= 0])) > 1
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP, EventKind.PYTHON), _MODULE)
-    parts = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _PARTS)
-    if not several or not len(np.concatenate((rows, parts))):
-        return
-    yield Finding(
-        evidence=(
-            Evidence("devices", len(distinct(device.device[device.device >= 0])), "COUNT"),
-            Evidence("count", len(rows) or len(parts), "COUNT"),
-        ),
-        scope=Scope(ops=("torch.nn.DataParallel",)),
-        count=len(rows) or len(parts),
-        severity=Severity.HIGH,
-    )
+    device = facts.context.device.device
+    devices = len(distinct(device[device >= 0]))
+    count = len(facts.rows((*RANGES, EventKind.PYTHON), _MODULE)) or len(facts.rows(RANGES, _PARTS))
+    if devices > 1 and count:
+        yield Finding(
+            evidence=(Evidence("devices", devices, "COUNT"), *measured(count=count)),
+            scope=Scope(ops=("torch.nn.DataParallel",)),
+            count=count,
+            severity=Severity.HIGH,
+        )

@@ -1,10 +1,8 @@
 import numpy as np
 
-from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import DeviceClass
-from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, measured, rule
 
 
 @rule(
@@ -47,27 +45,15 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         FSDP.
     """
-    work, device = facts.once(communicating), facts.context.device
+    work = facts.once(communicating)
     gathers = work.of_kind("all_gather") & (work.exposed > 0) & (work.issued > 0)
     if not gathers.any():
         return
-    mine = (device.klass == DeviceClass.COMPUTE) & (device.device == facts.context.devices[0])
-    compute = intervals.merge(device.start[mine], device.end[mine])
+    compute = facts.busy(DeviceClass.COMPUTE)
     before = np.searchsorted(compute.end, work.start, "right") - 1
     ended = np.where(before >= 0, compute.end[np.maximum(before, 0)] if len(compute.end) else 0, 0)
     late = gathers & (before >= 0) & (work.issued >= ended)
-    spans = work.exposed_spans(late)
-    exposed = facts.length(spans)
-    if exposed < options.number("late") * facts.length(work.exposed_spans(gathers)):
-        return
-    if facts.share(exposed) < options.number("share"):
-        return
-    yield Finding(
-        saving=exposed,
-        bound=exposed,
-        draws="comm_exposed",
-        intervals=spans,
-        evidence=(Evidence("exposed", exposed, "DURATION"), Evidence("count", int(late.sum()), "COUNT")),
-        scope=Scope(ops=names_of(facts, device.name[work.event[late]], work.exposed[late])),
-        count=int(late.sum()),
-    )
+    exposed = work.exposed_mean(facts, late)
+    most = exposed >= options.number("late") * work.exposed_mean(facts, gathers)
+    if most and facts.share(exposed) >= options.number("share"):
+        yield comm_finding(facts, late, measured(exposed=exposed, count=int(late.sum())), saving=exposed)

@@ -5,10 +5,11 @@ from traceanalyze.rules.rule import (
     Facts,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Scope,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -54,22 +55,20 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(work) == 0:
         return
     if not work.described:
-        yield NotApplicable("no_collective_metadata")
-        return
-    stated = (facts.context.trace.environment or {}).get("HCCL_BUFFSIZE", "")
-    limit = int(stated) if stated.isdigit() else round(options.number("default_mb"))
-    chosen = work.size > limit * _MB
+        raise UnmeasuredError("no_collective_metadata")
+    stated = facts.environment.get("HCCL_BUFFSIZE", "")
+    limit = (int(stated) if stated.isdigit() else round(options.number("default_mb"))) * _MB
+    chosen = work.size > limit
     if not chosen.any():
         return
-    largest = int(work.size[chosen].max())
+    count = int(chosen.sum())
     yield Finding(
         evidence=(
-            Evidence("largest", largest, "MEMORY"),
-            Evidence("buffer", limit * _MB, "MEMORY"),
-            Evidence("time", facts.mean(int(work.time[chosen].sum())), "DURATION"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
+            Evidence("largest", int(work.size[chosen].max()), "MEMORY"),
+            Evidence("buffer", limit, "MEMORY"),
+            *measured(time=facts.per_step(work.time[chosen]), count=count),
         ),
         scope=Scope(ops=("HCCL_BUFFSIZE",)),
-        count=int(chosen.sum()),
+        count=count,
         severity=Severity.LOW,
     )

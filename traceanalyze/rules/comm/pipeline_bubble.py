@@ -1,6 +1,5 @@
-from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, measured, rule
 
 
 @rule(
@@ -35,23 +34,10 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(work) == 0:
         return
     if not work.described and facts.platform != "ascend":  # NCCL runs an all_to_all in a kernel of the same name.
-        yield NotApplicable("no_collective_metadata")
-        return
+        raise UnmeasuredError("no_collective_metadata")
     chosen = work.of_kind("send", "recv", "send_recv")
-    spans = work.exposed_spans(chosen)
-    exposed = facts.length(spans)
-    if facts.share(exposed) < options.number("share"):
-        return
-    yield Finding(
-        saving=exposed // 2,
-        bound=exposed,
-        draws="comm_exposed",
-        intervals=spans,
-        evidence=(
-            Evidence("exposed", exposed, "DURATION"),
-            Evidence("share", facts.share(exposed), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, facts.context.device.name[work.event[chosen]], work.exposed[chosen])),
-        count=int(chosen.sum()),
-    )
+    exposed = work.exposed_mean(facts, chosen)
+    share = facts.share(exposed)
+    if share >= options.number("share"):
+        evidence = measured(exposed=exposed, share=share, count=int(chosen.sum()))
+        yield comm_finding(facts, chosen, evidence, saving=exposed // 2)

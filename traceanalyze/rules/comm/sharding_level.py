@@ -1,18 +1,23 @@
+from dataclasses import replace
+
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import device_memory
-from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import (
     Confidence,
     Evidence,
     Facts,
     Finding,
     Findings,
-    NotApplicable,
     Options,
+    Scope,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -78,7 +83,7 @@ def find(facts: Facts, options: Options) -> Findings:
         FSDP; Ascend foundation-model tuning guide.
     """
     work = facts.once(communicating)
-    kinds = (EventKind.ANNOTATION, EventKind.HOST_OP, EventKind.PYTHON)
+    kinds = (*RANGES, EventKind.PYTHON)
     gathers = work.of_kind("all_gather")
     sharded = bool(gathers.any()) and bool(len(facts.rows(kinds, _SHARDED)))
     replicated = bool(work.of_kind("all_reduce").any()) and not sharded and bool(len(facts.rows(kinds, _REPLICATED)))
@@ -86,35 +91,23 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     known = device_memory(facts)
     if known is None:
-        yield NotApplicable("unknown_capacity")
-        return
+        raise UnmeasuredError("unknown_capacity")
     memory, capacity = known
     if replicated:
         peak = memory.peak_allocated_bytes
         if not isinstance(peak, NotMeasured) and peak > capacity * options.number("full"):
             yield Finding(
                 sentence="replicated",
-                evidence=(Evidence("used", peak / capacity, "SHARE"), Evidence("capacity", capacity, "MEMORY")),
+                evidence=(Evidence("used", peak / capacity, "SHARE"), *measured(capacity=capacity)),
                 advice=("shard_more",),
                 severity=Severity.INFO,
             )
         return
-    spans = work.exposed_spans(gathers)
-    exposed, whole = facts.length(spans), facts.mean(int(work.time[gathers].sum()))
+    exposed, whole = work.exposed_mean(facts, gathers), facts.per_step(work.time[gathers])
     left = None if isinstance(memory.peak_reserved_bytes, NotMeasured) else 1 - memory.peak_reserved_bytes / capacity
     if left is None or left < options.number("left"):
         return
     if exposed < options.number("exposed") * whole or facts.share(exposed) < options.number("share"):
         return
-    yield Finding(
-        saving=exposed // 2,
-        bound=exposed,
-        draws="comm_exposed",
-        intervals=spans,
-        evidence=(
-            Evidence("exposed", exposed, "DURATION"),
-            Evidence("part", exposed / whole, "SHARE"),
-            Evidence("left", left, "SHARE"),
-        ),
-        count=int(gathers.sum()),
-    )
+    evidence = measured(exposed=exposed, part=exposed / whole, left=left)
+    yield replace(comm_finding(facts, gathers, evidence, saving=exposed // 2), scope=Scope())

@@ -1,8 +1,7 @@
 import numpy as np
 
-from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, UnmeasuredError, measured, rule
 
 _MB = 1 << 20
 
@@ -49,33 +48,17 @@ def find(facts: Facts, options: Options) -> Findings:
     if len(work) == 0:
         return
     if not work.described:
-        yield NotApplicable("no_collective_metadata")
-        return
+        raise UnmeasuredError("no_collective_metadata")
     known = work.size >= 0
     wide = work.ranks > options.number("machine")
     limit = np.where(wide, options.number("between_mb"), options.number("within_mb")) * _MB
     small = known & (work.size < limit) & ~work.of_kind("barrier")
-    time = int(work.time[small].sum())
-    if time < options.number("share") * int(work.time.sum()) or not small.any():
+    time, every, count = int(work.time[small].sum()), int(work.time.sum()), int(small.sum())
+    if time < options.number("share") * every or not count or count < options.number("least") * facts.window.count:
         return
-    if int(small.sum()) < options.number("least") * facts.window.count:
-        return
-    spans = work.exposed_spans(small)
-    exposed = facts.length(spans)
     large = known & ~small
     rate = float(work.size[large].sum()) / float(work.time[large].sum()) if work.time[large].sum() else 0.0
     needed = min(1.0, float(work.size[small].sum()) / rate / time) if rate else 0.5
-    yield Finding(
-        saving=round(exposed * (1 - needed)),
-        bound=exposed,
-        draws="comm_exposed",
-        intervals=spans,
-        evidence=(
-            Evidence("time", facts.mean(time), "DURATION"),
-            Evidence("part", time / int(work.time.sum()), "SHARE"),
-            Evidence("size", int(np.median(work.size[small])), "MEMORY"),
-            Evidence("count", int(small.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, facts.context.device.name[work.event[small]], work.exposed[small])),
-        count=int(small.sum()),
-    )
+    size = int(np.median(work.size[small]))
+    evidence = measured(time=facts.mean(time), part=time / every, size=size, count=count)
+    yield comm_finding(facts, small, evidence, saving=round(work.exposed_mean(facts, small) * (1 - needed)))

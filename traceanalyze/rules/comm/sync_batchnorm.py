@@ -1,10 +1,10 @@
 import numpy as np
 
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.communication import communicating
+from traceanalyze.rules.common.communication import comm_finding, communicating
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
 
 _LAYER = regex(r"^SyncBatchNorm(Backward)?$|^autograd::engine::evaluate_function: SyncBatchNormBackward$")
 
@@ -39,25 +39,15 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch.nn.SyncBatchNorm; msprof-analyze advisor.
     """
-    layers = facts.rows((EventKind.HOST_OP, EventKind.ANNOTATION), _LAYER)
-    if len(layers) == 0:
+    if len(facts.rows(RANGES, _LAYER)) == 0:
         return
-    work, context = facts.once(communicating), facts.context
-    chosen = names_under(facts, context.event_op[work.event], _LAYER.pattern)
-    if int(chosen.sum()) <= options.number("least") * facts.window.count:
+    work = facts.once(communicating)
+    chosen = names_under(facts, facts.context.event_op[work.event], _LAYER.pattern)
+    count = int(chosen.sum())
+    if count <= options.number("least") * facts.window.count:
         return
-    spans = work.exposed_spans(chosen)
-    exposed = facts.length(spans)
-    yield Finding(
-        saving=exposed,
-        bound=facts.mean(int(work.time[chosen].sum())),
-        draws="comm_exposed",
-        intervals=spans,
-        evidence=(
-            Evidence("exposed", exposed, "DURATION"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-            Evidence("usual", int(np.median(work.time[chosen])), "DURATION"),
-        ),
-        scope=Scope(ops=("SyncBatchNorm",)),
-        count=int(chosen.sum()),
-    )
+    exposed = work.exposed_mean(facts, chosen)
+    usual = Evidence("usual", int(np.median(work.time[chosen])), "DURATION")
+    evidence = (*measured(exposed=exposed, count=count), usual)
+    bound = facts.per_step(work.time[chosen])
+    yield comm_finding(facts, chosen, evidence, saving=exposed, bound=bound, about="SyncBatchNorm")

@@ -7,10 +7,11 @@ from traceanalyze.rules.rule import (
     Facts,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Scope,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -52,8 +53,7 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     tasks = facts.once(transfers)
     if tasks is None:
-        yield NotApplicable("no_collective_tasks")
-        return
+        raise UnmeasuredError("no_collective_tasks")
     between = ~tasks.network & ~tasks.inside & (tasks.size > options.number("align"))
     if not between.any():
         return
@@ -61,16 +61,15 @@ def find(facts: Facts, options: Options) -> Findings:
     part = int(tasks.time[unaligned].sum()) / max(int(tasks.time[between].sum()), 1)
     if not unaligned.any() or part < options.number("share"):
         return
+    count, time = int(unaligned.sum()), facts.length(tasks.spans(unaligned))
     yield Finding(
-        bound=facts.length(tasks.spans(unaligned)),
+        bound=time,
         draws="comm_exposed",
         evidence=(
-            Evidence("count", int(unaligned.sum()), "COUNT", *tasks.longest(unaligned)),
-            Evidence("size", int(np.median(tasks.size[unaligned])), "MEMORY"),
-            Evidence("time", facts.length(tasks.spans(unaligned)), "DURATION"),
-            Evidence("part", part, "SHARE"),
+            Evidence("count", count, "COUNT", *tasks.longest(unaligned)),
+            *measured(size=int(np.median(tasks.size[unaligned])), time=time, part=part),
         ),
         scope=Scope(ops=("SDMA",)),
-        count=int(unaligned.sum()),
+        count=count,
         severity=Severity.INFO,
     )

@@ -1,7 +1,7 @@
-from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.launching import idle_during
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 _SEARCH = regex(r"nn/parallel/distributed\.py\(\d+\): _find_tensors$")
 
@@ -41,21 +41,5 @@ def find(facts: Facts, options: Options) -> Findings:
         DistributedDataParallel; PyTorch Performance Tuning Guide.
     """
     rows = facts.rows(EventKind.PYTHON, _SEARCH)
-    if len(rows) == 0:
-        return
-    spans = facts.spans(rows)
-    host = intervals.merge(spans[:, 0], spans[:, 1])
-    mine = facts.overlap(host)
-    yield Finding(
-        saving=facts.length(mine),
-        bound=facts.mean(intervals.total(host)),
-        draws="idle",
-        intervals=mine,
-        evidence=(
-            Evidence("idle", facts.length(mine), "DURATION"),
-            Evidence("host", facts.mean(intervals.total(host)), "DURATION"),
-            Evidence("count", len(rows), "COUNT"),
-        ),
-        scope=Scope(ops=("_find_tensors",)),
-        count=len(rows),
-    )
+    if len(rows):
+        yield idle_during(facts, rows, ("_find_tensors",))

@@ -13,7 +13,7 @@ from traceanalyze.model.intervals import Intervals, contains, merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, ApiClass, Cause
 from traceanalyze.rules.common.replay import replay_without
-from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, Severity, intervals_of, measured
 
 _PINNED = regex(r"HostAlloc|HostMalloc|FreeHost|HostFree|MallocHost", re.IGNORECASE)
 _FREES = regex(r"Free|Unmap|Release", re.IGNORECASE)
@@ -67,11 +67,7 @@ def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
         bound=max(saving, blocked),
         draws="idle",
         intervals=np.concatenate((spans, gone.idle)),
-        evidence=(
-            Evidence("count", int(chosen.sum()), "COUNT"),
-            Evidence("time", blocked, "DURATION"),
-            Evidence("idle", caused, "DURATION"),
-        ),
+        evidence=measured(count=int(chosen.sum()), time=blocked, idle=caused),
         count=int(chosen.sum()),
     )
 
@@ -91,12 +87,17 @@ def _gaps_with(facts: Facts, calls: Intervals) -> NDArray[np.int64]:
 
 def device_memory(facts: Facts) -> tuple[Any, int] | None:
     """Row of the headline device in the table `memory`, and its capacity, where both are known."""
-    known = {device.id: device.memory_bytes for device in facts.context.trace.devices}
+    capacity = _capacity(facts)
     for each in facts.analysis.records("memory"):
-        capacity = known.get(each.device)
         if each.memory_of == "memory_of_device" and each.device == facts.analysis.device and capacity:
             return each, capacity
     return None
+
+
+def _capacity(facts: Facts) -> int | None:
+    """Bytes of the headline device, None where the trace does not state them."""
+    known = {device.id: device.memory_bytes for device in facts.context.trace.devices}
+    return None if facts.analysis.device is None else known.get(facts.analysis.device)
 
 
 def memory_finding(severity: Severity, line: str, count: int, *evidence: Evidence, sentence: str = "") -> Finding:
@@ -109,6 +110,5 @@ def reserved_of_capacity(facts: Facts) -> tuple[int, int] | None:
     """The snapshot's highest reserve, and the device's memory by whoever states it; None where either is unknown."""
     if facts.allocator is None:
         return None
-    known = {device.id: device.memory_bytes for device in facts.context.trace.devices}
-    capacity = facts.allocator.capacity or (None if facts.analysis.device is None else known.get(facts.analysis.device))
+    capacity = facts.allocator.capacity or _capacity(facts)
     return (facts.allocator.most_reserved, capacity) if capacity else None

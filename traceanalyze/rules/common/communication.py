@@ -14,9 +14,10 @@ from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.vocabulary import DeviceClass, Mode, Phase
+from traceanalyze.model.vocabulary import DeviceClass, Phase
+from traceanalyze.rules.common.computing import names_of
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Facts, intervals_of
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +58,11 @@ class Communicating:
 
     def exposed_spans(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n, 2) exposed time of the chosen ones."""
-        mine = intervals.merge(self.start[chosen], self.end[chosen])
-        return intervals_of(*intervals.intersect(mine, self.free))
+        return intervals_of(*intervals.intersect(intervals.merge(self.start[chosen], self.end[chosen]), self.free))
+
+    def exposed_mean(self, facts: Facts, chosen: NDArray[np.bool_]) -> int:
+        """Exposed time of the chosen ones, ns a step."""
+        return facts.length(self.exposed_spans(chosen))
 
     def of_kind(self, *kinds: str) -> NDArray[np.bool_]:
         """Collectives of these types."""
@@ -69,10 +73,7 @@ def communicating(facts: Facts) -> Communicating:
     """The collectives of a rank; use with `Facts.once`."""
     context = facts.context
     device, work = context.device, context.once(device_work)
-    chosen = (device.klass[work.event] == DeviceClass.COMM) & (device.device[work.event] == context.devices[0])
-    if facts.analysis.mode != Mode.WHOLE_TRACE:
-        chosen &= intervals.contains(facts.windows, device.start[work.event])
-    event = work.event[chosen]
+    event = work.event[facts.headline(DeviceClass.COMM)[work.event] & facts.inside(device.start[work.event])]
     described = description_rows(context, event)
     kind = types(context, event, described)
     start, end = device.start[event], device.end[event]
@@ -87,7 +88,7 @@ def communicating(facts: Facts) -> Communicating:
         end=end,
         exposed=intervals.coverage(free, start, end),
         kind=kind,
-        size=sizes(facts.context, described, kind),
+        size=sizes(context, described, kind),
         ranks=np.maximum(context.trace.events.numbers("group_size", described), -1),
         track=np.where(linked, calls.track[call], -1) if len(calls) else none - 1,
         issued=np.where(linked, calls.start[call], 0) if len(calls) else none,
@@ -97,13 +98,43 @@ def communicating(facts: Facts) -> Communicating:
 
 def exposed_communication(facts: Facts) -> Intervals:
     """Time in the windows in which the headline device communicates and computes nothing."""
-    device = facts.context.device
-    mine = device.device == facts.context.devices[0]
-    comm, compute = (
-        intervals.merge(device.start[rows], device.end[rows])
-        for rows in (mine & (device.klass == DeviceClass.COMM), mine & (device.klass == DeviceClass.COMPUTE))
+    alone = intervals.subtract(facts.busy(DeviceClass.COMM), facts.busy(DeviceClass.COMPUTE))
+    return intervals.intersect(alone, facts.windows)
+
+
+def comm_finding(
+    facts: Facts,
+    chosen: NDArray[np.bool_],
+    evidence: tuple[Evidence, ...],
+    *,
+    saving: int,
+    bound: int | None = None,
+    about: str = "",
+    count: int | None = None,
+) -> Finding:
+    """Some collectives that nothing hides.
+
+    Args:
+        facts: Of the rank.
+        chosen: Which of `communicating` they are.
+        evidence: What is measured.
+        saving: ns a step, as `Finding` has it, like `bound`.
+        bound: By default all their exposed time.
+        about: What to name; else the kernels with most exposed time.
+        count: By default how many they are.
+    """
+    work = facts.once(communicating)
+    spans = work.exposed_spans(chosen)
+    names = facts.context.device.name[work.event[chosen]]
+    return Finding(
+        saving=saving,
+        bound=facts.length(spans) if bound is None else bound,
+        draws="comm_exposed",
+        intervals=spans,
+        evidence=evidence,
+        scope=Scope(ops=(about,) if about else names_of(facts, names, work.exposed[chosen])),
+        count=int(chosen.sum()) if count is None else count,
     )
-    return intervals.intersect(intervals.subtract(comm, compute), facts.windows)
 
 
 BACKWARD = r"^autograd::|Backward\d*$"
@@ -128,8 +159,8 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[int, int]:
     first one is not before its share of the backward pass is over, so that much compute hides nothing.
     """
     work = facts.once(communicating)
-    size, time = facts.mean(int(work.size[chosen].sum())), facts.mean(int(work.time[chosen].sum()))
-    exposed = facts.length(work.exposed_spans(chosen))
+    size, time = facts.per_step(work.size[chosen]), facts.per_step(work.time[chosen])
+    exposed = work.exposed_mean(facts, chosen)
     part = min(1.0, BUCKET / max(size, 1))
     room = round(_backward(facts) * (1 - part)) - (time - exposed)
     last = min(exposed, round(time * part))
@@ -138,11 +169,9 @@ def hideable(facts: Facts, chosen: NDArray[np.bool_]) -> tuple[int, int]:
 
 def _backward(facts: Facts) -> int:
     """Compute of the backward pass, ns a step."""
-    context = facts.context
-    device = context.device
-    mine = (device.klass == DeviceClass.COMPUTE) & (device.device == context.devices[0])
-    mine &= context.once(event_phases) == Phase.BACKWARD
-    return facts.length(intervals_of(device.start[mine], device.end[mine]))
+    device = facts.context.device
+    rows = facts.headline(DeviceClass.COMPUTE) & (facts.context.once(event_phases) == Phase.BACKWARD)
+    return facts.length(intervals_of(device.start[rows], device.end[rows]))
 
 
 @dataclass(frozen=True, eq=False)

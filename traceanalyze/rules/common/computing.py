@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.model.device_peaks import Peaks, peaks_of
-from traceanalyze.model.intervals import contains
-from traceanalyze.model.vocabulary import DeviceClass, Mode
-from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
+from traceanalyze.model.kernel_classes import KernelGroup
+from traceanalyze.model.vocabulary import DeviceClass
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured
+
+PRODUCTS = KernelGroup.MATMUL, KernelGroup.CONVOLUTION
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,7 @@ def computing(facts: Facts) -> Computing:
     """The compute kernels of a rank; use with `Facts.once`."""
     context = facts.context
     device, work = context.device, context.once(device_work)
-    chosen = (device.klass[work.event] == DeviceClass.COMPUTE) & (device.device[work.event] == context.devices[0])
-    if facts.analysis.mode != Mode.WHOLE_TRACE:
-        chosen &= contains(facts.windows, device.start[work.event])
+    chosen = facts.headline(DeviceClass.COMPUTE)[work.event] & facts.inside(device.start[work.event])
     event = work.event[chosen]
     start, end, op_row = device.start[event], device.end[event], work.op[chosen]
     names = context.trace.events.name
@@ -158,8 +158,8 @@ def compute_finding(
     facts: Facts,
     chosen: NDArray[np.bool_] | NDArray[np.int64],
     *,
-    saving: int,
-    bound: int,
+    saving: int | None = None,
+    bound: int | None = None,
     about: str = "",
     codes: NDArray[np.int32] | None = None,
     evidence: tuple[Evidence, ...] = (),
@@ -170,8 +170,8 @@ def compute_finding(
     Args:
         facts: Of the rank.
         chosen: Which of `computing` they are.
-        saving: ns a step, as `Finding` has it, like `bound`.
-        bound: At most.
+        saving: ns a step, as `Finding` has it, like `bound`; by default half of that.
+        bound: By default all their time.
         about: What to name; else what of `codes` takes most time.
         codes: Of names, one a kernel; by default those of the operators.
         evidence: What is measured beside.
@@ -179,17 +179,14 @@ def compute_finding(
     """
     work = facts.once(computing)
     time = work.time[chosen]
+    whole = facts.per_step(time)
+    bound = whole if bound is None else bound
     return Finding(
-        saving=saving,
+        saving=bound // 2 if saving is None else saving,
         bound=bound,
         draws="compute",
         intervals=work.spans(chosen),
-        evidence=(
-            Evidence("time", facts.mean(int(time.sum())), "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            *evidence,
-            Evidence("count", len(time), "COUNT"),
-        ),
+        evidence=(*measured(time=whole, part=part_of_compute(facts, chosen)), *evidence, *measured(count=len(time))),
         scope=Scope(
             ops=(about,) if about else names_of(facts, (work.op_name if codes is None else codes)[chosen], time)
         ),

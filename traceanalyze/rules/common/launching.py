@@ -13,7 +13,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DISPATCH, Cause, EventKind
-from traceanalyze.rules.rule import Facts, intervals_of
+from traceanalyze.rules.rule import Facts, Finding, Options, Scope, intervals_of, measured, merged
 
 PYTHON_NS = 1_000_000
 """Stretches of Python shorter than this lie between operators, and belong to launching; longer ones are work."""
@@ -21,6 +21,8 @@ LONG_NS, LONG_TIMES, MOST, PATTERN = 10_000_000, 100, 20, 3
 """A gap of so much, and of so many times the median gap, is no slow launching: libraries are loaded or kernels compiled
 when they are first used, unless there are more than so many, or they come back in half of so many steps or more. So is
 one in which a graph is captured."""
+LATE_HOST = {"share": (0.10, "as HST101"), "late": (0.20, "as HST101")}
+"""Options of rules that ask whether the host is late."""
 _BEGIN, _END = regex(r"StreamBeginCapture"), regex(r"StreamEndCapture")
 
 
@@ -44,6 +46,33 @@ class Launching(NamedTuple):
         """Whether the host cannot keep the queue filled."""
         empty = self.depth is not None and self.depth <= 1
         return self.share >= share and (self.late >= late or empty)
+
+
+def late_host(facts: Facts, options: Options) -> bool:
+    """Whether the host cannot keep the queue filled, by the options `LATE_HOST`."""
+    return facts.once(launching).bound(options.number("share"), options.number("late"))
+
+
+def idle_during(facts: Facts, rows: NDArray[np.int64], about: tuple[str, ...] = ()) -> Finding:
+    """Idle time of the device during some events of the host; at most, all their time.
+
+    Args:
+        facts: Of the rank.
+        rows: The events.
+        about: What to name; else the first of them.
+    """
+    host = merged(facts.spans(rows))
+    spans = facts.overlap(host)
+    saving, bound = facts.length(spans), facts.mean(intervals.total(host))
+    return Finding(
+        saving=saving,
+        bound=bound,
+        draws="idle",
+        intervals=spans,
+        evidence=measured(idle=saving, host=bound, count=len(rows)),
+        scope=Scope(ops=about or facts.names(rows)),
+        count=len(rows),
+    )
 
 
 def launching(facts: Facts) -> Launching:

@@ -1,8 +1,20 @@
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+from traceanalyze.rules.common.launching import late_host, launching
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import (
+    Confidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    intervals_of,
+    measured,
+    merged,
+    rule,
+)
 
 _COMPILED = regex(r"^Torch-Compiled Region|^CompiledFunction(Backward)?$|^## Call CompiledFxGraph")
 _GRAPH = regex(r"^(cuda|hip)GraphLaunch")
@@ -41,26 +53,20 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch.compiler documentation; PyTorch Performance Tuning Guide.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _COMPILED)
-    if len(rows) == 0:
+    rows = facts.rows(RANGES, _COMPILED)
+    if len(rows) == 0 or not late_host(facts, options):
+        return
+    if len(facts.rows(EventKind.API, _GRAPH)) > options.number("graphs") * len(rows):
         return
     host = facts.once(launching)
-    if not host.bound(options.number("share"), options.number("late")):
-        return
-    replays = facts.rows(EventKind.API, _GRAPH)
-    if len(replays) > options.number("graphs") * len(rows):
-        return
-    spans = facts.spans(rows)
-    region = intervals.merge(spans[:, 0], spans[:, 1])
-    idle = intervals.merge(host.spans[:, 0], host.spans[:, 1])
-    mine = intervals_of(*intervals.intersect(idle, region))
-    saving = facts.length(mine)
+    spans = intervals_of(*intervals.intersect(merged(host.spans), merged(facts.spans(rows))))
+    saving = facts.length(spans)
     yield Finding(
         saving=saving,
         bound=facts.length(host.spans),
         draws="idle",
-        intervals=mine,
-        evidence=(Evidence("idle", saving, "DURATION"), Evidence("regions", len(rows), "COUNT")),
-        scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:3].tolist()))),
+        intervals=spans,
+        evidence=measured(idle=saving, regions=len(rows)),
+        scope=Scope(ops=facts.names(rows)),
         count=len(rows),
     )

@@ -1,9 +1,9 @@
 import numpy as np
 
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.common.communication import communicating
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.communication import comm_finding, communicating
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, measured, rule
 
 _BACKWARD = regex(r"^CompiledFunctionBackward$")
 _DDP = regex(r"^DistributedDataParallel\.forward$")
@@ -41,26 +41,16 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         DistributedDataParallel; torch.compiler documentation.
     """
-    kinds = (EventKind.HOST_OP, EventKind.ANNOTATION)
-    backward, ddp = facts.rows(kinds, _BACKWARD), facts.rows(kinds, _DDP)
+    backward, ddp = facts.rows(RANGES, _BACKWARD), facts.rows(RANGES, _DDP)
     work = facts.once(communicating)
     reduces = work.of_kind("all_reduce") & (work.issued > 0)
-    if not len(backward) or not len(ddp) or len(backward) > facts.window.count or int(reduces.sum()) < 2:
+    count = int(reduces.sum())
+    if not len(backward) or not len(ddp) or len(backward) > facts.window.count or count < 2:
         return
     spans = facts.spans(backward)
     at = np.searchsorted(spans[:, 0], work.issued[reduces], "right") - 1
     if (at < 0).any() or (work.issued[reduces] < spans[at, 1]).any():
         return
-    exposed = work.exposed_spans(reduces)
-    yield Finding(
-        saving=facts.length(exposed),
-        bound=facts.length(exposed),
-        draws="comm_exposed",
-        intervals=exposed,
-        evidence=(
-            Evidence("exposed", facts.length(exposed), "DURATION"),
-            Evidence("count", int(reduces.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=("CompiledFunctionBackward",)),
-        count=int(reduces.sum()),
-    )
+    exposed = work.exposed_mean(facts, reduces)
+    evidence = measured(exposed=exposed, count=count)
+    yield comm_finding(facts, reduces, evidence, saving=exposed, about="CompiledFunctionBackward")

@@ -4,10 +4,10 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.phases import OPTIMIZER_STEP
-from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
 from traceanalyze.rules.common.op_chains import inside_ranges
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
 
 """Optimizers compile their parts one by one, which is no break."""
 REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
@@ -54,7 +54,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch.compiler documentation.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), REGION)
+    rows = facts.rows(RANGES, REGION)
     if len(rows) == 0:
         return
     events, calls = facts.context.trace.events, facts.context.calls
@@ -68,15 +68,13 @@ def find(facts: Facts, options: Options) -> Findings:
     end = np.maximum.accumulate(events.ts[rows] + events.dur[rows])
     start = events.ts[rows]
     between = intervals.merge(end[:-1], np.where(frame[1:] != frame[:-1], start[1:], end[:-1]))
-    work = facts.once(computing)
-    asked = facts.context.issued_by[work.event]
-    launched = (asked >= 0) & (calls.track[np.maximum(asked, 0)] == track)
-    eager = launched & intervals.contains(between, calls.start[np.maximum(asked, 0)])
-    within = _within_steps(facts, between)
-    if frames < options.number("frames") or int(eager.sum()) < options.number("between") * facts.window.count:
+    call = facts.context.issued_by[facts.once(computing).event]
+    launched = (call >= 0) & (calls.track[np.maximum(call, 0)] == track)
+    eager = int((launched & intervals.contains(between, calls.start[np.maximum(call, 0)])).sum())
+    if frames < options.number("frames") or eager < options.number("between") * facts.window.count:
         return
-    idle = facts.idle()
-    spans = intervals_of(*intervals.intersect(intervals.merge(idle[:, 0], idle[:, 1]), within))
+    within, steps = _within_steps(facts, between), max(facts.window.count, 1)
+    spans = facts.overlap(within)
     yield Finding(
         saving=facts.length(spans),
         bound=facts.mean(intervals.total(within)),
@@ -84,10 +82,10 @@ def find(facts: Facts, options: Options) -> Findings:
         intervals=spans,
         evidence=(
             Evidence("graphs", frames, "COUNT"),
-            Evidence("regions", len(rows) / max(facts.window.count, 1), "NUMBER"),
-            Evidence("eager", int(eager.sum()) / max(facts.window.count, 1), "NUMBER"),
+            Evidence("regions", len(rows) / steps, "NUMBER"),
+            Evidence("eager", eager / steps, "NUMBER"),
         ),
-        scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:3].tolist()))),
+        scope=Scope(ops=facts.names(rows)),
         count=len(rows),
     )
 

@@ -1,7 +1,19 @@
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import (
+    Confidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    intervals_of,
+    measured,
+    merged,
+    rule,
+)
 
 _COMPILING = regex(
     r"\(dynamo_timed\)|_dynamo/convert_frame\.py\(\d+\): (_compile|compile_inner)"
@@ -44,24 +56,18 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch.compiler documentation.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP, EventKind.PYTHON), _COMPILING)
+    rows = facts.rows((*RANGES, EventKind.PYTHON), _COMPILING)
     if len(rows) == 0:
         return
-    spans = facts.spans(rows)
-    host = intervals.merge(spans[:, 0], spans[:, 1])
-    time = facts.mean(intervals.total(host))
-    idle = facts.idle() if facts.missing("D") is None else intervals_of(*host)
-    mine = intervals_of(*intervals.intersect(intervals.merge(idle[:, 0], idle[:, 1]), host))
+    host = merged(facts.spans(rows))
+    spans = facts.overlap(host) if facts.missing("D") is None else intervals_of(*host)
+    saving, bound = facts.length(spans), facts.mean(intervals.total(host))
     yield Finding(
-        saving=facts.length(mine),
-        bound=time,
+        saving=saving,
+        bound=bound,
         draws="idle",
-        intervals=mine,
-        evidence=(
-            Evidence("idle", facts.length(mine), "DURATION"),
-            Evidence("host", time, "DURATION"),
-            Evidence("count", len(host.start), "COUNT"),
-        ),
-        scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:3].tolist()))),
+        intervals=spans,
+        evidence=measured(idle=saving, host=bound, count=len(host.start)),
+        scope=Scope(ops=facts.names(rows)),
         count=len(host.start),
     )

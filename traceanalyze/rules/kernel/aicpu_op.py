@@ -1,5 +1,5 @@
 from traceanalyze.rules.common.computing import compute_finding, computing, fits
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, measured, rule
 
 
 @rule(
@@ -42,13 +42,6 @@ def find(facts: Facts, options: Options) -> Findings:
     code = core.take(work.row, -1)
     chosen = code >= 0
     chosen[chosen] = fits(facts, code[chosen], r"^AI_?CPU")
-    if not chosen.any() or int(work.time[chosen].max()) < options.number("longest_us") * 1000:
-        return
-    time = facts.mean(int(work.time[chosen].sum()))
-    yield compute_finding(
-        facts,
-        chosen,
-        saving=time,
-        bound=time,
-        evidence=(Evidence("longest", int(work.time[chosen].max()), "DURATION"),),
-    )
+    if chosen.any() and work.time[chosen].max() >= options.number("longest_us") * 1000:
+        longest = measured(longest=int(work.time[chosen].max()))
+        yield compute_finding(facts, chosen, saving=facts.per_step(work.time[chosen]), evidence=longest)

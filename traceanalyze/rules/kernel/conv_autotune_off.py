@@ -1,26 +1,16 @@
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.columns import MISSING
-from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass
-from traceanalyze.rules.common.computing import computing, fits, names_of, part_of_compute
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Finding,
-    Findings,
-    NotApplicable,
-    Options,
-    Scope,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.common.computing import compute_finding, computing, fits, part_of_compute
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, rule
 
 _CONV = r"^aten::(cudnn_|miopen_)?conv(olution|_transpose)?\w*$"
-_MALLOC = regex(r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$")
+_MALLOC = r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$"
 
 
 @rule(
@@ -66,43 +56,32 @@ def find(facts: Facts, options: Options) -> Findings:
     if part < options.number("share") or _fixed(facts, chosen) < options.number("fixed"):
         return
     if not facts.marked or _first_allocations(facts) < options.number("cold"):
-        yield NotApplicable("no_first_step")
-        return
+        raise UnmeasuredError("no_first_step")
     if _tried(facts, options.number("tries")):
         return
-    time = facts.mean(int(work.time[chosen].sum()))
     longest = int(np.argmax(np.where(chosen, work.time, -1)))
-    yield Finding(
-        evidence=(
-            Evidence("time", time, "DURATION", int(work.start[longest]), int(work.end[longest])),
-            Evidence("part", part, "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
-        scope=Scope(ops=names_of(facts, work.op_name[chosen], work.time[chosen])),
-        count=int(chosen.sum()),
-        severity=Severity.LOW,
-    )
+    found = compute_finding(facts, chosen, severity=Severity.LOW)
+    time = found.evidence[0]._replace(start=int(work.start[longest]), end=int(work.end[longest]))
+    evidence = (time, *found.evidence[1:])
+    yield replace(found, saving=None, bound=None, draws="", intervals=None, evidence=evidence)
 
 
 def _fixed(facts: Facts, chosen: NDArray[np.bool_]) -> float:
     """Part of the time of convolutions in shapes that come back in at least half of the windows."""
-    work, steps = facts.once(computing), facts.analysis.steps
-    rows = np.array(facts.window.rows, np.int64)
-    step = np.searchsorted(np.sort(steps.start[rows]), work.start[chosen], "right")
+    work = facts.once(computing)
+    step = np.searchsorted(np.sort(facts.edges[0]), work.start[chosen], "right")
     keys = group(work.op_name[chosen], facts.context.trace.events.numbers("shapes", work.op_row[chosen]))
     pairs = group(keys.of, step)
-    often = 2 * np.bincount(keys.of[pairs.first], minlength=len(keys)) >= len(rows)
+    often = 2 * np.bincount(keys.of[pairs.first], minlength=len(keys)) >= len(facts.edges[0])
     time = work.time[chosen]
     return int(time[often[keys.of]].sum()) / max(int(time.sum()), 1)
 
 
 def _first_allocations(facts: Facts) -> int:
     """Device allocations in the first recorded step."""
-    context = facts.context
-    first, calls = context.all_steps, context.calls
+    first, calls = facts.context.all_steps, facts.context.calls
     inside = (calls.start >= first.host_start[0]) & (calls.start < first.host_end[0])
-    names = context.trace.strings.lookup(calls.name[inside], lambda text: _MALLOC.search(text) is not None)
-    return int(names.sum())
+    return int(fits(facts, calls.name[inside], _MALLOC).sum())
 
 
 def _tried(facts: Facts, tries: float) -> bool:

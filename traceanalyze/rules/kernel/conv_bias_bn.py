@@ -1,7 +1,7 @@
 import numpy as np
 
 from traceanalyze.rules.common.computing import computing, fits, listed, op_text
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 
 @rule(
@@ -31,12 +31,11 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         PyTorch Performance Tuning Guide; PyTorch profiler pattern matcher.
     """
-    nest, names = facts.context.op_nest, facts.context.trace.events.name
-    of_op = names[nest.row]
-    conv = np.flatnonzero(fits(facts, of_op, r"^aten::conv[123]d$"))
+    nest, events = facts.context.op_nest, facts.context.trace.events
+    names, track = events.name[nest.row], events.track[nest.row]
+    conv = np.flatnonzero(fits(facts, names, r"^aten::conv[123]d$"))
     conv = conv[facts.inside(nest.start[conv]) & (nest.stop[conv] < len(nest))]
-    conv = conv[fits(facts, of_op[nest.stop[conv]], r"^aten::batch_norm$")]
-    track = facts.context.trace.events.track[nest.row]
+    conv = conv[fits(facts, names[nest.stop[conv]], r"^aten::batch_norm$")]
     after = nest.stop[conv]
     conv = conv[(nest.parent[conv] == nest.parent[after]) & (track[conv] == track[after])]
     conv = conv[op_text(facts, "shapes", nest.row[conv], _has_bias, 0) == 1]
@@ -46,13 +45,13 @@ def find(facts: Facts, options: Options) -> Findings:
     at = np.searchsorted(conv, work.op, "right") - 1
     inside = (at >= 0) & (work.op < nest.stop[conv[np.maximum(at, 0)]])
     chosen = inside & (work.op >= 0) & fits(facts, work.op_name, r"^aten::add_$")
-    time = facts.mean(int(work.time[chosen].sum()))
+    time = facts.per_step(work.time[chosen])
     yield Finding(
         saving=time,
         bound=2 * time,
         draws="compute",
         intervals=work.spans(chosen),
-        evidence=(Evidence("time", time, "DURATION"), Evidence("count", len(conv), "COUNT")),
+        evidence=measured(time=time, count=len(conv)),
         scope=Scope(ops=("aten::conv2d",)),
         count=len(conv),
     )

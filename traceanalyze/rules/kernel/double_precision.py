@@ -4,11 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.model.patterns import regex
-from traceanalyze.rules.common.computing import compute_finding, computing, listed, names_of, part_of_compute
+from traceanalyze.rules.common.computing import PRODUCTS, compute_finding, computing, listed, names_of, part_of_compute
 from traceanalyze.rules.common.host_ops import CALL_NS, host_ops
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 _FLOATING = regex(r"(^|::)(double|float|half|bfloat16)$")
 
@@ -53,8 +52,8 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen = _in_double(facts, work.op_row)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
-    product = chosen & ((work.group == KernelGroup.MATMUL) | (work.group == KernelGroup.CONVOLUTION))
-    time, products = (facts.mean(int(work.time[rows].sum())) for rows in (chosen, product))
+    product = chosen & np.isin(work.group, PRODUCTS)
+    time, products = (facts.per_step(work.time[rows]) for rows in (chosen, product))
     yield compute_finding(facts, chosen, saving=time // 2, bound=(time - products) // 2 + products * 31 // 32)
 
 
@@ -63,8 +62,9 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     ops = facts.once(host_ops)
     work = np.maximum(ops.own - CALL_NS, 0)
     chosen = (work > 0) & _in_double(facts, ops.row)
-    time = facts.mean(int(work[chosen].sum()))
-    if not chosen.any() or facts.share(time) < options.number("share"):
+    time, count = facts.per_step(work[chosen]), int(chosen.sum())
+    share = facts.share(time)
+    if not count or share < options.number("share"):
         return
     yield Finding(
         saving=time // 2,
@@ -72,13 +72,9 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         draws="host.ops",
         intervals=ops.spans(chosen),
         sentence="host",
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("share", facts.share(time), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-        ),
+        evidence=measured(time=time, share=share, count=count),
         scope=Scope(ops=names_of(facts, ops.name[chosen], work[chosen])),
-        count=int(chosen.sum()),
+        count=count,
     )
 
 

@@ -61,14 +61,7 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen = order[np.repeat(long, length)]
     if part_of_compute(facts, chosen) < options.number("share"):
         return
-    time = work.time[order]
-    saved = (np.add.reduceat(time, first) - np.maximum.reduceat(time, first))[long]
-    total = facts.mean(int(work.time[chosen].sum()))
-    yield compute_finding(
-        facts,
-        chosen,
-        saving=facts.mean(int(saved.sum())),
-        bound=total,
-        evidence=(Evidence("chains", int(long.sum()), "COUNT"),),
-        count=int(long.sum()),
-    )
+    time, count = work.time[order], int(long.sum())
+    saved = facts.per_step((np.add.reduceat(time, first) - np.maximum.reduceat(time, first))[long])
+    evidence = (Evidence("chains", count, "COUNT"),)
+    yield compute_finding(facts, chosen, saving=saved, evidence=evidence, count=count)

@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.rules.common.computing import computing, dtypes_of, fits, op_text, part_of_compute, shapes_of
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 _FORWARD = r"^aten::(index_select|index)$"
 _BACKWARD = r"^(autograd::engine::evaluate_function: )?Index(Select)?Backward\d*$|^aten::index_select_backward$"
@@ -47,20 +47,19 @@ def find(facts: Facts, options: Options) -> Findings:
     rows = np.concatenate((np.flatnonzero(forward), backward))
     if len(backward) == 0 or part_of_compute(facts, rows) < options.number("share"):
         return
-    time = facts.mean(int(work.time[backward].sum()))
+    time, count = facts.per_step(work.time[backward]), int(forward.sum())
     yield Finding(
         saving=time // 2,
         bound=time,
         draws="compute",
         intervals=work.spans(backward),
         evidence=(
-            Evidence("time", facts.mean(int(work.time[rows].sum())), "DURATION"),
-            Evidence("part", part_of_compute(facts, rows), "SHARE"),
+            *measured(time=facts.per_step(work.time[rows]), part=part_of_compute(facts, rows)),
             Evidence("backward", time, "DURATION"),
-            Evidence("count", int(forward.sum()), "COUNT"),
+            *measured(count=count),
         ),
         scope=Scope(ops=("aten::index_select",)),
-        count=int(forward.sum()),
+        count=count,
     )
 
 

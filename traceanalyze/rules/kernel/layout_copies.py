@@ -57,6 +57,6 @@ def find(facts: Facts, options: Options) -> Findings:
     chosen[copies] |= names_under(facts, work.op[copies], _OPS)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
-    time = facts.mean(int(work.time[chosen].sum()))
-    formats = facts.mean(int(work.time[by_name & fits(facts, work.name, _FORMATS)].sum()))
-    yield compute_finding(facts, chosen, saving=(time + formats) // 2, bound=time, codes=work.name)
+    formats = by_name & fits(facts, work.name, _FORMATS)
+    saving = (facts.per_step(work.time[chosen]) + facts.per_step(work.time[formats])) // 2
+    yield compute_finding(facts, chosen, saving=saving, codes=work.name)

@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.model.columns import occurs
 from traceanalyze.rules.common.computing import computing, fits
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 
 @rule(
@@ -35,15 +35,17 @@ def find(facts: Facts, options: Options) -> Findings:
     nest = facts.context.op_nest
     name = facts.context.trace.events.name[nest.row]
     place = np.flatnonzero(fits(facts, name, r"^aten::(select|slice)$"))
+    place = place[nest.stop[place] < len(nest)]
     partner = nest.stop[place]
-    known = partner < len(nest)
-    place, partner = place[known], partner[known]
-    fit = (nest.parent[place] == nest.parent[partner]) & ~occurs(partner, place)
-    place, partner = place[fit & facts.inside(nest.start[place])], partner[fit & facts.inside(nest.start[place])]
+    place = place[
+        (nest.parent[place] == nest.parent[partner]) & ~occurs(partner, place) & facts.inside(nest.start[place])
+    ]
+    partner = nest.stop[place]
     follows = (nest.stop[partner[:-1]] == place[1:]) & (name[partner[:-1]] == name[partner[1:]])
     follows &= nest.parent[place[:-1]] == nest.parent[place[1:]]
     edges = np.flatnonzero(np.concatenate(([True], ~follows, [True]))) if len(place) else np.zeros(0, np.int64)
-    long = np.flatnonzero(np.diff(edges) >= options.number("repeats"))
+    repeats = np.diff(edges)
+    long = np.flatnonzero(repeats >= options.number("repeats"))
     if len(long) == 0:
         return
     first, last = place[edges[long]], nest.stop[partner[edges[long + 1] - 1]]
@@ -53,16 +55,16 @@ def find(facts: Facts, options: Options) -> Findings:
     time = work.time[chosen]
     longest = np.zeros(len(long), np.int64)
     np.maximum.at(longest, at[chosen], time)
-    total = facts.mean(int(time.sum()))
+    total = facts.per_step(time)
     yield Finding(
         saving=facts.mean(int(time.sum() - longest.sum())),
         bound=total,
         draws="compute",
         intervals=work.spans(chosen),
         evidence=(
-            Evidence("time", total, "DURATION"),
-            Evidence("repeats", int(np.diff(edges)[long].max()), "COUNT"),
-            Evidence("count", len(long), "COUNT"),
+            *measured(time=total),
+            Evidence("repeats", int(repeats[long].max()), "COUNT"),
+            *measured(count=len(long)),
         ),
         scope=Scope(ops=(facts.name(int(nest.row[partner[edges[long[0]]]])),)),
         count=len(long),

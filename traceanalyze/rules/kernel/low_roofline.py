@@ -6,7 +6,18 @@ from numpy.typing import NDArray
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.computing import computing, fits, op_text, part_of_compute, shapes_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    UnmeasuredError,
+    measured,
+    rule,
+)
 
 _ATTENTION = regex(r"attention", re.IGNORECASE)
 
@@ -51,8 +62,7 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     table = facts.analysis.tables["op_rates"]
     if table.absent is not None:
-        yield NotApplicable(table.absent.reason)
-        return
+        raise UnmeasuredError(table.absent.reason)
     work = facts.once(computing)
     total = int(work.time.sum())
     least = options.number("least_us") * 1000
@@ -66,7 +76,7 @@ def find(facts: Facts, options: Options) -> Findings:
             continue
         found += 1
         rows = _kernels(facts, one.op, one.shapes)
-        time = facts.mean(int(work.time[rows].sum()))
+        time = facts.per_step(work.time[rows])
         yield Finding(
             saving=round(time * (1 - share / limit)),
             bound=round(time * (1 - share)),
@@ -74,11 +84,9 @@ def find(facts: Facts, options: Options) -> Findings:
             intervals=work.spans(rows),
             evidence=(
                 Evidence("op", one.op, "NAME"),
-                Evidence("shape", one.shapes, "TEXT"),
-                Evidence("time", time, "DURATION"),
-                Evidence("part", part_of_compute(facts, rows), "SHARE"),
+                *measured(shape=one.shapes, time=time, part=part_of_compute(facts, rows)),
                 Evidence("reached", share, "SHARE"),
-                Evidence("count", one.calls, "COUNT"),
+                *measured(count=one.calls),
             ),
             scope=Scope(ops=(f"{one.op} {one.shapes}",)),
             count=one.calls,
@@ -87,12 +95,10 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _kernels(facts: Facts, op: str, shapes: str) -> NDArray[np.int64]:
     """Kernels (rows of `Computing`) that an operator with these shapes launched."""
+
+    def alike(text: str) -> int:
+        return int(", ".join("×".join(map(str, shape)) for shape in shapes_of(text)) == shapes)
+
     work = facts.once(computing)
     rows = np.flatnonzero((work.op_row >= 0) & fits(facts, work.op_name, f"^{re.escape(op)}$"))
-    mine = op_text(facts, "shapes", work.op_row[rows], lambda text: int(_label(text) == shapes), 0) == 1
-    return np.asarray(rows[mine])
-
-
-def _label(text: str) -> str:
-    """Shapes as the table of operators writes them."""
-    return ", ".join("×".join(map(str, shape)) for shape in shapes_of(text))
+    return np.asarray(rows[op_text(facts, "shapes", work.op_row[rows], alike, 0) == 1])

@@ -1,5 +1,8 @@
-from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
+import numpy as np
+
+from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.rules.common.computing import (
+    PRODUCTS,
     compute_finding,
     computing,
     device_peaks,
@@ -67,14 +70,12 @@ def find(facts: Facts, options: Options) -> Findings:
     if newest is not None and newest < 7:
         return
     work = facts.once(computing)
-    product = (work.group == KernelGroup.MATMUL) | (work.group == KernelGroup.CONVOLUTION)
-    chosen = product & (work.tensor_core == TensorCore.NO)
+    product = np.isin(work.group, PRODUCTS)
     single = op_text(facts, "dtypes", work.op_row, _is_float, 0) == 1
-    chosen &= single
+    chosen = product & single & (work.tensor_core == TensorCore.NO)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
-    time = facts.mean(int(work.time[chosen].sum()))
-    other = facts.mean(int(work.time[single & ~product].sum()))
+    time, other = facts.per_step(work.time[chosen]), facts.per_step(work.time[single & ~product])
     faster, fastest = _faster(facts)
     yield compute_finding(
         facts,

@@ -1,5 +1,5 @@
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, NotApplicable, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, UnmeasuredError, measured, rule
 
 
 @rule(
@@ -38,28 +38,17 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     phases = facts.analysis.tables["phases"]
     if phases.absent is not None:
-        yield NotApplicable(phases.absent.reason)
-        return
+        raise UnmeasuredError(phases.absent.reason)
     again = sum(one.device_ns for one in phases.records() if one.phase == "phase_recompute")
-    if facts.share(again) < options.number("share"):
+    share = facts.share(again)
+    if share < options.number("share"):
         return
     left = _left(facts)
     if left is None:
-        yield NotApplicable("unknown_capacity")
-        return
-    if left < options.number("left"):
-        return
-    yield Finding(
-        saving=again // 2,
-        bound=again,
-        draws="compute",
-        evidence=(
-            Evidence("time", again, "DURATION"),
-            Evidence("share", facts.share(again), "SHARE"),
-            Evidence("left", left, "SHARE"),
-        ),
-        count=facts.window.count,
-    )
+        raise UnmeasuredError("unknown_capacity")
+    if left >= options.number("left"):
+        evidence = measured(time=again, share=share, left=left)
+        yield Finding(saving=again // 2, bound=again, draws="compute", evidence=evidence, count=facts.window.count)
 
 
 def _left(facts: Facts) -> float | None:

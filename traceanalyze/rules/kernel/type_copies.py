@@ -3,12 +3,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
-from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
-from traceanalyze.model.vocabulary import DeviceClass, EventKind
+from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import compute_finding, computing, fits, names_of, part_of_compute
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, intervals_of, measured, rule
 
 _OPS = r"^aten::(_to_copy|to)$|^npu::npu_dtype_cast$"
 _FILLS = r"^aten::(zeros|ones|full|rand|randn|randint|arange|eye|linspace|zero_|fill_|uniform_|normal_)(_like)?$"
@@ -59,24 +58,21 @@ def find(facts: Facts, options: Options) -> Findings:
     work = facts.once(computing)
     known = np.flatnonzero(work.op >= 0)
     chosen = known[names_under(facts, work.op[known], _OPS)]
-    if len(chosen) == 0 or part_of_compute(facts, chosen) < options.number("share"):
-        return
-    time = facts.mean(int(work.time[chosen].sum()))
-    yield compute_finding(facts, chosen, saving=time // 2, bound=time, about="aten::_to_copy")
+    if len(chosen) and part_of_compute(facts, chosen) >= options.number("share"):
+        yield compute_finding(facts, chosen, about="aten::_to_copy")
 
 
 def _moved(facts: Facts) -> Iterator[Finding]:
     """Tensors that are filled on the host, directly before they are copied to the device."""
     context = facts.context
-    nest, device = context.op_nest, context.device
-    names = context.trace.events.name[nest.row]
+    nest, events = context.op_nest, context.trace.events
+    names, track = events.name[nest.row], events.track[nest.row]
     fill = np.flatnonzero(fits(facts, names, _FILLS) & facts.inside(nest.start))
     fill = fill[nest.stop[fill] < len(nest)]
     move = nest.stop[fill]
-    track = context.trace.events.track[nest.row]
     follows = (nest.parent[move] == nest.parent[fill]) & (track[move] == track[fill])
     move = distinct(move[fits(facts, names[move], _MOVES) & follows])
-    copy = np.flatnonzero((device.kind == EventKind.MEMCPY) & (context.event_op >= 0))
+    copy = np.flatnonzero((context.device.kind == EventKind.MEMCPY) & (context.event_op >= 0))
     if not len(move) or not len(copy):
         return
     copy = copy[directions(context, copy) == DIRECTIONS.index("h2d")]
@@ -84,11 +80,7 @@ def _moved(facts: Facts) -> Iterator[Finding]:
     copy = copy[(at >= 0) & (context.event_op[copy] < nest.stop[move[np.maximum(at, 0)]])]
     if len(copy) < facts.window.count:
         return
-    other = device.klass != DeviceClass.MEM
-    alone = intervals.subtract(
-        intervals.merge(device.start[copy], device.end[copy]), intervals.merge(device.start[other], device.end[other])
-    )
-    spans = intervals_of(*intervals.intersect(alone, facts.windows))
+    spans = intervals_of(*facts.alone(copy))
     time = facts.length(spans)
     yield Finding(
         saving=time,
@@ -96,7 +88,7 @@ def _moved(facts: Facts) -> Iterator[Finding]:
         draws="mem_exposed",
         intervals=spans,
         sentence="on_host",
-        evidence=(Evidence("time", time, "DURATION"), Evidence("count", len(copy), "COUNT")),
+        evidence=measured(time=time, count=len(copy)),
         scope=Scope(ops=names_of(facts, names[fill], nest.end[fill] - nest.start[fill], 1)),
         count=len(copy),
         advice=("create_on_device",),

@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.kernels.work import ratio_argument
 from traceanalyze.model.columns import MISSING
 from traceanalyze.rules.common.computing import compute_finding, computing, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, UnmeasuredError, rule
 
 
 @rule(
@@ -46,21 +46,14 @@ def find(facts: Facts, options: Options) -> Findings:
     work = facts.once(computing)
     filled = _filled(facts, work.row)
     if filled is None:
-        yield NotApplicable("no_launch_configuration")
-        return
-    chosen = np.nan_to_num(filled, nan=1.0) < 1
-    chosen &= work.time >= options.number("least_us") * 1000
+        raise UnmeasuredError("no_launch_configuration")
+    chosen = (np.nan_to_num(filled, nan=1.0) < 1) & (work.time >= options.number("least_us") * 1000)
     if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
         return
-    empty = facts.mean(int((work.time[chosen] * (1 - filled[chosen])).sum()))
-    yield compute_finding(
-        facts,
-        chosen,
-        saving=empty // 2,
-        bound=empty,
-        codes=work.name,
-        evidence=(Evidence("filled", float(np.average(filled[chosen], weights=work.time[chosen])), "SHARE"),),
-    )
+    time, part = work.time[chosen], filled[chosen]
+    evidence = (Evidence("filled", float(np.average(part, weights=time)), "SHARE"),)
+    empty = facts.mean(int((time * (1 - part)).sum()))
+    yield compute_finding(facts, chosen, bound=empty, codes=work.name, evidence=evidence)
 
 
 def _filled(facts: Facts, row: NDArray[np.int64]) -> NDArray[np.float64] | None:

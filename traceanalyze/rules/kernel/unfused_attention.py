@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from traceanalyze.model.columns import distinct
 from traceanalyze.rules.common.computing import computing, part_of_compute
 from traceanalyze.rules.common.host_ops import RECORDING_NS, host_chains
-from traceanalyze.rules.common.op_chains import chains, joined
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.op_chains import chains
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 SCORES = r"[mqaktu.]{0,5}S[dmtkq]{0,4}"
 """Scaling and mask, softmax, dropout."""
@@ -81,26 +81,20 @@ def find(facts: Facts, options: Options) -> Findings:
     if facts.host_computes:
         yield from _on_host(facts, options)
         return
-    found = facts.once(chains)
-    work = facts.once(computing)
+    found, work = facts.once(chains), facts.once(computing)
     forward = list(found.find(FORWARD))
     if not forward:
         return
-    pointwise = [_pointwise(work.op, rows) for rows in forward] + list(found.find(BACKWARD))
-    rows = np.concatenate(pointwise)
-    time = facts.mean(int(work.time[rows].sum()))
+    rows = np.concatenate([_pointwise(work.op, run) for run in forward] + list(found.find(BACKWARD)))
     whole = distinct(np.concatenate((*forward, rows, *found.find(PRODUCTS_BACK))))
-    products = facts.mean(int(work.time[whole].sum())) - time
+    time = facts.per_step(work.time[rows])
+    products = facts.per_step(work.time[whole]) - time
     yield Finding(
         saving=time + round(products * options.number("products")),
-        bound=facts.length(joined(facts, [whole])),
+        bound=facts.length(work.spans(whole)),
         draws="compute",
-        intervals=joined(facts, pointwise),
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("part", part_of_compute(facts, whole), "SHARE"),
-            Evidence("count", len(forward), "COUNT"),
-        ),
+        intervals=work.spans(rows),
+        evidence=measured(time=time, part=part_of_compute(facts, whole), count=len(forward)),
         scope=Scope(ops=("aten::_softmax",)),
         count=len(forward),
     )
@@ -114,19 +108,15 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     backward, whole_back = found.inside(f"B({BACKWARD})B")
     between = np.concatenate((forward, backward))
-    mine = found.ops.inside(facts.clip(between))
-    time = max(0, facts.length(between) - facts.mean(int(mine.sum()) * RECORDING_NS))
+    recording = int(found.ops.inside(facts.clip(between)).sum()) * RECORDING_NS
+    time = max(0, facts.length(between) - facts.mean(recording))
     yield Finding(
         saving=round(time * options.number("between")),
         bound=facts.length(np.concatenate((whole, whole_back))),
         draws="host",
         intervals=between,
         sentence="host",
-        evidence=(
-            Evidence("time", time, "DURATION"),
-            Evidence("share", facts.share(time), "SHARE"),
-            Evidence("count", len(forward), "COUNT"),
-        ),
+        evidence=measured(time=time, share=facts.share(time), count=len(forward)),
         advice=("fused_attention_host",),
         scope=Scope(ops=("aten::softmax",)),
         count=len(forward),

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 
-from traceanalyze.rules.common.computing import computing, part_of_compute
-from traceanalyze.rules.common.op_chains import chains, fused_away, joined
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.computing import compute_finding, computing
+from traceanalyze.rules.common.op_chains import chains, fused_away
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, measured, rule
 
 PATTERNS = {
     "pow, mean, rsqrt, mul": r"t?[pm]ua?r[mt]{1,3}",
@@ -73,17 +75,6 @@ def find(facts: Facts, options: Options) -> Findings:
         saving = facts.mean(fused_away(work.time, runs))
         if facts.share(saving) < options.number("share"):
             continue
-        yield Finding(
-            saving=saving,
-            bound=facts.mean(int(work.time[rows].sum())),
-            draws="compute",
-            intervals=joined(facts, runs),
-            evidence=(
-                Evidence("pattern", name, "TEXT"),
-                Evidence("time", facts.mean(int(work.time[rows].sum())), "DURATION"),
-                Evidence("part", part_of_compute(facts, rows), "SHARE"),
-                Evidence("count", len(runs), "COUNT"),
-            ),
-            scope=Scope(ops=(name,)),
-            count=len(runs),
-        )
+        one = compute_finding(facts, rows, saving=saving, about=name, count=len(runs))
+        time, part, _ = one.evidence
+        yield replace(one, evidence=(Evidence("pattern", name, "TEXT"), time, part, *measured(count=len(runs))))

@@ -1,11 +1,8 @@
 import numpy as np
 
 from traceanalyze.analyses.kernels.work import ratio_argument
-from traceanalyze.model.kernel_classes import KernelGroup
-from traceanalyze.rules.common.computing import compute_finding, computing, part_of_compute
-from traceanalyze.rules.rule import Confidence, Facts, Findings, NotApplicable, Options, Severity, rule
-
-_PRODUCTS = (KernelGroup.MATMUL, KernelGroup.CONVOLUTION)
+from traceanalyze.rules.common.computing import PRODUCTS, compute_finding, computing, part_of_compute
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, rule
 
 
 @rule(
@@ -41,12 +38,10 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     work = facts.once(computing)
     if "blocks_per_sm" not in facts.context.trace.events.fields:
-        yield NotApplicable("no_launch_configuration")
-        return
+        raise UnmeasuredError("no_launch_configuration")
     waves = np.nan_to_num(ratio_argument(facts.context, "blocks_per_sm", work.row))
     tail = waves % 1
-    chosen = np.isin(work.group, _PRODUCTS) & (waves > 1) & (tail > 0) & (tail < options.number("fraction"))
-    if not chosen.any() or part_of_compute(facts, chosen) < options.number("share"):
-        return
-    saved = facts.mean(int((work.time[chosen] * (1 - waves[chosen] / np.ceil(waves[chosen]))).sum()))
-    yield compute_finding(facts, chosen, saving=saved // 2, bound=saved, codes=work.name, severity=Severity.INFO)
+    chosen = np.isin(work.group, PRODUCTS) & (waves > 1) & (tail > 0) & (tail < options.number("fraction"))
+    if chosen.any() and part_of_compute(facts, chosen) >= options.number("share"):
+        saved = facts.mean(int((work.time[chosen] * (1 - waves[chosen] / np.ceil(waves[chosen]))).sum()))
+        yield compute_finding(facts, chosen, bound=saved, codes=work.name, severity=Severity.INFO)

@@ -1,5 +1,5 @@
 from traceanalyze.rules.common.allocations import memory_finding, reserved_of_capacity
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -34,11 +34,8 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    allocator = facts.snapshot
+    allocator, reserved = facts.snapshot, reserved_of_capacity(facts)
     held, share, line = allocator.activations
-    reserved = reserved_of_capacity(facts)
     near = allocator.near_limit or (reserved is not None and reserved[0] >= options.number("near") * reserved[1])
-    pressed = near or allocator.ooms or allocator.retries
-    if held and share >= options.number("share") and pressed:
-        evidence = Evidence("of_peak", share, "SHARE"), Evidence("amount", held, "MEMORY")
-        yield memory_finding(Severity.MEDIUM, line, 1, *evidence)
+    if held and share >= options.number("share") and (near or allocator.ooms or allocator.retries):
+        yield memory_finding(Severity.MEDIUM, line, 1, *measured(of_peak=share, amount=held))

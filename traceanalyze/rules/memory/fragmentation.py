@@ -1,6 +1,5 @@
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, measured, need, rule
 
 
 @rule(
@@ -33,16 +32,8 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    found = facts.snapshot.fragmentation
-    if isinstance(found, NotMeasured):
-        yield NotApplicable(found.reason)
-    elif found.level != "none":
-        yield memory_finding(
-            {"info": Severity.INFO, "warn": Severity.MEDIUM}.get(found.level, Severity.HIGH),
-            found.pinner,
-            found.growths,
-            Evidence("request", found.request, "MEMORY"),
-            Evidence("free", found.free, "MEMORY"),
-            Evidence("hole", found.largest_hole, "MEMORY"),
-            Evidence("amount", found.avoidable, "MEMORY"),
-        )
+    found = need(facts.snapshot.fragmentation)
+    if found.level != "none":
+        severity = {"info": Severity.INFO, "warn": Severity.MEDIUM}.get(found.level, Severity.HIGH)
+        evidence = measured(request=found.request, free=found.free, hole=found.largest_hole, amount=found.avoidable)
+        yield memory_finding(severity, found.pinner, found.growths, *evidence)

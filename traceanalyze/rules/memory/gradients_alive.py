@@ -1,6 +1,5 @@
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, measured, need, rule
 
 
 @rule(
@@ -29,9 +28,6 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    held = facts.snapshot.gradients
-    if isinstance(held, NotMeasured):
-        yield NotApplicable(held.reason)
-    elif held.flagged:
-        evidence = Evidence("of_peak", held.share, "SHARE"), Evidence("amount", held.bytes, "MEMORY")
-        yield memory_finding(Severity.LOW, "", 1, *evidence)
+    held = need(facts.snapshot.gradients)
+    if held.flagged:
+        yield memory_finding(Severity.LOW, "", 1, *measured(of_peak=held.share, amount=held.bytes))

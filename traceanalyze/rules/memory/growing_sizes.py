@@ -1,6 +1,5 @@
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, measured, need, rule
 
 
 @rule(
@@ -41,10 +40,8 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Performance tuning guide (pre-allocate memory in case of variable input length); CUDA semantics.
     """
-    found = facts.snapshot.growing
-    if isinstance(found, NotMeasured):
-        yield NotApplicable(found.reason)
-    elif found.steps >= options.number("steps"):
+    found = need(facts.snapshot.growing)
+    if found.steps >= options.number("steps"):
         yield memory_finding(
             Severity.MEDIUM if found.retries else Severity.LOW,
             found.line,
@@ -52,5 +49,5 @@ def find(facts: Facts, options: Options) -> Findings:
             Evidence("growing_steps", found.steps, "COUNT"),
             Evidence("first_request", found.smallest, "MEMORY"),
             Evidence("last_request", found.largest, "MEMORY"),
-            Evidence("amount", found.grown, "MEMORY"),
+            *measured(amount=found.grown),
         )

@@ -1,6 +1,5 @@
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, measured, need, rule
 
 
 @rule(
@@ -36,16 +35,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         CUDA semantics: memory management.
     """
-    found = facts.snapshot.oversized
-    if isinstance(found, NotMeasured):
-        yield NotApplicable(found.reason)
-    elif found.growths >= options.number("growths"):
-        yield memory_finding(
-            Severity.LOW,
-            found.line,
-            found.growths,
-            Evidence("count", found.growths, "COUNT"),
-            Evidence("request", found.request, "MEMORY"),
-            Evidence("hole", found.unused, "MEMORY"),
-            Evidence("amount", found.grown, "MEMORY"),
-        )
+    found = need(facts.snapshot.oversized)
+    if found.growths >= options.number("growths"):
+        evidence = measured(count=found.growths, request=found.request, hole=found.unused, amount=found.grown)
+        yield memory_finding(Severity.LOW, found.line, found.growths, *evidence)

@@ -1,8 +1,7 @@
 from dataclasses import replace
 
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, measured, need, rule
 
 
 @rule(
@@ -35,18 +34,14 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    leaks = facts.snapshot.leaks
-    if isinstance(leaks, NotMeasured):
-        yield NotApplicable(leaks.reason)
-        return
-    for leak in leaks:
+    for leak in need(facts.snapshot.leaks):
         sure = leak.confidence == "likely"
         found = memory_finding(
             Severity.HIGH if sure else Severity.LOW,
             leak.line,
             leak.steps,
             Evidence("amount", leak.per_step, "MEMORY", line=leak.line),
-            Evidence("steps", leak.steps, "COUNT"),
+            *measured(steps=leak.steps),
             Evidence("line", leak.line, "NAME", line=leak.line),
         )
         yield replace(found, confidence=Confidence.HIGH if sure else Confidence.MEDIUM)

@@ -1,4 +1,4 @@
-from traceanalyze.model.table import NotMeasured, Table
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import (
     allocator_calls,
     allocator_finding,
@@ -6,17 +6,7 @@ from traceanalyze.rules.common.allocations import (
     memory_finding,
     steady,
 )
-from traceanalyze.rules.rule import (
-    Confidence,
-    Evidence,
-    Facts,
-    Finding,
-    Findings,
-    NotApplicable,
-    Options,
-    Severity,
-    rule,
-)
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, measured, rule
 
 
 @rule(
@@ -62,29 +52,24 @@ def find(facts: Facts, options: Options) -> Findings:
         Understanding CUDA memory usage; Ascend foundation-model tuning guide.
     """
     known, calls = device_memory(facts), facts.once(allocator_calls)
+    freed = bool(steady(facts, calls.frees & ~calls.pinned))
     tried = facts.allocator.retries if facts.allocator else None
-    if tried:
-        if steady(facts, calls.frees & ~calls.pinned):
-            yield allocator_finding(facts, ~calls.pinned)
-        else:
-            yield _of_snapshot(tried, failed=bool(facts.allocator and facts.allocator.ooms))
-        return
     missing = facts.missing("M")
-    if missing is not None:
+    if tried and not freed:
+        yield memory_finding(
+            Severity.HIGH if facts.snapshot.ooms else Severity.MEDIUM,
+            str(tried.column("source_line")[0]),
+            len(tried),
+            *measured(count=len(tried), amount=int(tried.array("released_bytes").sum())),
+            sentence="snapshot",
+        )
+    elif tried:
+        yield allocator_finding(facts, ~calls.pinned)
+    elif missing is not None:
         # A snapshot without retries shows that there were none.
         if facts.allocator is None or facts.allocator.events <= 1:
-            yield NotApplicable(missing)
-        return
-    if known is None or isinstance(known[0].peak_reserved_bytes, NotMeasured):
-        return
-    near = known[0].peak_reserved_bytes >= options.number("share") * known[1]
-    if near and steady(facts, calls.frees & ~calls.pinned):
-        yield allocator_finding(facts, ~calls.pinned)
-
-
-def _of_snapshot(tried: Table, *, failed: bool) -> Finding:
-    """Retries outside of the recorded steps."""
-    amount = Evidence("amount", int(tried.array("released_bytes").sum()), "MEMORY")
-    severity = Severity.HIGH if failed else Severity.MEDIUM
-    count = Evidence("count", len(tried), "COUNT")
-    return memory_finding(severity, str(tried.column("source_line")[0]), len(tried), count, amount, sentence="snapshot")
+            raise UnmeasuredError(missing)
+    elif freed and known is not None and not isinstance(known[0].peak_reserved_bytes, NotMeasured):
+        peak, capacity = known[0].peak_reserved_bytes, known[1]
+        if peak >= options.number("share") * capacity:
+            yield allocator_finding(facts, ~calls.pinned)

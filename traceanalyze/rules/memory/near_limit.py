@@ -6,9 +6,10 @@ from traceanalyze.rules.rule import (
     Facts,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -53,32 +54,26 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     reserved = reserved_of_capacity(facts)
     if reserved is not None:
-        if reserved[0] >= options.number("reserved") * reserved[1]:
-            yield _reserved(*reserved, pressed=bool(facts.allocator and facts.allocator.retries))
+        most, capacity = reserved
+        if most >= options.number("reserved") * capacity:
+            pressed = bool(facts.allocator and facts.allocator.retries)
+            yield memory_finding(
+                Severity.MEDIUM if pressed else Severity.INFO,
+                "",
+                1,
+                *measured(of_capacity=most / capacity),
+                Evidence("reserved", most, "MEMORY"),
+                *measured(capacity=capacity),
+                sentence="snapshot",
+            )
         return
     missing = facts.missing("M")
     if missing is not None:
-        yield NotApplicable(missing)
-        return
+        raise UnmeasuredError(missing)
     known = device_memory(facts)
     if known is None or isinstance(known[0].peak_allocated_bytes, NotMeasured):
         return
     peak, capacity = known[0].peak_allocated_bytes, known[1]
     if peak > options.number("share") * capacity:
-        yield Finding(
-            evidence=(
-                Evidence("of_capacity", peak / capacity, "SHARE"),
-                Evidence("peak", peak, "MEMORY"),
-                Evidence("capacity", capacity, "MEMORY"),
-            ),
-            severity=Severity.INFO,
-        )
-
-
-def _reserved(reserved: int, capacity: int, *, pressed: bool) -> Finding:
-    evidence = (
-        Evidence("of_capacity", reserved / capacity, "SHARE"),
-        Evidence("reserved", reserved, "MEMORY"),
-        Evidence("capacity", capacity, "MEMORY"),
-    )
-    return memory_finding(Severity.MEDIUM if pressed else Severity.INFO, "", 1, *evidence, sentence="snapshot")
+        evidence = measured(of_capacity=peak / capacity, peak=peak, capacity=capacity)
+        yield Finding(evidence=evidence, severity=Severity.INFO)

@@ -1,5 +1,5 @@
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -30,12 +30,5 @@ def find(facts: Facts, options: Options) -> Findings:
         Understanding CUDA memory usage; CUDA semantics.
     """
     for one in facts.snapshot.ooms:
-        yield memory_finding(
-            Severity.HIGH,
-            one.line,
-            1,
-            Evidence("request", one.request, "MEMORY"),
-            Evidence("free", one.free, "MEMORY"),
-            Evidence("hole", one.largest_hole, "MEMORY"),
-            Evidence("kind", one.kind, "NAME"),
-        )
+        evidence = measured(request=one.request, free=one.free, hole=one.largest_hole)
+        yield memory_finding(Severity.HIGH, one.line, 1, *evidence, Evidence("kind", one.kind, "NAME"))

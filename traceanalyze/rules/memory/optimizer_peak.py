@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, measured, rule
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
@@ -43,12 +43,11 @@ def find(facts: Facts, options: Options) -> Findings:
     if facts.allocator is not None and facts.allocator.events > 1:
         peak = _of_snapshot(facts.allocator)
     elif facts.missing("M") is not None:
-        yield NotApplicable("no_memory_records")
-        return
+        raise UnmeasuredError("no_memory_records")
     else:
         peak = _of_records(facts)
     if peak:
-        yield memory_finding(Severity.INFO, "", 1, Evidence("peak", peak, "MEMORY"))
+        yield memory_finding(Severity.INFO, "", 1, *measured(peak=peak))
 
 
 def _of_snapshot(allocator: AllocatorAnalysis) -> int:

@@ -1,6 +1,5 @@
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, measured, need, rule
 
 
 @rule(
@@ -29,9 +28,6 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         Understanding CUDA memory usage; CUDA semantics.
     """
-    spike = facts.snapshot.spike
-    if isinstance(spike, NotMeasured):
-        yield NotApplicable(spike.reason)
-    elif spike.flagged:
-        evidence = Evidence("of_peak", spike.share, "SHARE"), Evidence("amount", spike.bytes, "MEMORY")
-        yield memory_finding(Severity.MEDIUM, spike.line, 1, *evidence)
+    spike = need(facts.snapshot.spike)
+    if spike.flagged:
+        yield memory_finding(Severity.MEDIUM, spike.line, 1, *measured(of_peak=spike.share, amount=spike.bytes))

@@ -1,6 +1,5 @@
-from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import memory_finding
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, NotApplicable, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, Severity, measured, need, rule
 
 
 @rule(
@@ -42,10 +41,7 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         CUDA semantics: memory management; DistributedDataParallel.
     """
-    found = facts.snapshot.small
-    if isinstance(found, NotMeasured):
-        yield NotApplicable(found.reason)
-        return
+    found = need(facts.snapshot.small)
     many = found.count >= options.number("blocks") and found.share >= options.number("of_live")
     if many and found.held >= options.number("held") * facts.snapshot.most_reserved:
         yield memory_finding(
@@ -55,5 +51,5 @@ def find(facts: Facts, options: Options) -> Findings:
             Evidence("blocks", found.count, "COUNT"),
             Evidence("of_live", found.share, "SHARE"),
             Evidence("segments", found.segments, "COUNT"),
-            Evidence("amount", found.held, "MEMORY"),
+            *measured(amount=found.held),
         )

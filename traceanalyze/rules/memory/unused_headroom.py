@@ -1,7 +1,7 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.common.allocations import device_memory
 from traceanalyze.rules.common.launching import underused
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -40,6 +40,4 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     share = known[0].peak_reserved_bytes / known[1]
     if share <= options.number("share"):
-        yield Finding(
-            evidence=(Evidence("of_capacity", share, "SHARE"), Evidence("busy", busy, "SHARE")), severity=Severity.INFO
-        )
+        yield Finding(evidence=measured(of_capacity=share, busy=busy), severity=Severity.INFO)

@@ -1,7 +1,8 @@
-from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.launching import idle_during
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 _COMPILING = regex(r"OpCompile|aclopCompileAndExecute")
 
@@ -40,22 +41,6 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         msprof-analyze advisor; torch_npu environment variables.
     """
-    rows = facts.rows((EventKind.API, EventKind.HOST_OP, EventKind.ANNOTATION), _COMPILING)
-    if len(rows) < options.number("least"):
-        return
-    spans = facts.spans(rows)
-    host = intervals.merge(spans[:, 0], spans[:, 1])
-    mine = facts.overlap(host)
-    yield Finding(
-        saving=facts.length(mine),
-        bound=facts.mean(intervals.total(host)),
-        draws="idle",
-        intervals=mine,
-        evidence=(
-            Evidence("idle", facts.length(mine), "DURATION"),
-            Evidence("host", facts.mean(intervals.total(host)), "DURATION"),
-            Evidence("count", len(rows), "COUNT"),
-        ),
-        scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:3].tolist()))),
-        count=len(rows),
-    )
+    rows = facts.rows((EventKind.API, *RANGES), _COMPILING)
+    if len(rows) >= options.number("least"):
+        yield idle_during(facts, rows)
