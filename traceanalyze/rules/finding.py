@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.intervals import Intervals, merge
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.rules.common.words import EVIDENCE
+from traceanalyze.rules.words import EVIDENCE
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ import numpy as np
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import declare, texts
-from traceanalyze.rules.common.words import ADVICE, EVIDENCE
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 from traceanalyze.rules.rule import FAMILIES, Options, Rule
+from traceanalyze.rules.words import ADVICE, EVIDENCE
 
 Find = Callable[[Any, Options], Iterator[Finding | NotApplicable]]
 
