@@ -87,6 +87,6 @@ def _fail_on(limit: FailOn, found: Sequence[Report], words: Texts) -> None:
         table = report.tables["run_causes"]
         for severity, cause in zip(table.column("severity"), table.column("finding"), strict=True):
             if severity in severe:
-                told = {"severity": words.terms[str(severity)], "finding": words.terms.get(str(cause), str(cause))}
-                typer.echo(f"traceanalyze postmortem: {words.messages['fail_on'].format(**told)}", err=True)
+                values = {"severity": words.terms[str(severity)], "finding": words.terms.get(str(cause), str(cause))}
+                typer.echo(f"traceanalyze postmortem: {words.messages['fail_on'].format(**values)}", err=True)
                 raise typer.Exit(FOUND)

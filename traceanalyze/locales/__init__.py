@@ -19,7 +19,7 @@ from traceanalyze.errors import UsageError
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Table
 
-_Said = Mapping[str, str]
+_ByKey = Mapping[str, str]
 _FINDING = "{rule}: {text}"
 _UNIT = regex("_(ns|bytes)$")
 _FOLDER = Path(__file__).parent
@@ -89,7 +89,7 @@ def texts(language: str = LANGUAGES[0]) -> Texts:
     return _MADE[-1]
 
 
-def declare(*, titles: _Said, sentences: _Said, advice: _Said, evidence: _Said) -> None:
+def declare(*, titles: _ByKey, sentences: _ByKey, advice: _ByKey, evidence: _ByKey) -> None:
     """Add English that stands beside the code of rules; what is said already stays."""
     said = (titles, sentences, advice, evidence)
     for kind, more in zip(_OF_RULES, said, strict=True):
@@ -146,7 +146,7 @@ def _unescaped(text: str) -> str:
 
 
 def _of_rules(
-    titles: _Said, sentences: _Said, advice: _Said, evidence: _Said, *, finding: str
+    titles: _ByKey, sentences: _ByKey, advice: _ByKey, evidence: _ByKey, *, finding: str
 ) -> dict[str, dict[str, str]]:
     """Texts of rules by kind, under the keys that reports ask for."""
     terms = {f"rule_{key}": text for key, text in titles.items()}

@@ -37,8 +37,8 @@ def load(paths: Path | Sequence[Path]) -> Run:
 
 def load_runs(paths: Path | Sequence[Path]) -> tuple[Run, ...]:
     """Read the recordings of all runs found under the paths, each run with its ranks."""
-    gathered = gather(path_texts(paths), lambda trace: trace, progress=None)
-    return with_notes(group_runs(list(gathered.traces)), gathered.notes)
+    read = gather(path_texts(paths), lambda trace: trace, progress=None)
+    return with_notes(group_runs(list(read.traces)), read.notes)
 
 
 def analyze(

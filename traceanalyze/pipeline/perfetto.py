@@ -160,7 +160,7 @@ def _ranks(
     choices = Choices()
     options, rules = choices.options(), choices.rules()
     drawn: dict[str, Overlay] = {}
-    judged: dict[str, AnalysedRank] = {}
+    analyses: dict[str, AnalysedRank] = {}
 
     def analysed(trace: Trace) -> Trace:
         small = replace(sampled(trace), process_names=trace.process_names)
@@ -168,20 +168,20 @@ def _ranks(
         analysis = analyze_context(context)
         drawn[trace.origin.path] = overlay(context, analysis, (), words)
         outcome, summary = evaluate(Facts(analysis, context), rules), summarize(context, analysis)
-        judged[trace.origin.path] = AnalysedRank(analysis._replace(trace=small), outcome, summary)
+        analyses[trace.origin.path] = AnalysedRank(analysis._replace(trace=small), outcome, summary)
         # Process ids of the text, of which the sample has no strings.
         pids = dict.fromkeys(trace.strings.text(int(code)) for code in set(trace.tracks[:, 0].tolist()))
         return replace(small, process_names={**dict.fromkeys(pids, ""), **trace.process_names})
 
-    gathered = gather(given, analysed, progress=progress)
-    runs = group_runs(list(gathered.traces))
+    read = gather(given, analysed, progress=progress)
+    runs = group_runs(list(read.traces))
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
         raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them")
     traces = runs[0].traces
-    # As `analyze` tells them: beside other ranks, what waiting for these is no saving of a rank's own.
-    told = side_by_side([judged[trace.origin.path].with_trace(trace) for trace in traces], rules)
-    of_run = () if told.across is None else told.across.findings
+    # As `analyze` does: beside other ranks, what waiting for these is no saving of a rank's own.
+    beside = side_by_side([analyses[trace.origin.path].with_trace(trace) for trace in traces], rules)
+    across = () if beside.across is None else beside.across.findings
     found = [
         Rank(
             trace,
@@ -190,31 +190,31 @@ def _ranks(
             _worst(outcome.findings),
             ahead,
         )
-        for trace, one, outcome, ahead in zip(traces, told.ranks, told.outcomes, _ahead(told), strict=True)
+        for trace, one, outcome, ahead in zip(traces, beside.ranks, beside.outcomes, _ahead(beside), strict=True)
     ]
-    unplaced = sum(rank.tracks.unplaced for rank in found) + len(of_run)
+    unplaced = sum(rank.tracks.unplaced for rank in found) + len(across)
     notes = [
-        *gathered.notes,
+        *read.notes,
         *runs[0].notes,
         *_missing(found, words),
         *([said(words, "overlay_no_windows", count=unplaced)] if unplaced else []),
     ]
-    return found, _lead(told), notes
+    return found, _lead(beside), notes
 
 
-def _lead(told: SideBySide) -> int:
-    """Position of the rank that a report would tell about."""
-    cluster = told.cluster
+def _lead(beside: SideBySide) -> int:
+    """Position of the rank that a report would be about."""
+    cluster = beside.cluster
     if cluster is None or not cluster.steps:
         return 0
     return leading((cluster.step_time.sum(axis=1) // len(cluster.steps)).tolist(), cluster.own_time)
 
 
-def _ahead(told: SideBySide) -> list[int]:
+def _ahead(beside: SideBySide) -> list[int]:
     """By how much the clocks are ahead of that of the first rank, ns; zeros unless they are known well for all."""
-    clocks = [] if told.cluster is None else list(clock_offsets(told.cluster).records())
-    if len(clocks) < len(told.ranks):
-        return [0] * len(told.ranks)
+    clocks = [] if beside.cluster is None else list(clock_offsets(beside.cluster).records())
+    if len(clocks) < len(beside.ranks):
+        return [0] * len(beside.ranks)
     trusted = not any(isinstance(one.skew_ns, NotMeasured) for one in clocks)
     return [one.offset_ns if trusted else 0 for one in clocks]
 

@@ -14,7 +14,7 @@ from traceanalyze.report.html.frame import Place, document, element, safe, sente
 from traceanalyze.report.html.ranks import heat_map, rank_chart
 from traceanalyze.report.html.steps import step_chart
 from traceanalyze.report.html.tables import listed, short_title, table_section
-from traceanalyze.report.html.timeline import Seen, by_table, links, of_rank, pictures
+from traceanalyze.report.html.timeline import Picture, by_table, links, pictures_of, timeline_html
 from traceanalyze.report.model import Finding, RankReport, Report
 
 MAX_RANKS = 8
@@ -66,12 +66,13 @@ class _Run:
         if len(report.focus) > MAX_RANKS:
             left_out = self.texts.messages["page_ranks_left_out"]
             parts.append(element("p", safe(left_out.format(kept=MAX_RANKS, count=len(report.focus)))))
-        shown = {number: of_rank(report.ranks[number], f"{self.id}-{number}") for number in report.focus[:MAX_RANKS]}
-        own = [one for seen, _ in shown.values() for one in seen]
-        left = [one for _, seen in shown.values() for one in seen]
+        ids = {number: f"{self.id}-{number}" for number in report.focus[:MAX_RANKS]}
+        shown = {number: pictures_of(report.ranks[number], at) for number, at in ids.items()}
+        own = [one for here, _ in shown.values() for one in here]
+        left = [one for _, elsewhere in shown.values() for one in elsewhere]
         parts += self._tables(report.summary, formatter, self.id, left, own)
-        for number, (seen, _) in shown.items():
-            parts += self._rank(report.ranks[number], f"{self.id}-{number}", seen, with_verdict=several)
+        for number, (here, _) in shown.items():
+            parts += self._rank(report.ranks[number], ids[number], here, with_verdict=several)
         return element("article", "\n".join(parts))
 
     def _formatter(self, rank: RankReport) -> Formatter:
@@ -91,12 +92,12 @@ class _Run:
         text = self._formatter(rank).about(rank, PurePath(rank.path).name)
         return element("p", safe(text), class_="aside", title=rank.path)
 
-    def _rank(self, rank: RankReport, at: str, seen: Sequence[Seen], *, with_verdict: bool) -> Iterator[str]:
+    def _rank(self, rank: RankReport, at: str, pictures: Sequence[Picture], *, with_verdict: bool) -> Iterator[str]:
         formatter, words = self._formatter(rank), self.texts.messages
         if with_verdict:
             yield self._heading("h2", at, formatter.about(rank, PurePath(rank.path).name), 2)
             yield self._verdict(rank.verdict, formatter)
-        yield from self._tables(rank.tables, formatter, at, seen, ())
+        yield from self._tables(rank.tables, formatter, at, pictures, ())
         if rank.checks:
             checks = "".join(self._check(check, formatter) for check in rank.checks)
             yield self._heading("h3", f"{at}-quality", words["quality"], 3) + f'<ul class="checks">{checks}</ul>'
@@ -108,11 +109,11 @@ class _Run:
             yield self._heading("h3", f"{at}-more", words["measure_more"], 3) + listed(hints)
 
     def _tables(
-        self, tables: Sequence[Table], formatter: Formatter, at: str, drawn: Sequence[Seen], linked: Sequence[Seen]
+        self, tables: Sequence[Table], formatter: Formatter, at: str, drawn: Sequence[Picture], led: Sequence[Picture]
     ) -> Iterator[str]:
-        """Tables with their pictures; around findings `drawn` are shown here and `linked` elsewhere in the page."""
+        """Tables with their pictures: those `drawn` stand here, links lead to those of `led` elsewhere in the page."""
         by_key = {table.key: table for table in tables}
-        here, elsewhere = by_table(tables, drawn), by_table(tables, linked)
+        here, elsewhere = by_table(tables, drawn), by_table(tables, led)
         for table in tables:
             if len(table):
                 chart = ""
@@ -123,7 +124,7 @@ class _Run:
                 elif table.key in _CHARTS:
                     chart = _CHARTS[table.key](table, formatter)
                 yield self._table(table, chart, formatter, f"{at}-{table.key}")
-                yield from pictures(here.get(table.key, ()), formatter)
+                yield from (timeline_html(one.excerpt, formatter, one.at) for one in here.get(table.key, ()))
                 yield links(elsewhere.get(table.key, ()), formatter)
 
     def _table(self, table: Table, chart: str, formatter: Formatter, at: str) -> str:

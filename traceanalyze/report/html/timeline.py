@@ -65,11 +65,11 @@ def drawn(lanes: Sequence[Lane], tops: Sequence[int], scale: Scale, formatter: F
             break
         detailed.add(at)
     for index, top in enumerate(tops):
-        mine = [(at, one) for at, one in enumerate(every) if one.lane == index]
-        kinds = dict.fromkeys(one.kind for _, one in mine)
+        own = [(at, one) for at, one in enumerate(every) if one.lane == index]
+        kinds = dict.fromkeys(one.kind for _, one in own)
         groups = []
         for kind in kinds:
-            shapes = "".join(one.whole if at in detailed else one.bare for at, one in mine if one.kind == kind)
+            shapes = "".join(one.whole if at in detailed else one.bare for at, one in own if one.kind == kind)
             groups.append(f'<g class="k {kind}">{shapes}</g>')
         yield f'<g class="{lanes[index].kind}" transform="translate(0 {top})">{"".join(groups)}</g>'
 
@@ -285,17 +285,17 @@ def _notes(place: Place) -> Iterator[Message]:
     yield Message("excerpt_from", (start, ("length", Kind.DURATION, found.length)))
     if place.start + place.length > found.length:
         yield Message("excerpt_ends_outside")
-    if found.merged_events:
-        yield Message("excerpt_merged", (("count", Kind.COUNT, found.merged_events),))
-    if found.hidden_events:
-        yield Message("excerpt_hidden_events", (("count", Kind.COUNT, found.hidden_events),))
-    if found.hidden_threads:
-        yield Message("excerpt_hidden_threads", (("count", Kind.COUNT, found.hidden_threads),))
-    if found.hidden_streams:
-        yield Message("excerpt_hidden_streams", (("count", Kind.COUNT, found.hidden_streams),))
+    for key, count in (
+        ("merged", found.merged_events),
+        ("hidden_events", found.hidden_events),
+        ("hidden_threads", found.hidden_threads),
+        ("hidden_streams", found.hidden_streams),
+    ):
+        if count:
+            yield Message(f"excerpt_{key}", (("count", Kind.COUNT, count),))
 
 
-class Seen(NamedTuple):
+class Picture(NamedTuple):
     """One picture of a page."""
 
     excerpt: FindingExcerpt
@@ -304,10 +304,10 @@ class Seen(NamedTuple):
     rank: int | None
 
 
-def of_rank(rank: RankReport, at: str) -> tuple[list[Seen], list[Seen]]:
+def pictures_of(rank: RankReport, at: str) -> tuple[list[Picture], list[Picture]]:
     """Pictures of a rank that stand among its own tables, and those whose rule none of these names."""
     named = {rule for table in rank.tables for rule in rules_of(table)}
-    every = [Seen(one, f"{at}-at-{index}", rank.rank) for index, one in enumerate(rank.excerpts)]
+    every = [Picture(one, f"{at}-at-{index}", rank.rank) for index, one in enumerate(rank.excerpts)]
     return [one for one in every if one.excerpt.rule in named], [one for one in every if one.excerpt.rule not in named]
 
 
@@ -317,30 +317,23 @@ def rules_of(table: Table) -> frozenset[object]:
     return frozenset(table.column("rule_id")) if named else frozenset()
 
 
-def by_table(tables: Sequence[Table], seen: Sequence[Seen]) -> Mapping[str, Sequence[Seen]]:
+def by_table(tables: Sequence[Table], pictures: Sequence[Picture]) -> Mapping[str, Sequence[Picture]]:
     """Pictures by the first table that names their rule."""
-    found: dict[str, list[Seen]] = {}
-    for one in seen:
+    found: dict[str, list[Picture]] = {}
+    for one in pictures:
         first = next((table.key for table in tables if one.excerpt.rule in rules_of(table)), None)
         if first is not None:
             found.setdefault(first, []).append(one)
     return found
 
 
-def pictures(seen: Sequence[Seen], formatter: Formatter) -> Iterator[str]:
-    """The pictures themselves."""
-    return (timeline_html(one.excerpt, formatter, one.at) for one in seen)
-
-
-def links(led: Sequence[Seen], formatter: Formatter) -> str:
+def links(pictures: Sequence[Picture], formatter: Formatter) -> str:
     """A line that leads to pictures elsewhere in the page; nothing without any."""
-    if not led:
+    if not pictures:
         return ""
-    words = formatter.texts.messages
-    named = [f"{one.excerpt.rule} {formatter.value(Kind.TERM, one.excerpt.finding)}{_rank(one, words)}" for one in led]
-    found = [f'<a href="#{one.at}">{safe(name)}</a>' for one, name in zip(led, named, strict=True)]
+    words, found = formatter.texts.messages, []
+    for one in pictures:
+        name = f"{one.excerpt.rule} {formatter.value(Kind.TERM, one.excerpt.finding)}"
+        name += "" if one.rank is None else words["rank"].format(rank=one.rank)
+        found.append(f'<a href="#{one.at}">{safe(name)}</a>')
     return element("p", f"{safe(words['excerpt_links'])} {safe(words['group_mark']).join(found)}")
-
-
-def _rank(one: Seen, words: Mapping[str, str]) -> str:
-    return "" if one.rank is None else words["rank"].format(rank=one.rank)

@@ -156,17 +156,11 @@ def _slices(track: Slices, pid: int, tid: int, clock: Clock) -> Iterator[str]:
     columns = list(track.args.values())
     times = zip(track.start.tolist(), track.end.tolist(), track.name, strict=True)
     for row, (start, end, name) in enumerate(times):
-        told = [
-            key + _json(column[row], texts)
-            for key, column in zip(keys, columns, strict=True)
-            if column[row] is not None
-        ]
+        pairs = zip(keys, columns, strict=True)
+        args = ",".join(key + _json(column[row], texts) for key, column in pairs if column[row] is not None)
+        shown = f',"args":{{{args}}}' if args else ""
         length = microseconds(clock.length(start, end))
-        yield (f'{head}{_json(name, texts)},"ts":{clock.text(start)},"dur":{length}{_args(told)}}}')
-
-
-def _args(told: list[str]) -> str:
-    return f',"args":{{{",".join(told)}}}' if told else ""
+        yield f'{head}{_json(name, texts)},"ts":{clock.text(start)},"dur":{length}{shown}}}'
 
 
 def _json(value: Value, known: dict[str, str]) -> str:
@@ -183,8 +177,8 @@ def _values(counter: Counter, pid: int, clock: Clock) -> Iterator[str]:
     keys = [_written(key) for key in counter.values]
     columns = [values.tolist() for values in counter.values.values()]
     for t, *values in zip(counter.t.tolist(), *columns, strict=True):
-        told = ",".join(f"{key}:{json.dumps(value)}" for key, value in zip(keys, values, strict=True))
-        yield f'{head}{clock.text(t)},"args":{{{told}}}}}'
+        args = ",".join(f"{key}:{json.dumps(value)}" for key, value in zip(keys, values, strict=True))
+        yield f'{head}{clock.text(t)},"args":{{{args}}}}}'
 
 
 def alone(events: Iterable[bytes], base_ns: int) -> Iterator[bytes]:

@@ -237,10 +237,10 @@ class RankText:
         found = list(_MEMBER.finditer(text))
         start = np.fromiter((each.start() for each in found), np.int64, len(found))
         depth = np.concatenate(([brackets.begin], brackets.depth))
-        mine = depth[np.searchsorted(brackets.place, start, "right")] == event_level
+        of_event = depth[np.searchsorted(brackets.place, start, "right")] == event_level
         done = 0
         out: list[bytes] = []
-        for each, member in zip(found, mine.tolist(), strict=True):
+        for each, member in zip(found, of_event.tolist(), strict=True):
             if member:
                 begin, end = each.span(2)
                 out += (text[done:begin], self._value(each[1], each[2]))
@@ -283,10 +283,10 @@ def process_titles(rank: RankText, title: str, names: Mapping[str, str], sort: i
     """
     for text in names:
         rank.new_pid(text.encode())
-    told = {written.decode("utf-8", "replace"): pid for written, pid in rank.pid.items()}
+    processes = {written.decode("utf-8", "replace"): pid for written, pid in rank.pid.items()}
     return blocks(
         event
-        for order, (written, pid) in enumerate(told.items(), 1)
+        for order, (written, pid) in enumerate(processes.items(), 1)
         for event in (
             metadata("process_name", pid, pid, at=at, name=f"{title} · {names.get(written) or written}"),
             metadata("process_sort_index", pid, pid, at=at, sort_index=sort + order),

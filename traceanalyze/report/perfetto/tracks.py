@@ -105,18 +105,18 @@ def sync_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | NotMeasu
     found = []
     for track in distinct(calls.track[sync]).tolist():
         here = np.flatnonzero((calls.track[sync] == track) & (calls.end[sync] > calls.start[sync]))
-        mine = sync[here]
-        call = [strings.text(code) for code in calls.name[mine].tolist()]
-        _, op, frame = locate(context, track, calls.start[mine])
-        terminal = (calls.start[mine] >= last).tolist()
+        own = sync[here]
+        call = [strings.text(code) for code in calls.name[own].tolist()]
+        _, op, frame = locate(context, track, calls.start[own])
+        terminal = (calls.start[own] >= last).tolist()
         caused = [
             None if no_cost else milliseconds(ns) for ns, no_cost in zip(cost[here].tolist(), terminal, strict=True)
         ]
         found.append(
             Slices(
                 f"{terms['overlay_syncs']} · {thread_title(context, track, terms)}",
-                calls.start[mine],
-                calls.end[mine],
+                calls.start[own],
+                calls.end[own],
                 [by_op or by_call for by_op, by_call in zip(op, call, strict=True)],
                 {
                     terms["overlay_arg_call"]: call,
@@ -160,12 +160,12 @@ def collective_tracks(context: Context, terms: Terms) -> tuple[Slices, ...] | No
     known = np.flatnonzero(parts.recorded & collective)
     found = []
     for number, stream in sorted(set(zip(device.device[known].tolist(), device.stream[known].tolist(), strict=True))):
-        mine = known[(device.device[known] == number) & (device.stream[known] == stream)]
+        events = known[(device.device[known] == number) & (device.stream[known] == stream)]
         title = f"{terms['overlay_collectives']} · {terms['overlay_device']} {number}"
         # Collectives that the profile puts on no stream have a negative one.
         title += f" {terms['overlay_stream']} {stream}" if stream >= 0 else ""
         # Collectives of one stream follow each other; where the profile says otherwise, each gets room of its own.
-        rows = (mine[members] for members in lanes(device.start[mine], device.end[mine]))
+        rows = (events[members] for members in lanes(device.start[events], device.end[events]))
         found += [_parts_of(context, event, title, terms) for event in rows]
     return tuple(found)
 
@@ -209,11 +209,12 @@ def queue_counter(context: Context, terms: Mapping[str, str]) -> Counter | NotMe
         return NotMeasured("no_api")
     if not clocks_agree(context):
         return NotMeasured("clocks_disagree")
-    mine = np.flatnonzero((link >= 0) & (device.start >= context.launch_start) & (device.device == context.devices[0]))
+    sound = (link >= 0) & (device.start >= context.launch_start)
+    queued = np.flatnonzero(sound & (device.device == context.devices[0]))
     # Device events are sorted by start, so the first of equal keys is the one that starts first.
-    _, first = np.unique(link[mine] * (1 << 32) + device.stream[mine], return_index=True)
-    mine = mine[first]
-    t, change = _joined(context.launch_start[mine], device.start[mine])
+    _, first = np.unique(link[queued] * (1 << 32) + device.stream[queued], return_index=True)
+    queued = queued[first]
+    t, change = _joined(context.launch_start[queued], device.start[queued])
     title = f"{terms['overlay_queue']} · {terms['overlay_device']} {context.devices[0]}"
     return Counter(title, t, {terms["overlay_events"]: np.cumsum(change)})
 
@@ -229,8 +230,8 @@ def _joined(up: NDArray[np.int64], down: NDArray[np.int64]) -> tuple[NDArray[np.
 def utilisation_counter(context: Context, terms: Mapping[str, str]) -> Counter:
     """Share of time with anything running on the headline device: chunks of the steps, and the time around steps."""
     device = context.device
-    mine = device.device == context.devices[0]
-    busy = intervals.merge(device.start[mine], device.end[mine])
+    here = device.device == context.devices[0]
+    busy = intervals.merge(device.start[here], device.end[here])
     chunks, _ = utilisation(context)
     start = chunks.array("start_ns")
     edges = [start, start + chunks.array("length_ns"), busy.start[:1], busy.end[-1:]]
@@ -248,13 +249,13 @@ def memory_counters(analysis: RankAnalysis, terms: Mapping[str, str]) -> tuple[C
     found = []
     places = list(zip(curve.column("memory_of"), curve.column("device"), strict=True))
     for kind, number in dict.fromkeys(places):
-        mine = curve.take(np.array([place == (kind, number) for place in places]))
-        values = {terms["overlay_allocated"]: mine.array("in_use_bytes") / MIB}
-        if not isinstance(mine.column("reserved_bytes")[0], NotMeasured):
-            values[terms["overlay_reserved"]] = mine.array("reserved_bytes") / MIB
+        own = curve.take(np.array([place == (kind, number) for place in places]))
+        values = {terms["overlay_allocated"]: own.array("in_use_bytes") / MIB}
+        if not isinstance(own.column("reserved_bytes")[0], NotMeasured):
+            values[terms["overlay_reserved"]] = own.array("reserved_bytes") / MIB
         # Records that name no device have the number -1, as in the trace.
         place = "host" if kind == "memory_of_host" else f"{terms['overlay_device']} {-1 if number is None else number}"
-        found.append(Counter(f"{terms['overlay_memory']} · {place}", mine.array("record_ns"), values))
+        found.append(Counter(f"{terms['overlay_memory']} · {place}", own.array("record_ns"), values))
     return tuple(found)
 
 
@@ -284,17 +285,17 @@ def _track(
 ) -> Slices:
     terms, messages, count = formatter.texts.terms, formatter.texts.messages, len(start)
     name = one.slug if one.text else terms.get(f"rule_{one.rule}", one.slug)
-    told = {
+    args = {
         terms["overlay_arg_sentence"]: formatter.message(sentence_of(one)),
         terms["overlay_arg_saving"]: None if one.saving is None else milliseconds(one.saving),
         terms["overlay_arg_bound"]: None if one.bound is None else milliseconds(one.bound),
     }
     advice = [messages[key] for key in (f"advice_{each}.{platform}" for each in one.advice) if key in messages]
-    told[terms["overlay_arg_advice"]] = " ".join(advice) or None
+    args[terms["overlay_arg_advice"]] = " ".join(advice) or None
     return Slices(
         f"{terms['overlay_finding']} {one.rule}: {name}",
         start,
         end,
         [name] * count,
-        {key: [value] * count for key, value in told.items()},
+        {key: [value] * count for key, value in args.items()},
     )

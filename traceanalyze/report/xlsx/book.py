@@ -107,12 +107,12 @@ def write_columns(book: Book, name: str, home: str, sheets: Iterable[tuple[Sheet
 
 def _columns(sheets: Iterable[tuple[Sheet, str]]) -> Iterator[tuple[Sheet, str, Field]]:
     """Columns in the order of the sheets, each table's once."""
-    seen = set()
+    listed = set()
     for sheet, where in sheets:
         for field in _fields(sheet):
             what = (sheet.table.key, field.column.key, field.unit)
-            if what not in seen:
-                seen.add(what)
+            if what not in listed:
+                listed.add(what)
                 yield sheet, where, field
 
 
