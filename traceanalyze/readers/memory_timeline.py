@@ -27,13 +27,10 @@ def read_memory_timeline(source: Source, progress: Callable[[int], None] | None 
     Raises:
         InputError: It cannot be read or is something else.
     """
-    parts = []
     with open_stream(source, progress) as stream:
-        buffer = memoryview(bytearray(1 << 20))
-        while count := stream.readinto(buffer):
-            parts.append(bytes(buffer[:count]))
+        text = stream.read()
     try:
-        value = json.loads(b"".join(parts))
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{source.name}: this timeline is damaged ({error}); export it again") from error
     if not isinstance(value, list) or not value:
@@ -92,16 +89,14 @@ def statistics_beside(path: str, rank: int | None = None) -> tuple[ProcessStatis
     found = [stats for file in files if (stats := _read(file)) is not None]
     own = [one for one in found if rank is not None and rank_in_name(one.path) == rank]
     open_to_all = [one for one in found if rank is None or rank_in_name(one.path) is None]
-    for chosen in (own, open_to_all):
-        if len(chosen) == 1:
-            return chosen[0], None
-        if chosen:
-            names = ", ".join(Path(one.path).name for one in chosen)
-            return None, f"memory statistics not used: nothing tells which of {names} is of {Path(path).name}"
-    if found:
-        names = ", ".join(Path(one.path).name for one in found)
-        return None, f"memory statistics not used: {names}: of another rank than {Path(path).name}"
-    return None, None
+    chosen = own or open_to_all
+    if len(chosen) == 1:
+        return chosen[0], None
+    if not found:
+        return None, None
+    names, name = ", ".join(Path(one.path).name for one in chosen or found), Path(path).name
+    why = f"nothing tells which of {names} is of {name}" if chosen else f"{names}: of another rank than {name}"
+    return None, f"memory statistics not used: {why}"
 
 
 def _read(file: Path) -> ProcessStatistics | None:

@@ -204,6 +204,13 @@ class Stream:
         self.text_bytes += count
         return count
 
+    def read(self) -> bytes:
+        """All text that is left."""
+        buffer, parts = memoryview(bytearray(1 << 20)), []
+        while count := self.readinto(buffer):
+            parts.append(bytes(buffer[:count]))
+        return b"".join(parts)
+
     def close(self) -> None:
         """End the thread and release the file; may be called twice."""
         if self._thread:

@@ -254,9 +254,11 @@ def make_profiler(
     device: Device, options: RecordOptions, folder: Path, rank: Callable[[], int], written: Callable[[str], None]
 ) -> Any:
     """The profiler, not started; `written` is told the name of what it has written into the folder."""
-    if device.kind == NPU:
-        return _npu_profiler(options, folder, rank, written)
-    from torch import profiler
+    npu = device.kind == NPU
+    if npu:
+        from torch_npu import profiler
+    else:
+        from torch import profiler
 
     def export(profile: Any) -> None:
         name = trace_name(rank())
@@ -265,32 +267,23 @@ def make_profiler(
         os.replace(hidden, folder / name)  # noqa: PTH105
         written(name)
 
-    plan = profiler.schedule(wait=options.wait, warmup=options.warmup, active=options.active, repeat=1)
-    common = {"schedule": plan, "on_trace_ready": export, "record_shapes": options.with_shapes}
-    common |= {"with_stack": options.stacks, "profile_memory": options.memory}
-    host, cuda = profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA
-    devices = [] if device.kind == CPU else [cuda]
-    if options.light and devices:
-        # A torch that cannot leave operators out records them: without the step marks there would be no steps.
-        with suppress(TypeError, ValueError, RuntimeError, AttributeError):
-            return profiler.profile(activities=[{host: ["USER_ANNOTATION"]}, *devices], **common)
-    return profiler.profile(activities=[host, *devices], **common)
-
-
-def _npu_profiler(options: RecordOptions, folder: Path, rank: Callable[[], int], written: Callable[[str], None]) -> Any:
-    from torch_npu import profiler
-
-    def export(profile: Any) -> None:
+    def export_npu(profile: Any) -> None:
         worker = worker_name(rank())
         profiler.tensorboard_trace_handler(str(folder), worker_name=worker)(profile)
         for path in sorted(folder.glob(f"{worker}_*_ascend_pt")):
             written(path.name)
 
-    return profiler.profile(
-        activities=[profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.NPU],
-        schedule=profiler.schedule(wait=options.wait, warmup=options.warmup, active=options.active, repeat=1),
-        on_trace_ready=export,
-        record_shapes=options.with_shapes,
-        with_stack=options.stacks,
-        profile_memory=options.memory,
-    )
+    common = {
+        "schedule": profiler.schedule(wait=options.wait, warmup=options.warmup, active=options.active, repeat=1),
+        "on_trace_ready": export_npu if npu else export,
+        "record_shapes": options.with_shapes,
+        "with_stack": options.stacks,
+        "profile_memory": options.memory,
+    }
+    kinds = profiler.ProfilerActivity
+    devices = [kinds.NPU] if npu else [] if device.kind == CPU else [kinds.CUDA]
+    if options.light and devices and not npu:
+        # A torch that cannot leave operators out records them: without the step marks there would be no steps.
+        with suppress(TypeError, ValueError, RuntimeError, AttributeError):
+            return profiler.profile(activities=[{kinds.CPU: ["USER_ANNOTATION"]}, *devices], **common)
+    return profiler.profile(activities=[kinds.CPU, *devices], **common)

@@ -157,14 +157,12 @@ def holders(table: Table, device: Device, event: int) -> Table:
 
 def by_category(held: Table) -> Table:
     """The same blocks by category alone."""
-    sums: dict[str, list[int]] = {}
-    for one in held.records():
-        entry = sums.setdefault(one.memory_category, [0, 0])
-        entry[0] += one.block_bytes
-        entry[1] += one.blocks
-    size, count = np.array([*sums.values()], np.int64).reshape(-1, 2).T
+    names = held.column("memory_category")
+    rows = group(np.array([names.index(name) for name in names], np.int64))
+    size, count = rows.sum(held.array("block_bytes")), rows.sum(held.array("blocks"))
     total, blocks = int(size.sum()), int(count.sum())
-    found = _CATEGORIES.fill(memory_category=list(sums), block_bytes=size, share=size / max(total, 1), blocks=count)
+    known = [names[row] for row in rows.first.tolist()]
+    found = _CATEGORIES.fill(memory_category=known, block_bytes=size, share=size / max(total, 1), blocks=count)
     totals: dict[str, Value] = {"memory_category": "moment_peak", "block_bytes": total, "share": 1.0, "blocks": blocks}
     return replace(found.sort("-block_bytes"), totals=totals)
 

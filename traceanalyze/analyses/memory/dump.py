@@ -127,12 +127,10 @@ def _tiles(device: SnapshotDevice) -> bool:
     if len(segments) == 0:
         return len(blocks) == 0
     end = blocks.address + blocks.size
-    first = (
-        np.concatenate(([True], blocks.segment[1:] != blocks.segment[:-1])) if len(blocks) else np.zeros(0, np.bool_)
-    )
-    last = np.concatenate((first[1:], [True])) if len(blocks) else first
     if len(np.unique(blocks.segment)) != len(segments):
         return False
+    first = np.append(True, blocks.segment[1:] != blocks.segment[:-1])
+    last = np.append(first[1:], True)
     begins = (blocks.address[first] == segments.address[blocks.segment[first]]).all()
     ends = (end[last] == (segments.address + segments.size)[blocks.segment[last]]).all()
     inner = (blocks.address[1:] == end[:-1]) | first[1:]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.memory.columns import EVENT, STEP
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Curve
@@ -67,8 +68,7 @@ class StepStarts(NamedTuple):
 
 def step_starts(device: Device) -> StepStarts:
     """Begin of every step."""
-    found = _by_annotation(device.snapshot, device.history)
-    return found if found is not None else _by_anchors(device.history, device.sites)
+    return _by_annotation(device.snapshot, device.history) or _by_anchors(device.history, device.sites)
 
 
 def step_marks(snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
@@ -88,13 +88,11 @@ def _by_annotation(snapshot: Snapshot, history: History) -> StepStarts | None:
     if notes is None or history.time is None or len(history) == 0:
         return None
     for marker in _MARKERS:
-        rows = [row for row, name in enumerate(notes.name) if notes.start[row] and marker.match(name)]
-        time = notes.time[rows]
-        inside = (time >= history.time[0]) & (time <= history.time[-1])
-        if int(inside.sum()) >= LEAST_STEPS:
-            chosen = [row for row, ok in zip(rows, inside.tolist(), strict=True) if ok]
-            first = np.searchsorted(history.time, notes.time[chosen], "left").astype(np.int64)
-            return StepStarts(first, tuple(notes.name[row] for row in chosen))
+        marked = np.array([marker.match(name) is not None for name in notes.name], np.bool_) & notes.start
+        rows = np.flatnonzero(marked & (notes.time >= history.time[0]) & (notes.time <= history.time[-1]))
+        if len(rows) >= LEAST_STEPS:
+            first = np.searchsorted(history.time, notes.time[rows], "left").astype(np.int64)
+            return StepStarts(first, tuple(notes.name[row] for row in rows.tolist()))
     return None
 
 
@@ -109,14 +107,13 @@ def _by_anchors(history: History, sites: Sequence[Site]) -> StepStarts:
     allocs = allocs[outside[history.stack[allocs]]] if len(allocs) else allocs
     if len(allocs) < LEAST_STEPS:
         return none
-    key = np.stack((history.stack[allocs].astype(np.int64), history.size[allocs]))
-    _, of, counts = np.unique(key, axis=1, return_inverse=True, return_counts=True)
+    alike = group(history.stack[allocs], history.size[allocs])
     anchors: dict[int, list[NDArray[np.int64]]] = {}
-    for group in np.flatnonzero(counts >= LEAST_STEPS).tolist():
-        events = allocs[of.reshape(-1) == group]
+    for number in np.flatnonzero(alike.count() >= LEAST_STEPS).tolist():
+        events = allocs[alike.of == number]
         if _is_regular(events, len(history)):
             anchors.setdefault(len(events), []).append(events)
-    agreed = {count: group for count, group in anchors.items() if len(group) >= LEAST_ANCHORS}
+    agreed = {count: several for count, several in anchors.items() if len(several) >= LEAST_ANCHORS}
     if not agreed:
         return none
     chosen = max(agreed, key=lambda count: (len(agreed[count]), -count))
@@ -184,8 +181,8 @@ def leaks(device: Device) -> tuple[Leak, ...] | NotMeasured:
     alive, step = alive[step >= 0], step[step >= 0]
     found = []
     for stack in np.unique(lives.stack[alive]).tolist():
-        mine = lives.stack[alive] == stack
-        left = np.bincount(step[mine], lives.requested[alive[mine]], minlength=steps)[list(kept)]
+        own = lives.stack[alive] == stack
+        left = np.bincount(step[own], lives.requested[alive[own]], minlength=steps)[list(kept)]
         if stack >= 0 and (left > 0).all():
             found.append((stack, left.astype(np.int64)))
     # The first step also makes what stays for good, such as the optimizer's state.

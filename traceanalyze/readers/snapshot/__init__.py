@@ -41,18 +41,11 @@ def read_snapshot(source: Source, progress: Callable[[int], None] | None = None)
         if kind in _PICKLES:
             value = load_plain(stream, source.name, source.size)
         elif kind in _TEXTS:
-            value = _load_json(_all(stream.readinto), source.name)
+            value = _load_json(stream.read(), source.name)
         else:
             raise explain(kind, source.name)
         rows_most = max(stream.text_bytes, 1)
     return _snapshot(value, source.name, rows_most, identity=kind in _PICKLES)
-
-
-def _all(readinto: Callable[[memoryview], int]) -> bytes:
-    buffer, parts = memoryview(bytearray(1 << 20)), []
-    while count := readinto(buffer):
-        parts.append(bytes(buffer[:count]))
-    return b"".join(parts)
 
 
 def _load_json(text: bytes, name: str) -> object:
@@ -94,7 +87,8 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
     )
     settings = content.get("allocator_settings")
     notes = _rows(content.get("external_annotations", []), f"{name}: annotations")
-    unusable = len(notes) - columns.usable_marks(notes)
+    ranges = columns.user_ranges(notes, f"{name}: annotation")
+    unusable = len(notes) - (0 if ranges is None else len(ranges.name))
     overflow = content.get("trace_alloc_overflowed")
     return Snapshot(
         path=name,
@@ -102,7 +96,7 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         devices=devices,
         stacks=stacks.stacks(),
         settings=settings if isinstance(settings, dict) else {},
-        annotations=columns.user_ranges(notes, f"{name}: annotation"),
+        annotations=ranges,
         overflowed=overflow if isinstance(overflow, bool) else None,
         notes=(f"{unusable:,} annotation marks without a name or stage were left out",) if unusable else (),
     )

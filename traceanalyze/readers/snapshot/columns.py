@@ -145,10 +145,14 @@ def blocks(groups: Sequence[Rows], start: NDArray[np.int64], stacks: StackTable,
     segment = np.repeat(np.arange(len(groups), dtype=np.int32), counts)
     size = numbers(rows, "size", where)
     legacy = [_newest(row) for row in rows]
+    requested = [
+        {"requested_size": row.get("requested_size", old.get("real_size", row["size"]))}
+        for row, old in zip(rows, legacy, strict=True)
+    ]
     if rows and "address" not in rows[0]:
         before = np.cumsum(size) - size
         first = np.repeat(np.cumsum(counts) - counts, counts)
-        address = start[segment] + before - before[first] if rows else size
+        address = start[segment] + before - before[first]
     else:
         address = numbers(rows, "address", where)
     state = np.array([_STATES.get(row.get("state", ""), 255) for row in rows], np.uint8)
@@ -159,11 +163,7 @@ def blocks(groups: Sequence[Rows], start: NDArray[np.int64], stacks: StackTable,
         segment=segment,
         address=address,
         size=size,
-        requested=numbers(
-            [{"requested_size": _requested(r, old)} for r, old in zip(rows, legacy, strict=True)],
-            "requested_size",
-            where,
-        ),
+        requested=numbers(requested, "requested_size", where),
         state=state,
         stack=stacks.codes(row if "frames" in row else old for row, old in zip(rows, legacy, strict=True))[0],
     )
@@ -174,10 +174,6 @@ def _newest(row: dict[str, Any]) -> dict[str, Any]:
     history = row.get("history")
     newest = history[0] if isinstance(history, list) and history else None
     return newest if isinstance(newest, dict) else {}
-
-
-def _requested(row: dict[str, Any], newest: dict[str, Any]) -> object:
-    return row.get("requested_size", newest.get("real_size", row["size"]))
 
 
 def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], where: str) -> History:
@@ -211,18 +207,9 @@ def _event_pools(rows: Rows, pools: dict[tuple[int, int], int]) -> NDArray[np.in
     return None if key is None else np.array([_pool(row.get(key), pools) for row in rows], np.int32)
 
 
-def usable_marks(rows: Rows) -> int:
-    """How many rows are begin or end of a named range."""
-    return sum(map(_is_mark, rows))
-
-
-def _is_mark(row: dict[str, Any]) -> bool:
-    return isinstance(row.get("name"), str) and row.get("stage") in {"START", "END"}
-
-
 def user_ranges(rows: Rows, where: str) -> Annotations | None:
-    """User ranges; rows without a name or a stage say nothing and are left out (`usable_marks` counts the others)."""
-    named = [row for row in rows if _is_mark(row)]
+    """User ranges; rows without a name or a stage say nothing and are left out."""
+    named = [row for row in rows if isinstance(row.get("name"), str) and row.get("stage") in {"START", "END"}]
     if not named:
         return None
     return Annotations(
