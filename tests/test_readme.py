@@ -14,9 +14,9 @@ from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
 from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.metrics import METRICS
-from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.console.compare import render as render_compare
+from traceanalyze.report.contents import build_report
 from traceanalyze.report.regression.console import render as render_gate
 
 ROOT = Path(__file__).parents[1]

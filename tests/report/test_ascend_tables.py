@@ -65,7 +65,7 @@ def test_the_profiles_own_step_times_are_shown(report):
 
 def test_other_profiles_have_none_of_it():
     from tests.builder import TraceBuilder
-    from traceanalyze.report.assembly import build_report
+    from traceanalyze.report.contents import build_report
 
     built = TraceBuilder()
     built.step(1, 0, 100)

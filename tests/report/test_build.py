@@ -26,7 +26,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.pipeline.selection import parse_numbers, step_chooser
-from traceanalyze.report.assembly import Scope, build_report
+from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.format import Formatter
 
 

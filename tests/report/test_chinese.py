@@ -13,9 +13,9 @@ from tests.report.make import analysis
 from tests.report.test_console import CASES
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, Message
-from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.console.compare import render as render_compare
+from traceanalyze.report.contents import build_report
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.page import render as render_page
 from traceanalyze.report.view import Detail, View

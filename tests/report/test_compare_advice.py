@@ -7,7 +7,7 @@ import pytest
 from tests.report.make_compare import MS, comparison, contribution, itself, swapped
 from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
-from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.format import Formatter
 
 

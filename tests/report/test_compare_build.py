@@ -10,7 +10,7 @@ from traceanalyze.comparison.reasons import effects
 from traceanalyze.comparison.results import Contribution, Part
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
-from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.format import Formatter
 
 WORDS = texts()

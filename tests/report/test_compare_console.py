@@ -5,9 +5,9 @@ import pytest
 from tests.report.make_compare import comparison, contribution, itself
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.assembly.compare import build_compare
 from traceanalyze.report.console import Style
 from traceanalyze.report.console.compare import render
+from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.view import Detail, View
 
 

@@ -16,7 +16,7 @@ from tests.report.test_html import HOSTILE, Page, in_browser, table_of
 from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.html import render_compare
 from traceanalyze.report.html.compare import MAX_CAUSES, MAX_TEXT
 from traceanalyze.report.json import render_compare as render_json

@@ -9,7 +9,7 @@ import pytest
 from tests.report.make_compare import MS, comparison
 from traceanalyze.locales import texts
 from traceanalyze.report import folder
-from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.json import render_compare
 
 

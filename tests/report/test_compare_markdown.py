@@ -12,7 +12,7 @@ from tests.report.test_compare_on_traces import PAIRS
 from tests.report.test_markdown import tables_of
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.markdown import render_compare as render
 from traceanalyze.report.view import View
 

@@ -11,7 +11,7 @@ from tests.report.make_compare import MS, allocated, comparison, itself, kernels
 from traceanalyze.comparison.results import Pair
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.xlsx.compare import render
 from traceanalyze.report.xlsx.plan import MAX_ROWS
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.analyses.test_critical_path import two_streams
 from tests.report.make import MS, analysis
 from traceanalyze.locales import texts
-from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
+from traceanalyze.report.contents import build_report
 from traceanalyze.report.view import Detail, View
 
 

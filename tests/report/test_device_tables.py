@@ -6,8 +6,8 @@ from tests.builder import TraceBuilder
 from traceanalyze.locales import texts
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.table import Kind, NotMeasured
-from traceanalyze.report.assembly import build_report
 from traceanalyze.report.console import Style, render
+from traceanalyze.report.contents import build_report
 
 TABLES = (
     *("kernel_groups", "kernels", "collectives", "copies", "device_summary", "device_overlap", "kernel_durations"),

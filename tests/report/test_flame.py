@@ -14,7 +14,7 @@ from tests.builder import TraceBuilder
 from tests.report.make import analysis
 from traceanalyze.locales import texts
 from traceanalyze.report import flame
-from traceanalyze.report.assembly import build_report
+from traceanalyze.report.contents import build_report
 
 SVG = "{http://www.w3.org/2000/svg}"
 

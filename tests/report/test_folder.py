@@ -14,7 +14,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.report import csv as tables_csv
 from traceanalyze.report import parquet
-from traceanalyze.report.assembly import build_report
+from traceanalyze.report.contents import build_report
 from traceanalyze.report.folder import files, is_index
 
 _COLUMNS = (

@@ -7,7 +7,7 @@ import pytest
 from tests.builder import TraceBuilder
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
-from traceanalyze.report.assembly import build_report
+from traceanalyze.report.contents import build_report
 from traceanalyze.report.format import Formatter
 
 TABLES = (

@@ -22,8 +22,8 @@ from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table
 from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import json as json_report
-from traceanalyze.report.assembly import Scope, build_report
-from traceanalyze.report.assembly.snapshot import of_timeline
+from traceanalyze.report.contents import Scope, build_report
+from traceanalyze.report.contents.snapshot import of_timeline
 from traceanalyze.report.html import MAX_RANKS, MAX_ROWS, render
 
 VOID = {"meta", "link", "br", "img", "input", "hr", "base"}

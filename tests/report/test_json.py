@@ -6,7 +6,7 @@ import pytest
 
 from tests.report.make import MS, analysis, empty, host_only, whole_trace
 from traceanalyze.locales import texts
-from traceanalyze.report.assembly import build_report
+from traceanalyze.report.contents import build_report
 from traceanalyze.report.json import render
 
 RUN_KEYS = {"name", "verdict", "notes", "tables", "in_detail", "ranks"}

@@ -4,7 +4,7 @@ import pytest
 
 from tests.report.make import analysis, empty, host_only, whole_trace
 from traceanalyze.locales import texts
-from traceanalyze.report.assembly import build_report
+from traceanalyze.report.contents import build_report
 from traceanalyze.report.markdown import MAX_ROWS, plain, render
 
 

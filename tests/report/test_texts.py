@@ -16,7 +16,7 @@ from traceanalyze.errors import UsageError
 from traceanalyze.locales import LANGUAGES, texts
 from traceanalyze.model.table import Kind
 from traceanalyze.model.vocabulary import Cause, Level, SyncKind
-from traceanalyze.report.assembly import build_report
+from traceanalyze.report.contents import build_report
 
 PACKAGE = Path(traceanalyze.__file__).parent
 SOURCES = [path for folder in ("analyses", "comparison", "report") for path in (PACKAGE / folder).rglob("*.py")]

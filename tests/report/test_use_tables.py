@@ -2,7 +2,7 @@
 
 from tests.builder import TraceBuilder
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.assembly import build_report
+from traceanalyze.report.contents import build_report
 
 
 def tables(b):

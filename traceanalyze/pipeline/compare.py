@@ -20,7 +20,7 @@ from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.selection import listed, step_chooser
 from traceanalyze.readers.runs import group_runs
-from traceanalyze.report.assembly.compare import build_compare
+from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.model import CompareReport
 from traceanalyze.version import __version__
 

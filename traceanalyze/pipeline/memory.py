@@ -25,7 +25,7 @@ from traceanalyze.pipeline.memory_files import (
 from traceanalyze.pipeline.run_report import judged_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
-from traceanalyze.report.assembly.snapshot import difference_report, memory_view
+from traceanalyze.report.contents.snapshot import difference_report, memory_view
 from traceanalyze.report.model import Report, remark
 
 Path = str | os.PathLike[str]

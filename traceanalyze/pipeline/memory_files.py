@@ -29,7 +29,7 @@ from traceanalyze.readers.memory_timeline import read_memory_timeline, statistic
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.sources import expand
-from traceanalyze.report.assembly.snapshot import MemoryFile, of_snapshot, of_timeline, places_of, with_places
+from traceanalyze.report.contents.snapshot import MemoryFile, of_snapshot, of_timeline, places_of, with_places
 from traceanalyze.report.model import RankReport, Report, remark
 
 

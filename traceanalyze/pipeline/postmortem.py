@@ -34,9 +34,9 @@ from traceanalyze.pipeline.run_report import SideBySide, chosen_ranks, run_repor
 from traceanalyze.ranks.compare import compare_ranks
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.readers.sources import expand
-from traceanalyze.report.assembly.postmortem import JobParts, build_postmortem
-from traceanalyze.report.assembly.ranks import rank_label
-from traceanalyze.report.assembly.snapshot import MemoryFile
+from traceanalyze.report.contents.postmortem import JobParts, build_postmortem
+from traceanalyze.report.contents.ranks import rank_label
+from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.model import Report
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Outcome

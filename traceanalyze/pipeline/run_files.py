@@ -23,9 +23,9 @@ from traceanalyze.readers.memory_sources import named_rank
 from traceanalyze.readers.memory_timeline import statistics_beside
 from traceanalyze.readers.runs import NAME, read_run_list, span
 from traceanalyze.readers.sources import Skipped
-from traceanalyze.report.assembly.ranks import rank_label
-from traceanalyze.report.assembly.recordings import steps_text
-from traceanalyze.report.assembly.snapshot import MemoryFile
+from traceanalyze.report.contents.ranks import rank_label
+from traceanalyze.report.contents.recordings import steps_text
+from traceanalyze.report.contents.snapshot import MemoryFile
 
 ALIKE = 0.6
 """Of the device time of one of two recordings, in kernels that the other has, too: then it may be the same program.

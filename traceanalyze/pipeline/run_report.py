@@ -12,7 +12,7 @@ from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, AnalysedRank, analysed_files
 from traceanalyze.pipeline.selection import parse_numbers
 from traceanalyze.readers.runs import group_runs
-from traceanalyze.report.assembly import Scope, build_report
+from traceanalyze.report.contents import Scope, build_report
 from traceanalyze.report.model import Report
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.finding import Outcome

@@ -23,7 +23,7 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass, Phase
-from traceanalyze.report.assembly.findings import sentence_of
+from traceanalyze.report.contents.findings import sentence_of
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.perfetto.events import MIB, Counter, Slices, lanes, milliseconds
 from traceanalyze.rules.finding import Finding

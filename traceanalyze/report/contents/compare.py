@@ -12,7 +12,7 @@ from traceanalyze.comparison.reasons import WORDS, contribution_name
 from traceanalyze.comparison.results import Comparison, Contribution, Part, SideInfo, Unmatched
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause
-from traceanalyze.report.assembly.quality import typed
+from traceanalyze.report.contents.quality import typed
 from traceanalyze.report.model import CompareReport
 
 _STEPS_NAMED = 12

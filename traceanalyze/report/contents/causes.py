@@ -10,7 +10,7 @@ from traceanalyze.causes.results import Cause, Growth, Postmortem, spans
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
-from traceanalyze.report.assembly.findings import (
+from traceanalyze.report.contents.findings import (
     BOUND,
     CONFIDENCE,
     EVIDENCE,

@@ -122,7 +122,7 @@ def across_ranks(
     tables: list[Table] = [] if verdict_only else [_ranks_table(labels, means, analyses)]
     if cluster is not None and not verdict_only:
         if across is not None:
-            from traceanalyze.report.assembly.findings import run_findings_tables
+            from traceanalyze.report.contents.findings import run_findings_tables
 
             platform = "ascend" if analyses[0].trace.origin.format == "ascend" else "cuda"
             tables += run_findings_tables(across, cluster, platform)

@@ -11,7 +11,7 @@ from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
 from traceanalyze.causes.waiting import WAITING
 from traceanalyze.model.table import Column, Kind, Message, Table, declare
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.assembly.causes import (
+from traceanalyze.report.contents.causes import (
     actions,
     actions_table,
     amounts,
@@ -24,10 +24,10 @@ from traceanalyze.report.assembly.causes import (
     title,
     trend_table,
 )
-from traceanalyze.report.assembly.findings import values_of
-from traceanalyze.report.assembly.ranks import leading_sentence
-from traceanalyze.report.assembly.recordings import change, recordings_table, unjudged_table
-from traceanalyze.report.assembly.snapshot import MemoryFile
+from traceanalyze.report.contents.findings import values_of
+from traceanalyze.report.contents.ranks import leading_sentence
+from traceanalyze.report.contents.recordings import change, recordings_table, unjudged_table
+from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Severity
 

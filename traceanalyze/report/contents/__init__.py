@@ -9,7 +9,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model.table import Kind, Message, Table
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.assembly.verdict import verdict
+from traceanalyze.report.contents.verdict import verdict
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
 
@@ -53,14 +53,14 @@ def build_report(
     remarks = [remark(note) for note in notes]
     if len(reports) > 1:
         # Imported here: many runs have one rank.
-        from traceanalyze.report.assembly.ranks import across_ranks
+        from traceanalyze.report.contents.ranks import across_ranks
 
         lead, label, about, summary = across_ranks(analyses, cluster, across, verdict_only=scope.verdict_only)
         sentences = (*about, *reports[lead].verdict)
         if not scope.every_rank:
             remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, label),)))
     if not scope.verdict_only:
-        from traceanalyze.report.assembly.rank_tables import files_table
+        from traceanalyze.report.contents.rank_tables import files_table
 
         summary = (*summary, files_table([analysis.trace for analysis in analyses]))
     return Report(
@@ -94,7 +94,7 @@ def _rank_report(
     if verdict_only:
         return report
     # Imported here: a verdict needs no tables.
-    from traceanalyze.report.assembly.rank_tables import with_tables
+    from traceanalyze.report.contents.rank_tables import with_tables
 
     return with_tables(report, analysis, window, outcome, places)
 

@@ -16,7 +16,7 @@ from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured, Table
 from traceanalyze.model.vocabulary import Level, Mode
-from traceanalyze.report.assembly.quality import findings
+from traceanalyze.report.contents.quality import findings
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.version import __version__
 

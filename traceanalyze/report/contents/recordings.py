@@ -8,8 +8,8 @@ from dataclasses import replace
 from traceanalyze.causes.results import Postmortem, RankPart, comparable, decider, spans
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
-from traceanalyze.report.assembly.causes import on_ranks
-from traceanalyze.report.assembly.ranks import RANKS
+from traceanalyze.report.contents.causes import on_ranks
+from traceanalyze.report.contents.ranks import RANKS
 from traceanalyze.report.model import RankReport, Report
 
 _RECORDED = declare(

@@ -11,8 +11,8 @@ from traceanalyze.analyses.steps.window import Window, step_labels
 from traceanalyze.model.table import Column, Kind, Layout, Message, Table, declare
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.report.assembly.findings import findings_tables, name_of
-from traceanalyze.report.assembly.quality import findings, hints
+from traceanalyze.report.contents.findings import findings_tables, name_of
+from traceanalyze.report.contents.quality import findings, hints
 from traceanalyze.report.model import FindingExcerpt, RankReport
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
 
