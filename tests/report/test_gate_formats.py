@@ -14,7 +14,7 @@ from traceanalyze.locales import texts
 from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.results import SideSummary
 from traceanalyze.regression.samples import Place
-from traceanalyze.regression.verdict import Strictness, gate
+from traceanalyze.regression.verdict import gate
 from traceanalyze.report.console import Style
 from traceanalyze.report.regression import ci, console, markdown
 from traceanalyze.report.regression import json as gate_json
@@ -28,9 +28,7 @@ def result(old=300, new=330, budget="", *, counts=(1, 2), names=EXACT, **how):
         for time, count in zip((old, new), counts, strict=True)
     ]
     rules = read_budget(budget.encode(), "traceanalyze.toml").for_environment({})
-    return gate(
-        SideSummary("baseline", tuple(sides[0])), SideSummary("candidate", tuple(sides[1])), rules, Strictness(**how)
-    )
+    return gate(SideSummary("baseline", tuple(sides[0])), SideSummary("candidate", tuple(sides[1])), rules, **how)
 
 
 def test_console_puts_the_worst_first_and_keeps_to_the_width():
