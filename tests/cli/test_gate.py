@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.gate.test_measure import training
+from tests.regression.test_measure import training
 from traceanalyze.pipeline import gate_runs
 
 ROOT = gate_runs.Path(__file__).parents[2]

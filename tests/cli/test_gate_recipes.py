@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gate.test_measure import training
+from tests.regression.test_measure import training
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ RECORD = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from tests.gate.test_measure import training
+from tests.regression.test_measure import training
 for number in range({count}):
     folder = Path(sys.argv[sys.argv.index("--profile-dir") + 1]) / str(number)
     folder.mkdir(parents=True)

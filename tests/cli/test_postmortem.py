@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.postmortem.make import write_run
+from tests.causes.make import write_run
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 

@@ -12,8 +12,8 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from tests.cluster.simulated import summaries, workload
-from tests.cluster.test_compare import late
+from tests.ranks.simulated import summaries, workload
+from tests.ranks.test_compare import late
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
 from traceanalyze.pipeline import Choices, reports

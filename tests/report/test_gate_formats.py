@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.gate.make import run, runs
+from tests.regression.make import run, runs
 from traceanalyze.locales import texts
 from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.results import SideSummary

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import traceanalyze
-from tests.postmortem.make import write_run
+from tests.causes.make import write_run
 from tests.report.browser import BROWSER, dump_dom, evaluated
 from traceanalyze.locales import texts
 from traceanalyze.report.html import render

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cluster.make import rank
-from tests.cluster.simulated import summaries, workload
-from tests.cluster.test_compare import STEPS
+from tests.ranks.make import rank
+from tests.ranks.simulated import summaries, workload
+from tests.ranks.test_compare import STEPS
 from tests.rules.make import busy, judged, program
 from tests.simulate.simulate import simulate
 from tests.simulate.truth.summary import without_faults

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cluster.make import rank
-from tests.cluster.simulated import summaries, workload
+from tests.ranks.make import rank
+from tests.ranks.simulated import summaries, workload
 from tests.rules.rank.test_rank_rules import said
 from tests.simulate.workload import Fault, Model, Ranks
 from traceanalyze.ranks.results import Group, KernelTime

@@ -1,0 +1,58 @@
+"""Real run directories: what must come out, and what must not."""
+
+from __future__ import annotations
+
+import pytest
+
+import traceanalyze
+from tests.causes.test_runs import causes, rows, said
+
+
+def test_two_recordings_of_a_run_whose_loader_is_too_slow(shared_traces):
+    report = traceanalyze.postmortem(shared_traces / "kineto/kineto_tb/samples/resnet50_num_workers_0")
+    first = rows(report)[0]
+    assert (first["rule_id"], first["since"], first["affected"]) == ("DAT101", "since_every", "12/12")
+    # definitions §16: 352,401 µs of data loading in six steps.
+    assert abs(first["gain_ns"] - 352_401_000 / 6) < 0.01 * first["gain_ns"]
+    assert [row["steps"] for row in rows(report, "recordings")] == ["5-10", "16-21"]
+    assert "num_workers=4 or more" in said(report)
+
+
+def test_ranks_with_unequal_work(shared_traces):
+    report = traceanalyze.postmortem(shared_traces / "kineto/param/dlrm_8rank")
+    by_name = {row["finding"]: row for row in rows(report)}
+    waiting = by_name["cause_waiting"]
+    assert by_name["rule_RNK102"]["part_of"] == waiting["position"]
+    assert waiting["share"] > 0.2
+    assert len([row for row in rows(report, "run_files") if row["fate"] == "fate_used"]) == 8
+
+
+def test_the_rank_that_makes_the_others_wait(shared_traces):
+    report = traceanalyze.postmortem(shared_traces / "pairs/torchrec_ladder/resnet18")
+    assert causes(report)[0] == "RNK101"
+    assert said(report).startswith("Rank 1 limited this run")
+
+
+def test_an_absent_rank_is_waited_for(shared_traces):
+    report = traceanalyze.postmortem(shared_traces / "ascend/msinsight_2rank_torch/text/level1")
+    first = rows(report)[0]
+    assert first["finding"] == "cause_waiting_unrecorded"
+    assert first["share"] > 0.6
+    assert "waiting for ranks that were not recorded. " in said(report)
+    assert "for rank 5 of the group" in said(report)
+
+
+def test_both_commands_tell_the_same_wait(shared_traces):
+    folder = shared_traces / "ascend/msinsight_2rank_torch/text/level1"
+    (told,) = [one for one in traceanalyze.analyze(folder).verdict if one.key == "waited_for_absent"]
+    amounts = {name: value for name, _, value in told.values}
+    first = rows(traceanalyze.postmortem(folder))[0]
+    assert (amounts["wait"], amounts["share"]) == (first["gain_ns"], pytest.approx(first["share"]))
+
+
+def test_one_rank_alone_tells_that_it_waits(shared_traces):
+    report = traceanalyze.postmortem(shared_traces / "ascend/msinsight_2rank_torch/text/level1/rank0_ascend_pt")
+    first = rows(report)[0]
+    assert (first["finding"], first["on_ranks"]) == ("cause_waiting_unrecorded", None)
+    # COM101 says of this rank: 98.03 of 156.0 ms are waiting for others.
+    assert abs(first["gain_ns"] - 98_030_000) < 2_000_000

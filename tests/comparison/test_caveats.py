@@ -1,0 +1,185 @@
+"""What is said before two sides are compared: everything that makes them unlike, and nothing when they are alike."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.builder import TraceBuilder
+from tests.comparison.make import side_from, training
+from traceanalyze.analyses.options import Options
+from traceanalyze.comparison import caveats as caveats_module
+from traceanalyze.comparison.caveats import caveats, recorded
+from traceanalyze.comparison.side import median_step, side
+from traceanalyze.locales import texts
+
+
+def keyed(base, candidate):
+    return {caveat.key: dict(caveat.values) for caveat in caveats(base, candidate)}
+
+
+def test_equal_recordings_need_no_caveat():
+    assert caveats(side_from(training()), side_from(training(wait=40, steps=3))) == ()
+
+
+def test_every_caveat_has_a_sentence_for_its_values():
+    """Also the ones that no hand-made pair here has."""
+    source = Path(caveats_module.__file__).read_text(encoding="utf-8")
+    keys = set(re.findall(r'Caveat\("(\w+)"', source))
+    keys |= {f"{what}_on_one" for what in recorded(side_from(training()).context)}
+    assert len(keys) > 15
+    assert keys <= set(texts().messages)
+
+
+def headed(**header):
+    b = training()
+    b.header = header
+    return side_from(b)
+
+
+def with_events(*add):
+    b = training()
+    for each in add:
+        each(b)
+    return side_from(b)
+
+
+@pytest.mark.parametrize(
+    ("what", "add"),
+    [
+        ("shapes", lambda b: b.op("aten::add", 1, 1, **{"Input Dims": [[2, 3]]})),
+        ("stacks", lambda b: b.python("train.py(3): step", 1, 1)),
+        ("modules", lambda b: b.python("nn.Module: Net_0", 1, 1)),
+        ("memory", lambda b: b.memory(1, 100)),
+    ],
+)
+def test_what_only_one_side_recorded(what, add):
+    more, plain = with_events(add), side_from(training())
+    assert keyed(more, plain)[f"{what}_on_one"] == {"side": "candidate"}
+    assert keyed(plain, more)[f"{what}_on_one"] == {"side": "base"}
+    assert keyed(more, more) == {}
+
+
+def test_recording_options_that_slow_one_side_down():
+    more = with_events(lambda b: b.python("train.py(3): step", 1, 1), lambda b: b.memory(1, 100))
+    assert keyed(side_from(training()), more)["options_differ"] == {
+        "base": "–",
+        "candidate": "with_stack, profile_memory",
+    }
+    assert keyed(headed(record_shapes=1), headed(record_shapes=0))["options_differ"] == {
+        "base": "record_shapes",
+        "candidate": "–",
+    }
+
+
+def test_runtime_calls_and_host_operators_of_one_side_only():
+    found = keyed(side_from(training()), side_from(training(launches=False)))
+    assert found["idle_as_one"] == {"side": "candidate"}
+    assert "api_on_one" not in found
+    b = training(wait=40)
+    b.events = [event for event in b.events if event["cat"] not in {"cpu_op", "user_annotation"}]
+    found = keyed(side_from(b), side_from(training(wait=40)))
+    assert found["outside_calls_as_one"] == {"side": "base"}
+    assert found["whole_trace_on_one"] == {"side": "base"}
+    assert "host_ops_on_one" not in found
+
+
+def test_a_device_on_one_side_or_none():
+    b = TraceBuilder()
+    b.op("aten::mm", 0, 10)
+    host = side_from(b)
+    found = keyed(host, side_from(training()))
+    assert found["no_device_on_one"] == found["api_on_one"] == {"side": "base"}
+    assert "no_device_on_either" in keyed(host, host)
+
+
+def test_shares_of_known_operators_that_lie_more_than_five_points_apart():
+    def known(part):
+        b = TraceBuilder()
+        b.step(0, 0, 200)
+        b.op("aten::mm", 0, 5)
+        b.launch(1, 1, 10, part)
+        b.device(10 + part, 100 - part)
+        return side_from(b)
+
+    assert keyed(known(90), known(84))["coverage_differs"] == {"base_share": 0.9, "candidate_share": 0.84}
+    assert "coverage_differs" not in keyed(known(90), known(85))
+    assert "coverage_differs" not in keyed(known(85), known(90))
+
+
+def test_clocks():
+    fine = training()
+    fine.event("cpu_op", "aten::add", 1.5, 0.25)
+    assert keyed(side_from(fine), side_from(training()))["clocks_differ"] == {"base_ns": 1, "candidate_ns": 1000}
+
+
+def ranked(rank, world):
+    return headed(distributedInfo={"rank": rank, "world_size": world})
+
+
+def test_ranks_and_sizes_of_runs():
+    assert keyed(ranked(3, 8), ranked(1, 2)) == {
+        "world_sizes_differ": {"base": 8, "candidate": 2},
+        "ranks_differ": {"base": 3, "candidate": 1},
+    }
+    trace = training().trace()
+    assert keyed(side(trace, ranks=2), side(trace, ranks=4)) == {"world_sizes_differ": {"base": 2, "candidate": 4}}
+    one = ranked(0, 8).context.trace
+    assert keyed(side(one, ranks=8), side(one, ranks=5)) == {"rank_counts_differ": {"base": 8, "candidate": 5}}
+
+
+def test_devices():
+    found = keyed(
+        headed(deviceProperties=[{"id": 0, "name": "NVIDIA H100"}]),
+        headed(deviceProperties=[{"id": 0, "name": "NVIDIA A100"}]),
+    )
+    assert found == {"devices_differ": {"base": "NVIDIA H100", "candidate": "NVIDIA A100"}}
+
+
+def test_steps_chosen_otherwise_and_steps_left_out():
+    b = training(steps=3)
+    b.step(3, 180, 50)
+    whole, median = side_from(b), side_from(b, Options(steps=median_step))
+    assert keyed(whole, median) == {
+        "side_left_out": {"side": "base", "steps": 1},
+        "steps_differ": {"base": "complete", "candidate": "median"},
+    }
+    bare = TraceBuilder()
+    bare.launch(0, 1, 5, 10)
+    assert keyed(side_from(bare), side_from(bare)) == {"whole_traces": {}}
+
+
+def test_levels_of_the_profiler():
+    gpu = side_from(training())
+    untold, one, two = (
+        gpu._replace(info=replace(gpu.info, vendor="ascend", device_name="", level=level))
+        for level in ("", "Level1", "Level2")
+    )
+    assert keyed(untold, one) == {"levels_differ": {"base": "–", "candidate": "Level1"}}
+    assert keyed(two, one) == {"levels_differ": {"base": "Level2", "candidate": "Level1"}}
+    assert "levels_differ" not in keyed(gpu, one), "a GPU's trace has no level"
+
+
+def test_a_device_that_one_form_does_not_name_may_be_the_same():
+    gpu = side_from(training())
+    text, database, older = (
+        gpu._replace(info=replace(gpu.info, vendor="ascend", device_name=name))
+        for name in ("", "Ascend910B", "Ascend910A")
+    )
+    assert keyed(text, database) == {}
+    assert keyed(older, database) == {"devices_differ": {"base": "Ascend910A", "candidate": "Ascend910B"}}
+    assert "devices_differ" in keyed(gpu, text)
+
+
+def test_a_file_that_ends_early_and_one_with_broken_events():
+    from traceanalyze.readers.kineto import read_text
+
+    text = training().text()
+    cut = side(read_text(text[: text.rindex("{") + 20].encode()))
+    assert keyed(cut, side_from(training()))["side_truncated"] == {"side": "base"}
+    b = training()
+    b.event("cpu_op", "aten::add", 1, -5)
+    assert keyed(side_from(training()), side_from(b)) == {"side_salvaged": {"side": "candidate", "count": 1}}

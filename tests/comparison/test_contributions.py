@@ -1,0 +1,207 @@
+"""Reasons for a difference: rows that sum to their part, named so that the same work meets on both sides."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builder import TraceBuilder
+from tests.comparison.make import side_from, training
+from traceanalyze.comparison.attribution import parts
+from traceanalyze.comparison.reasons import contributions
+from traceanalyze.comparison.side import CompareOptions
+
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+
+
+def rows(base, candidate):
+    return contributions(base, candidate, CompareOptions())
+
+
+def told(found, part):
+    """Rows of a part: kind, name, µs and number of both sides."""
+    return [
+        (row.what, row.name, (row.base / 1000, row.candidate / 1000), (row.base_count, row.candidate_count))
+        for row in found
+        if row.part == part
+    ]
+
+
+def test_largest_change_per_step_comes_first():
+    base, candidate = side_from(training(wait=40)), side_from(training(kernel=50, steps=3))
+    found = rows(base, candidate)
+    assert told(found, "data_loading") == [("data_loading", "DataLoader", (80.0, 0.0), (2, 0))]
+    assert told(found, "compute") == [("operator", "aten::mm", (60.0, 150.0), (2, 3))]
+    assert told(found, "memory_ops") == [("copy", "h2d", (10.0, 15.0), (2, 3))]
+    # Per step: -40, +20; the copy takes 5 on both sides.
+    assert [row.part for row in found[:2]] == ["data_loading", "compute"]
+    assert found[-1].base * candidate.info.count == found[-1].candidate * base.info.count
+
+
+def test_idle_time_is_laid_to_the_operator_whose_work_ended_it():
+    found = rows(*[side_from(training())] * 2)
+    # Host operator 8-10, then its launch call 10-12, then 2 µs until the kernel runs.
+    assert told(found, "host_op") == [("next_op", "aten::mm", (4.0, 4.0), (2, 2))]
+    assert told(found, "dispatch_latency") == [("next_op", "aten::mm", (4.0, 4.0), (2, 2))]
+    # At the end of the step nothing follows within it.
+    assert ("rest", "rest", (11.0, 11.0), (1, 1)) in told(found, "untraced")
+
+
+def test_work_of_no_operator_goes_by_what_it_is_for():
+    b = training()
+    b.device(55, 3, name="void at::native::elementwise_kernel<512, 1>", stream=9)
+    found = rows(*[side_from(b)] * 2)
+    assert ("kernels", "elementwise", (3.0, 3.0), (1, 1)) in told(found, "compute")
+
+
+def test_kernels_that_lost_their_operator_are_no_gain():
+    base, candidate = training(steps=1), training(steps=1, ops=False)
+    found = rows(side_from(base), side_from(candidate))
+    assert told(found, "compute") == [("kernels", "matmul", (30.0, 30.0), (1, 1))]
+
+
+def named(*ops):
+    """One kernel of 10 µs under each operator."""
+    b = TraceBuilder()
+    b.step(0, 0, 100)
+    for place, name in enumerate(ops):
+        b.op(name, 20 * place, 4)
+        b.launch(20 * place + 1, 1, 20 * place + 5, 10)
+    return side_from(b)
+
+
+def test_operators_meet_under_one_name_with_their_direction():
+    base = named("aten::cudnn_convolution", "autograd::engine::evaluate_function: CudnnConvolutionBackward0")
+    candidate = named("aten::miopen_convolution", "autograd::engine::evaluate_function: ConvolutionBackward0")
+    assert sorted(told(rows(base, candidate), "compute")) == [
+        ("operator", "aten::convolution", (10.0, 10.0), (1, 1)),
+        ("operator", "aten::convolution (backward)", (10.0, 10.0), (1, 1)),
+    ]
+
+
+def test_the_users_map_of_names_joins_operators():
+    options = CompareOptions(op_name_map={"mine::norm": "aten::layer_norm"})
+    found = contributions(named("mine::norm"), named("aten::layer_norm"), options)
+    assert [row[2:] for row in told(found, "compute")] == [((10.0, 10.0), (1, 1))]
+    assert len(told(rows(named("mine::norm"), named("aten::layer_norm")), "compute")) == 2
+
+
+def test_the_same_operator_forward_and_idle_before_it_are_different_rows():
+    found = rows(*[side_from(training())] * 2)
+    assert len({(row.part, row.what, row.name) for row in found}) == len(found)
+
+
+def reducing(*, groups, kernel=ALL_REDUCE):
+    b = TraceBuilder()
+    b.step(0, 0, 200)
+    b.launch(0, 1, 5, 10)
+    for place, ranks in enumerate(groups):
+        more = {"Collective name": "allreduce", "Process Group Ranks": ranks} if ranks else {}
+        b.launch(20 + place, 1, 30 + 20 * place, 12, name=kernel, stream=20, **more)
+    return side_from(b)
+
+
+def test_the_one_group_of_each_side_is_compared_whatever_its_ranks():
+    found = rows(reducing(groups=["[0, 1, 2, 3]"]), reducing(groups=["[0, 1]"]))
+    assert told(found, "communication") == [("collective", "all_reduce", (12.0, 12.0), (1, 1))]
+
+
+def test_several_groups_are_told_apart():
+    found = rows(reducing(groups=["[0, 1]", "[0, 2]"]), reducing(groups=["[0, 1]"]))
+    assert told(found, "communication") == [
+        ("collective", "all_reduce 0, 2", (12.0, 0.0), (1, 0)),
+        ("collective", "all_reduce 0-1", (12.0, 12.0), (1, 1)),
+    ]
+
+
+def test_the_source_line_is_that_of_the_longest_piece_and_of_the_candidate():
+    def stacked(long_line, short_line):
+        b = TraceBuilder()
+        b.step(0, 0, 100)
+        for at, line, length in ((1, short_line, 5), (20, long_line, 30)):
+            b.python(f"train.py({line}): step", at, 6)
+            b.op("aten::mm", at + 1, 4)
+            b.launch(at + 2, 1, at + 10, length)
+        return side_from(b)
+
+    (row,) = (row for row in rows(stacked(7, 8), stacked(17, 18)) if row.part == "compute")
+    assert row.frame == "train.py(17): step"
+    (row,) = (row for row in rows(stacked(7, 8), side_from(training())) if row.part == "compute")
+    assert row.frame == "train.py(7): step"
+
+
+def with_modules(*calls):
+    """One kernel in each call of a module."""
+    b = TraceBuilder()
+    b.step(0, 0, 300)
+    for place, name in enumerate(calls):
+        at = 5 + 50 * place
+        b.python("nn.Module: Net_0", at, 30)
+        b.python(f"nn.Module: {name}", at + 1, 20)
+        b.op("aten::mm", at + 2, 10)
+        b.launch(at + 3, 2, at + 8, 20)
+    return side_from(b)
+
+
+def test_the_module_is_named_where_all_the_work_lies_in_it():
+    def module(base, candidate):
+        (row,) = (row for row in rows(base, candidate) if row.part == "compute")
+        return row.module
+
+    one, two = with_modules("Linear_0", "Linear_0"), with_modules("Linear_0", "Linear_1")
+    assert module(one, one) == "Net_0/Linear_0"
+    assert module(two, two) is None
+    assert module(one, two) is None
+    assert module(one, side_from(training())) is None
+
+
+def test_nothing_is_laid_to_anything_without_a_device():
+    b = TraceBuilder()
+    b.op("aten::mm", 0, 10)
+    host = side_from(b)
+    assert rows(host, host) == ()
+
+
+works = st.lists(
+    st.tuples(
+        st.integers(0, 150),
+        st.integers(0, 40),
+        st.sampled_from(["gemm", ALL_REDUCE, "Memcpy DtoD (Device -> Device)"]),
+        st.integers(1, 3),
+        st.sampled_from(["aten::mm", "aten::add", None]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+def random_side(items, steps):
+    b = TraceBuilder()
+    for n in range(steps):
+        b.step(n, n * 90, 90)
+    for i, (at, dur, name, stream, op, linked) in enumerate(items):
+        cat = "gpu_memcpy" if name.startswith("Memcpy") else "kernel"
+        where = {"name": name, "stream": stream, "cat": cat}
+        if op:
+            b.op(op, 3 * i, 2)
+        if linked:
+            b.launch(3 * i + 0.5, 0.5, at + 0.25, dur, **where)
+        else:
+            b.device(at + 0.25, dur, **where)
+    return side_from(b)
+
+
+@given(works, st.integers(1, 3), works, st.integers(1, 3))
+def test_rows_sum_to_their_part_and_swapping_the_sides_swaps_them(one, one_steps, two, two_steps):
+    base, candidate = random_side(one, one_steps), random_side(two, two_steps)
+    there, back = rows(base, candidate), rows(candidate, base)
+    for part in parts(base, candidate):
+        sums = [sum(getattr(row, side) for row in there if row.part == part.key) for side in ("base", "candidate")]
+        # What cannot be told apart has no rows: its time is in the rows of untraced idle time.
+        assert sums == [time if isinstance(time, int) else 0 for time in (part.base, part.candidate)]
+    assert {(r.part, r.what, r.name, r.base, r.candidate) for r in there} == {
+        (r.part, r.what, r.name, r.candidate, r.base) for r in back
+    }
+    changes = [abs(r.candidate * base.info.count - r.base * candidate.info.count) for r in there]
+    assert changes == sorted(changes, reverse=True)

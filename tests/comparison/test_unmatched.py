@@ -1,0 +1,55 @@
+"""Work without a partner is counted with its time, by section and side."""
+
+from __future__ import annotations
+
+from tests.builder import TraceBuilder
+from tests.comparison.calls import Program
+from tests.comparison.make import side_from
+from traceanalyze.comparison.compare import compare_sides
+from traceanalyze.comparison.side import CompareOptions
+
+
+def told(base, candidate, **options):
+    found = compare_sides(side_from(base.builder), side_from(candidate.builder), CompareOptions(**options))
+    return {
+        (row.section, row.side): (row.count, row.time / 1000, row.of_time / 1000)
+        for row in found.unmatched
+        if row.section in {"operators", "kernels"}
+    }
+
+
+BASE = Program().step().op("aten::mm", 10).op("aten::add", 3).op("aten::add", 4).unlinked(50)
+CANDIDATE = Program().step().op("aten::mm", 12).op("aten::add", 3).op("aten::mul", 6)
+
+
+def test_calls_without_a_partner_of_all_calls():
+    found = told(BASE, CANDIDATE)
+    assert found["operators", "base"] == (1, 4.0, 17.0)
+    assert found["operators", "candidate"] == (1, 6.0, 21.0)
+    assert found["kernels", "base"] == (1, 50.0, 67.0)
+    assert found["kernels", "candidate"] == (1, 6.0, 21.0)
+
+
+def test_without_details_operators_are_told_by_name():
+    found = told(BASE, CANDIDATE, details=False)
+    assert found["operators", "base"] == (0, 0.0, 17.0)
+    assert found["operators", "candidate"] == (1, 6.0, 21.0)
+
+
+def test_a_side_against_itself_leaves_nothing():
+    assert all(row[:2] == (0, 0.0) for row in told(BASE, BASE).values())
+
+
+def test_sections_that_were_not_asked_for_are_not_counted():
+    assert set(told(BASE, CANDIDATE, sections=frozenset({"kernel"}))) == {("kernels", "base"), ("kernels", "candidate")}
+
+
+def test_a_side_may_have_called_no_operator_in_its_steps():
+    b = TraceBuilder()
+    b.op("aten::empty", 0, 5)
+    b.step(0, 100, 50)
+    b.device(110, 20, name="graph")
+    found = compare_sides(side_from(BASE.builder), side_from(b), CompareOptions())
+    lacking = {(row.section, row.side): row.count for row in found.unmatched}
+    assert lacking["operators", "base"] == 3
+    assert lacking["operators", "candidate"] == 0

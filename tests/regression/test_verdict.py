@@ -1,0 +1,328 @@
+"""Verdicts on runs whose answer is known."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.regression.make import run, runs
+from traceanalyze.errors import UsageError
+from traceanalyze.locales import texts
+from traceanalyze.regression.budget import Budget, read_budget
+from traceanalyze.regression.results import Overall, SideSummary, Verdict
+from traceanalyze.regression.samples import Sample
+from traceanalyze.regression.verdict import gate
+from traceanalyze.report.regression.json import render
+
+
+def judge(old, new, budget="", *, stored=False, **how):
+    rules = read_budget(budget.encode(), "traceanalyze.toml").for_environment(new[0].environment)
+    return gate(SideSummary("baseline", tuple(old), stored), SideSummary("candidate", tuple(new)), rules, **how)
+
+
+def verdict(result, name="step.time"):
+    return next((each.verdict, each.reason) for each in result.metrics if each.name == name)
+
+
+def counted(old, new, budget="", name="sync.count"):
+    sides = [[run(number, counts={name: value}) for number, value in enumerate(values)] for values in (old, new)]
+    return judge(*sides, budget)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected", "overall", "code"),
+    [
+        ([300, 303, 299], [318, 321, 316], Verdict.REGRESSION, Overall.FAIL, 1),
+        ([300], [318], Verdict.REGRESSION, Overall.FAIL, 1),
+        ([300], [312], Verdict.INCONCLUSIVE, Overall.INCONCLUSIVE, 0),
+        ([300, 301, 300], [301, 300, 300], Verdict.PASS, Overall.PASS, 0),
+        ([300, 303, 299], [270, 271, 269], Verdict.IMPROVEMENT, Overall.PASS, 0),
+    ],
+)
+def test_the_examples_of_the_specification(old, new, expected, overall, code):
+    result = judge(runs(*old), runs(*new))
+    assert verdict(result)[0] == expected
+    assert (result.overall, result.exit_code) == (overall, code)
+
+
+def test_relative_and_absolute_floor_must_both_be_exceeded():
+    """10 % of 4 ms are 0.4 ms: less than the 0.5 ms that count."""
+    result = judge(runs(4, 4, 4), runs(4.4, 4.4, 4.4))
+    assert verdict(result)[0] != Verdict.REGRESSION
+    assert verdict(judge(runs(40, 40, 40), runs(44, 44, 44)))[0] == Verdict.REGRESSION
+
+
+def test_a_component_below_its_floor_on_both_sides_passes():
+    budget = '[gate.metrics."idle.time"]\nmax_increase = "5%"\n'
+    result = judge(*([run(counts={"idle.time": value})] for value in (10_000, 90_000)), budget)
+    assert verdict(result, "idle.time") == (Verdict.PASS, "below_floor")
+
+
+def test_of_some_metrics_more_is_better():
+    budget = '[gate.metrics]\n"gpu.busy_ratio".max_decrease = "2 points"\n"step.samples_per_s".level = "error"\n'
+    sides = [
+        [run(n, counts={"gpu.busy_ratio": busy, "step.samples_per_s": rate}) for n in range(3)]
+        for busy, rate in ((90.0, 1000.0), (80.0, 1200.0))
+    ]
+    result = judge(*sides, budget)
+    assert verdict(result, "gpu.busy_ratio")[0] == Verdict.REGRESSION
+    assert verdict(result, "step.samples_per_s")[0] == Verdict.IMPROVEMENT
+    assert verdict(judge(*reversed(sides), budget), "gpu.busy_ratio")[0] == Verdict.IMPROVEMENT
+    assert verdict(judge(*reversed(sides), budget), "step.samples_per_s")[0] == Verdict.REGRESSION
+
+
+def test_holm_looks_at_all_gated_times():
+    """t is 3.0 with 4 degrees of freedom, p 0.02: significant alone, not among five."""
+    names = ("compute.time", "idle.time", "forward.time", "backward.time")
+    budget = "".join(f'[gate.metrics."{name}"]\nlevel = "warn"\n' for name in names)
+    same = dict.fromkeys(names, 50_000_000)
+    old, new = run(time=300, counts=same), run(time=300 * math.exp(3.0 * 0.01 * math.sqrt(2)), counts=same)
+    floor = '[gate]\nnoise_floor = "1%"\n[gate.metrics."step.time"]\nmax_increase = "3%"\n'
+    assert verdict(judge([old], [new], floor))[0] == Verdict.REGRESSION
+    assert verdict(judge([old], [new], floor + budget))[0] == Verdict.INCONCLUSIVE
+
+
+def test_an_absolute_limit_holds_for_the_candidate_alone():
+    budget = '[gate.metrics."step.time"]\nmax = "320 ms"\n'
+    assert verdict(judge((), runs(400, 401, 402), budget)) == (Verdict.REGRESSION, "above_limit")
+    assert verdict(judge((), runs(322), budget)) == (Verdict.INCONCLUSIVE, "near_limit")
+    assert verdict(judge((), runs(250), budget)) == (Verdict.PASS, "within_limit")
+    assert verdict(judge(runs(400, 401, 399), runs(400, 401, 402), budget)) == (Verdict.REGRESSION, "above_limit")
+
+
+def test_without_a_baseline_and_limits_there_is_nothing_to_judge():
+    with pytest.raises(UsageError, match="nothing to judge"):
+        judge((), runs(300))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "budget", "expected"),
+    [
+        ([2], [2], "", Verdict.PASS),
+        ([2], [3], "", Verdict.REGRESSION),
+        ([3], [2], "", Verdict.IMPROVEMENT),
+        ([0], [1], "", Verdict.REGRESSION),
+        ([0], [1], "max_increase = 1", Verdict.PASS),
+        ([0], [1], 'max_increase = "50%"', Verdict.REGRESSION),
+        ([100], [102], 'max_increase = "2%"', Verdict.PASS),
+        ([100], [103], 'max_increase = "2%"', Verdict.REGRESSION),
+        ([100], [103], 'max_increase = "2%"\nmin_effect = 4', Verdict.PASS),
+        ([100], [97], 'max_increase = "2%"', Verdict.IMPROVEMENT),
+        ([2], [2], "max = 1", Verdict.REGRESSION),
+        ([2], [2], "min = 3", Verdict.REGRESSION),
+        ([2, 2, 2], [3, 3, 3], "", Verdict.REGRESSION),
+    ],
+)
+def test_constant_counts_are_compared_as_numbers(old, new, budget, expected):
+    text = f'[gate.metrics."sync.count"]\n{budget}\n' if budget else ""
+    result = counted(old, new, text)
+    assert verdict(result, "sync.count")[0] == expected
+    assert next(each for each in result.metrics if each.name == "sync.count").statistics is None
+
+
+@given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 3), st.integers(1, 3))
+def test_constant_counts_are_never_inconclusive(old, new, runs_old, runs_new):
+    result = counted([old] * runs_old, [new] * runs_new)
+    expected = Verdict.REGRESSION if new > old else Verdict.IMPROVEMENT if new < old else Verdict.PASS
+    assert verdict(result, "sync.count")[0] == expected
+
+
+def test_counts_that_vary_apart_are_a_regression_and_overlapping_ones_a_matter_of_noise():
+    assert verdict(counted([[2, 3, 2, 3, 2]], [[5, 6, 5, 6, 5]]), "sync.count") == (Verdict.REGRESSION, "varies_apart")
+    wide = verdict(counted([[2, 9, 3, 8, 4]], [[3, 9, 5, 8, 2]]), "sync.count")
+    assert wide[0] == Verdict.INCONCLUSIVE
+    same = counted([[2, 9, 3, 8, 4]], [[4, 2, 8, 9, 3]], '[gate.metrics."sync.count"]\nmax_increase = "2%"\n')
+    assert verdict(same, "sync.count")[0] == Verdict.PASS
+
+
+def test_the_largest_step_counts_against_an_absolute_limit():
+    assert verdict(counted([[2, 2, 2]], [[2, 9, 2]], '[gate.metrics."sync.count"]\nmax = 8\n'), "sync.count") == (
+        Verdict.REGRESSION,
+        "above_limit",
+    )
+
+
+@given(st.floats(200, 400), st.floats(0, 60), st.integers(1, 4))
+def test_slower_never_turns_a_regression_into_anything_else(time, more, count):
+    """Unless the runs of the candidate differ more: all of them get slower by as much."""
+    old = runs(*[300] * 3)
+    first, second = (verdict(judge(old, runs(*[value] * count)))[0] for value in (time, time + more))
+    order = [Verdict.IMPROVEMENT, Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]
+    assert order.index(second) >= order.index(first)
+
+
+@given(st.lists(st.floats(100, 200), min_size=1, max_size=5))
+def test_equal_sides_are_never_a_regression(values):
+    assert verdict(judge(runs(*values), runs(*values)))[0] in {Verdict.PASS, Verdict.INCONCLUSIVE}
+
+
+def test_the_same_input_gives_the_same_bytes():
+    sides = runs(300, 303, 299), runs(318, 321, 316)
+    documents = [render(judge(*sides), texts()) for _ in range(2)]
+    assert documents[0] == documents[1]
+    assert json.loads(documents[0])["verdict"] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("settings", "how", "overall", "code"),
+    [
+        ("", {}, Overall.INCONCLUSIVE, 0),
+        ('on_inconclusive = "pass"', {}, Overall.PASS, 0),
+        ('on_inconclusive = "fail"', {}, Overall.INCONCLUSIVE, 3),
+        ("", {"strict": True}, Overall.INCONCLUSIVE, 3),
+        ("", {"strict": True, "exit_zero": True}, Overall.INCONCLUSIVE, 0),
+    ],
+)
+def test_inconclusive(settings, how, overall, code):
+    result = judge(runs(300), runs(312), f"[gate]\n{settings}\n", **how)
+    assert (result.overall, result.exit_code) == (overall, code)
+    found = next(each for each in result.metrics if each.name == "step.time")
+    assert found.statistics.runs_needed == 3
+
+
+def test_an_improvement_can_fail():
+    sides = runs(300, 300, 300), runs(200, 200, 200)
+    assert judge(*sides).exit_code == 0
+    assert judge(*sides, '[gate]\non_improvement = "fail"\n').exit_code == 1
+
+
+@pytest.mark.parametrize(("setting", "code"), [("fail", 1), ("warn", 0), ("pass", 0)])
+def test_a_metric_that_one_side_lacks(setting, code):
+    budget = f'[gate]\non_missing = "{setting}"\n[gate.metrics."kernel.count"]\nmax_increase = 0\n'
+    result = judge([run(time=300, counts={"kernel.count": 5})], [run(time=300)], budget)
+    assert verdict(result, "kernel.count") == (Verdict.MISSING, "missing_candidate")
+    assert result.exit_code == code
+
+
+def test_a_metric_that_nobody_has_and_nobody_asked_for_is_not_judged():
+    result = judge(runs(300), runs(300))
+    assert verdict(result, "kernel.count") == (Verdict.NOT_MEASURED, "missing_both")
+    asked = judge(runs(300), runs(300), '[gate.metrics."kernel.count"]\nmax_increase = 0\n')
+    assert verdict(asked, "kernel.count")[0] == Verdict.MISSING
+    assert asked.exit_code == 1
+
+
+def test_warnings_fail_only_when_strict():
+    sides = [run(time=300, counts={"sync.count": 1})], [run(time=300, counts={"sync.count": 2})]
+    assert judge(*sides).exit_code == 0
+    assert judge(*sides, strict=True).exit_code == 1
+
+
+def test_a_regression_comes_before_inconclusive():
+    budget = '[gate]\non_inconclusive = "fail"\n[gate.metrics."sync.count"]\nmax_increase = 0\n'
+    sides = [run(time=300, counts={"sync.count": 1})], [run(time=312, counts={"sync.count": 2})]
+    assert judge(*sides, budget).exit_code == 1
+
+
+def test_environments_must_match_and_all_differences_are_told():
+    other = runs(300, environment={"device": "other", "torch": "2.8"})
+    with pytest.raises(UsageError, match=r"device: GPU / other; torch: 2\.9 / 2\.8"):
+        judge(runs(300), other)
+    result = judge(runs(300), other, waived=("device", "torch"))
+    assert [each.key for each in result.differences] == ["device", "torch"]
+    assert result.waived == ("device", "torch")
+
+
+def test_unknown_matches_only_unknown():
+    unknown = runs(300, environment={"torch": None})
+    assert judge(unknown, unknown).exit_code == 0
+    with pytest.raises(UsageError, match=r"torch: unknown / 2\.9"):
+        judge(unknown, runs(300))
+
+
+def test_profiler_options_must_match_even_if_the_budget_does_not_ask():
+    other = runs(300, environment={"profiler_options": ("device", "host", "stacks")})
+    with pytest.raises(UsageError, match="profiler_options: device, host / device, host, stacks"):
+        judge(runs(300), other, "[gate]\nmatch = []\n")
+
+
+def test_other_keys_are_only_told():
+    result = judge(runs(300), runs(300, environment={"driver": "555"}))
+    assert [(each.key, each.baseline, each.candidate) for each in result.differences] == [("driver", (None,), ("555",))]
+
+
+def test_ranks_must_be_the_same():
+    with pytest.raises(UsageError, match="different ranks"):
+        judge(runs(300, ranks=(0, 1)), runs(300, ranks=(0,)))
+
+
+def test_workloads_that_differ_warn_or_fail():
+    other = runs(300, workload={"aten::mm": 5, "aten::add": 5})
+    result = judge(runs(300), other)
+    assert result.similarity == pytest.approx(5 / 15)
+    assert ("workload", {"similarity": "0.33"}) in result.notes
+    with pytest.raises(UsageError, match="less than min_workload_similarity"):
+        judge(runs(300), other, "[gate]\nmin_workload_similarity = 0.8\n")
+
+
+def test_a_selector_that_fits_nothing_is_a_mistake_and_on_one_side_missing():
+    name = 'op["aten::nm"].count'
+    budget = f"[gate.metrics.'{name}']\nmax_increase = 0\n"
+    nothing = run(time=300, missing={name: "selector_matches_nothing"})
+    with pytest.raises(UsageError, match="no name fits"):
+        judge([nothing], [nothing], budget)
+    some = run(time=300, counts={name: 3})
+    assert verdict(judge([some], [nothing], budget), name)[0] == Verdict.MISSING
+
+
+def test_the_noise_floor_is_learned_from_five_runs_of_a_stored_baseline():
+    noisy = runs(290, 300, 310, 295, 305)
+
+    def floor(old, *, stored):
+        return judge(old, runs(310), stored=stored).metrics[0].statistics.noise_floor
+
+    assert floor(noisy, stored=True) == pytest.approx(0.0264, abs=0.0005)
+    assert floor(noisy[:4], stored=True) == 0.01
+    assert floor(noisy, stored=False) == 0.01
+
+
+def test_a_budget_near_the_noise_is_told():
+    budget = '[gate]\nnoise_floor = "3%"\n'
+    assert "budget_below_noise" in dict(judge(runs(300), runs(300), budget).metrics[0].notes)
+    assert "budget_below_noise" not in dict(judge(runs(300), runs(300)).metrics[0].notes)
+
+
+def test_old_baselines_and_many_accepted_changes_are_told():
+    old = [run(n, time=300, time_of_day="2026-01-01T00:00:00+00:00", accepted=str(n)) for n in range(4)]
+    new = runs(300, time_of_day="2026-06-01T00:00:00+00:00")
+    keys = dict(judge(old, new).notes)
+    assert keys["stale"] == {"days": 151}
+    assert keys["accepted"] == {"count": 4}
+
+
+def test_what_fails_comes_first():
+    budget = '[gate.metrics."launch.count"]\nmax_increase = 0\n'
+    old = [run(time=300, counts={"sync.count": 1, "launch.count": 3, "kernel.count": 9})]
+    new = [run(time=312, counts={"sync.count": 4, "kernel.count": 1})]
+    found = [(each.name, str(each.verdict)) for each in judge(old, new, budget).metrics[:4]]
+    assert found == [
+        ("launch.count", "missing"),
+        ("step.time", "inconclusive"),
+        ("sync.count", "regression"),
+        ("kernel.count", "improvement"),
+    ]
+
+
+def test_why_sums_to_the_change():
+    old = runs(300, parts={"compute": 200, "data_loading": 100})
+    new = runs(330, parts={"compute": 201, "data_loading": 129})
+    why = judge(old, new).why
+    assert (why.baseline, why.candidate) == (300e6, 330e6)
+    assert {row.name: row.change for row in why.parts} == {"compute": 1e6, "data_loading": 29e6}
+    assert sum(row.change for row in why.parts) == why.change
+
+
+def test_few_steps_are_told():
+    short = run(time=[300, 300])
+    assert isinstance(short.metrics["step.time"], Sample)
+    from dataclasses import replace
+
+    assert ("few_steps", {"run": "run0", "steps": 2}) in judge(runs(300), [replace(short, usable_steps=2)]).notes
+
+
+def test_the_default_budget_is_that_of_an_empty_file():
+    assert read_budget(b"", "x").budget.rules == Budget().rules
