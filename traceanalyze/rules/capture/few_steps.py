@@ -1,4 +1,4 @@
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -29,4 +29,4 @@ def find(facts: Facts, options: Options) -> Findings:
     """
     complete = int(facts.analysis.steps.complete.sum())
     if facts.marked and complete < options.number("steps"):
-        yield Finding(evidence=(Evidence("steps", complete, "COUNT"),), count=complete, severity=Severity.INFO)
+        yield Finding(evidence=measured(steps=complete), count=complete, severity=Severity.INFO)

@@ -1,5 +1,5 @@
 from traceanalyze.model.vocabulary import Mode
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -28,4 +28,4 @@ def find(facts: Facts, options: Options) -> Findings:
         torch.profiler.
     """
     if facts.analysis.mode == Mode.WHOLE_TRACE:
-        yield Finding(evidence=(Evidence("time", facts.step_time, "DURATION"),), severity=Severity.INFO)
+        yield Finding(evidence=measured(time=facts.step_time), severity=Severity.INFO)

@@ -2,7 +2,18 @@ from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.model import intervals
 from traceanalyze.rules.common.communication import LAST_BUCKET, Communicating, communicating, gradients, hideable
 from traceanalyze.rules.common.computing import names_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    intervals_of,
+    measured,
+    rule,
+)
 
 
 @rule(
@@ -66,8 +77,7 @@ def find(facts: Facts, options: Options) -> Findings:
         draws="comm_exposed",
         intervals=intervals_of(*work.free),
         evidence=(
-            Evidence("exposed", exposed, "DURATION"),
-            Evidence("share", facts.share(exposed), "SHARE"),
+            *measured(exposed=exposed, share=facts.share(exposed)),
             Evidence("overlap", hidden / total if total else 0.0, "SHARE"),
             Evidence("count", len(work), "COUNT"),
             *((Evidence(LAST_BUCKET, last, "DURATION"),) if last else ()),

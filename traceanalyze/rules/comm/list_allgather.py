@@ -57,7 +57,7 @@ def find(facts: Facts, options: Options) -> Findings:
     cats = _cats_after(facts, rows)
     joined = known[np.isin(context.op_nest.row[context.event_op[known]], cats)]
     event = distinct(np.concatenate((copies, joined)))
-    time = facts.mean(int((device.end - device.start)[event].sum()))
+    time = facts.per_step((device.end - device.start)[event])
     yield Finding(
         saving=time,
         bound=time,

@@ -6,7 +6,17 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.collectives import TYPES, bus_factor
 from traceanalyze.ranks.results import Cluster, MatchedGroup
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Finding,
+    Findings,
+    NotApplicable,
+    Options,
+    Scope,
+    UnmeasuredError,
+    measured,
+    rule,
+)
 
 _MB = 1 << 20
 _ON_BOARD = 8
@@ -81,11 +91,9 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """
     whole = [one for one in ranks.groups if one.complete]
     if not whole:
-        yield NotApplicable("ranks_missing" if ranks.groups else "no_matched_collectives")
-        return
+        raise UnmeasuredError("ranks_missing" if ranks.groups else "no_matched_collectives")
     if all((one.bytes < 0).all() for one in whole):
-        yield NotApplicable("no_collective_metadata")
-        return
+        raise UnmeasuredError("no_collective_metadata")
     rates = [rate for one in whole if (rate := _rate(ranks, one, options)) is not None]
     least = options.number("reached")
     # Imported here: with it come fractions and decimal, and most recordings are of one rank.
@@ -109,12 +117,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
             saving=round(exposed * (1 - mine.rate / (least * min(usual)))),
             bound=round(exposed * (1 - mine.rate / max(usual))),
             draws="comm_exposed.transfer",
-            evidence=(
-                Evidence("group", mine.group.group, "NAME"),
-                Evidence("bandwidth", mine.rate, "NUMBER"),
-                Evidence("expected", min(usual), "NUMBER"),
-                Evidence("exposed", exposed, "DURATION"),
-                Evidence("count", len(mine.rows), "COUNT"),
+            evidence=measured(
+                group=mine.group.group, bandwidth=mine.rate, expected=min(usual), exposed=exposed, count=len(mine.rows)
             ),
             scope=Scope(ops=(mine.group.group,)),
             count=len(mine.rows),

@@ -8,7 +8,18 @@ from traceanalyze.model import intervals
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.communication import communicating, transfers
 from traceanalyze.rules.common.computing import computing, names_of, op_text
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    Severity,
+    measured,
+    rule,
+)
 
 _MB = 1 << 20
 _RUNS = 3
@@ -80,16 +91,16 @@ def find(facts: Facts, options: Options) -> Findings:
     if not chosen.any():
         return
     more = np.maximum(work.time - usual[each.of].astype(np.int64), 0)[chosen]
-    lost = facts.mean(int(more.sum()))
+    lost = facts.per_step(more)
     yield Finding(
         saving=lost // 2,
         bound=lost,
         draws="compute",
         intervals=work.spans(chosen),
-        evidence=(
-            Evidence("lost", lost, "DURATION"),
-            Evidence("slower", float(work.time[chosen].sum() / (work.time[chosen].sum() - more.sum())) - 1, "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
+        evidence=measured(
+            lost=lost,
+            slower=float(work.time[chosen].sum() / (work.time[chosen].sum() - more.sum())) - 1,
+            count=int(chosen.sum()),
         ),
         scope=Scope(ops=names_of(facts, work.name[chosen], more)),
         count=int(chosen.sum()),
@@ -113,15 +124,14 @@ def _transfers(facts: Facts, options: Options) -> Iterator[Finding]:
     nominal = options.number("sdma_gbs")
     if rate >= options.number("reached") * nominal or (alone.any() and rate * (1 + options.number("slower")) > usual):
         return
-    time = facts.mean(int(tasks.time[under].sum()))
+    time = facts.per_step(tasks.time[under])
     yield Finding(
         bound=round(time * (1 - rate / nominal)),
         draws="comm_exposed",
         sentence="sdma",
         evidence=(
             Evidence("count", int(under.sum()), "COUNT", *tasks.longest(under)),
-            Evidence("bandwidth", rate, "NUMBER"),
-            Evidence("expected", nominal, "NUMBER"),
+            *measured(bandwidth=rate, expected=nominal),
         ),
         scope=Scope(ops=("SDMA",)),
         count=int(under.sum()),

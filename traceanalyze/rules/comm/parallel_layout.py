@@ -8,6 +8,8 @@ from traceanalyze.rules.rule import (
     Options,
     Scope,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -55,8 +57,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """
     groups = [one for one in ranks.groups if one.role in _INSIDE]
     if not ranks.groups:
-        yield NotApplicable("no_matched_collectives")
-        return
+        raise UnmeasuredError("no_matched_collectives")
     unknown = False
     for one in groups:
         far = _spans(ranks, one)
@@ -73,8 +74,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             evidence=(
                 Evidence("group", one.group, "NAME"),
                 Evidence("role", f"role_{one.role}", "TERM"),
-                Evidence("exposed", exposed, "DURATION"),
-                Evidence("share", exposed / time, "SHARE"),
+                *measured(exposed=exposed, share=exposed / time),
             ),
             scope=Scope(ops=(one.group,)),
             count=len(one),

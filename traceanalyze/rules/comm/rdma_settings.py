@@ -7,10 +7,11 @@ from traceanalyze.rules.rule import (
     Facts,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Scope,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -74,8 +75,7 @@ def find(facts: Facts, options: Options) -> Findings:
     yield from _invalid(stated or {})
     tasks = facts.once(transfers)
     if tasks is None:
-        yield NotApplicable("no_collective_tasks")
-        return
+        raise UnmeasuredError("no_collective_tasks")
     repeated = tasks.network & (tasks.time > options.number("repeat_s") * 1e9)
     if repeated.any():
         time = facts.length(tasks.spans(repeated))
@@ -109,9 +109,7 @@ def _slow(facts: Facts, tasks: Transfers, options: Options) -> Iterator[Finding]
         draws="comm_exposed",
         evidence=(
             Evidence("bandwidth", size / time, "NUMBER", *tasks.longest(large)),
-            Evidence("expected", usual, "NUMBER"),
-            Evidence("time", busy, "DURATION"),
-            Evidence("count", int(large.sum()), "COUNT"),
+            *measured(expected=usual, time=busy, count=int(large.sum())),
         ),
         scope=Scope(ops=("RDMA",)),
         count=int(large.sum()),
@@ -132,7 +130,7 @@ def _invalid(stated: Mapping[str, str]) -> Iterator[Finding]:
 def _setting(name: str, value: str) -> Finding:
     return Finding(
         sentence="invalid",
-        evidence=(Evidence("variable", name, "NAME"), Evidence("setting", value, "TEXT")),
+        evidence=measured(variable=name, setting=value),
         scope=Scope(ops=(name,)),
         severity=Severity.LOW,
     )

@@ -59,7 +59,7 @@ def allocator_finding(facts: Facts, chosen: NDArray[np.bool_]) -> Finding:
     removed = merge(calls.start[chosen], calls.end[chosen])
     gone = replay_without(facts, removed)
     spans = _gaps_with(facts, removed)
-    caused, blocked = facts.length(spans), facts.mean(int((removed.end - removed.start).sum()))
+    caused, blocked = facts.length(spans), facts.per_step(removed.end - removed.start)
     of_calls = (pieces.cause == Cause.DISPATCH_ALLOC).any()
     saving = max(gone.saving, caused if of_calls else 0)
     return Finding(

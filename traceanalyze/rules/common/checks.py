@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from traceanalyze.rules.rule import Evidence, Finding, Severity
+from traceanalyze.rules.rule import Finding, Severity, measured
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.results import Check
@@ -16,7 +16,7 @@ def failed_checks(checks: Iterable[Check]) -> Iterator[Finding]:
     found = tuple(checks)
     if found:
         yield Finding(
-            evidence=(Evidence("checks", ", ".join(dict.fromkeys(each.id for each in found)), "TEXT"),),
+            evidence=measured(checks=", ".join(dict.fromkeys(each.id for each in found))),
             count=len(found),
             severity=(Severity.INFO, Severity.LOW, Severity.MEDIUM)[max(each.level for each in found)],
         )

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.model.vocabulary import Cause
+from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts
 
 LOADER = regex(r"^enumerate\(DataLoader\)#.*__next__|^enumerate\(DataPipe\)#")
@@ -25,7 +26,7 @@ def batches(facts: Facts) -> NDArray[np.int64]:
 
     Of ranges in each other only the outer one: a pipe reads from another one, sample by sample, for one batch.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), LOADER)
+    rows = facts.rows(RANGES, LOADER)
     tracks, (start, end) = facts.context.trace.events.track[rows], facts.spans(rows).T
     outer = np.ones(len(rows), np.bool_)
     for track in distinct(tracks).tolist():

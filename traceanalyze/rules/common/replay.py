@@ -20,8 +20,8 @@ from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS, idle_gaps
 from traceanalyze.model import intervals
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.loader import WORKERS
+from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Facts, intervals_of
 
 BETWEEN_KERNELS_NS = 1_500
@@ -134,7 +134,7 @@ def _waits(facts: Facts, removed: Intervals) -> tuple[NDArray[np.int64], NDArray
     """Waits of the host that stay, by their end: sync calls, and waits for a batch, whose end is fixed."""
     context = facts.context
     sync = np.flatnonzero(context.once(is_sync_call))
-    batch = facts.spans(facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), WORKERS))
+    batch = facts.spans(facts.rows(RANGES, WORKERS))
     batch = batch[batch[:, 1] - batch[:, 0] >= WAITED_NS]
     start = np.concatenate((context.calls.start[sync], batch[:, 0]))
     end = np.concatenate((context.calls.end[sync], batch[:, 1]))

@@ -19,7 +19,7 @@ from traceanalyze.model.intervals import intersect, merge, subtract, union
 from traceanalyze.model.vocabulary import Cause, EventKind
 from traceanalyze.rules.common.op_chains import inside_ranges, names_under
 from traceanalyze.rules.common.replay import replay_without
-from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of
+from traceanalyze.rules.rule import Evidence, Facts, Finding, Scope, intervals_of, measured, merged
 
 _AHEAD = 2
 """From this multiple of the idle time at the calls on the sentence says that the saving has more in it."""
@@ -162,6 +162,12 @@ def places(
     return sorted(masks, key=lambda one: -int(np.diff(calls.spans(one[2]), axis=1).sum()))
 
 
+def ahead(sentence: str) -> dict[str, str]:
+    """The sentences of a rule that uses `sync_findings`, from the plain one."""
+    more = "Without them the host would be ahead of the device afterwards, too, which the saving counts."
+    return {"": sentence, "ahead": f"{sentence} {more}"}
+
+
 def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = False) -> Iterator[Finding]:
     """One finding on the chosen calls: what they cost together, the costliest places as evidence.
 
@@ -181,10 +187,10 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
     removed = merge(start[chosen], end[chosen])
     if with_use:
         after = facts.clip(quiet[~pause])
-        removed = union(removed, intersect(after, merge(spans[:, 0], spans[:, 1])))
+        removed = union(removed, intersect(after, merged(spans)))
     gone = replay_without(facts, removed)
     saving = max(caused, gone.saving)
-    blocked = facts.mean(int((end - start)[chosen].sum()))
+    blocked = facts.per_step((end - start)[chosen])
     where = places(facts, calls, chosen)
     each = tuple(
         Evidence(
@@ -198,12 +204,7 @@ def sync_findings(facts: Facts, chosen: NDArray[np.bool_], *, with_use: bool = F
         draws="idle.sync",
         intervals=np.concatenate((spans, gone.idle)),
         sentence="ahead" if saving >= _AHEAD * caused else "",
-        evidence=(
-            Evidence("idle", caused, "DURATION"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
-            Evidence("blocked", blocked, "DURATION"),
-            *each,
-        ),
+        evidence=(*measured(idle=caused, count=int(chosen.sum()), blocked=blocked), *each),
         scope=Scope(ops=tuple(dict.fromkeys(frame or op for op, frame, _ in where[:3]))),
         count=int(chosen.sum()),
     )

@@ -3,7 +3,7 @@ import numpy as np
 from traceanalyze.analyses.idle.host_state import is_sync_call
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -59,11 +59,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if _waits(facts) > facts.window.count:
         return  # More than the one wait a step that the training loop may make at its end.
     yield Finding(
-        evidence=(
-            Evidence("idle", facts.length(host.spans), "DURATION"),
-            Evidence("kernels", number, "COUNT"),
-            Evidence("steps", facts.window.count, "COUNT"),
-        ),
+        evidence=measured(idle=facts.length(host.spans), kernels=number, steps=facts.window.count),
         count=facts.window.count,
         severity=Severity.LOW,
     )

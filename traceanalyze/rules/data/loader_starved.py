@@ -1,7 +1,7 @@
 import numpy as np
 
 from traceanalyze.rules.common.loader import batches, single_process, waited
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -44,5 +44,5 @@ def find(facts: Facts, options: Options) -> Findings:
     time = facts.context.trace.events.dur[rows]
     variation = float(np.std(time) / max(float(np.mean(time)), 1.0))
     if variation > options.number("variation"):
-        evidence = (Evidence("variation", variation, "NUMBER"),)
+        evidence = measured(variation=variation)
         yield Finding(evidence=evidence, count=len(rows), severity=Severity.INFO)

@@ -3,10 +3,20 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.intervals import merge
 from traceanalyze.rules.common.loader import READY_NS, batches, single_process, waited
 from traceanalyze.rules.common.replay import replay_without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    measured,
+    merged,
+    rule,
+)
 
 
 @rule(
@@ -82,11 +92,7 @@ def find(facts: Facts, options: Options) -> Findings:
     found = Finding(
         intervals=spans,
         sentence="single" if alone else "",
-        evidence=(
-            Evidence("idle", time, "DURATION"),
-            Evidence("share", facts.share(time), "SHARE"),
-            Evidence("batches", len(rows), "COUNT"),
-        ),
+        evidence=(*measured(idle=time, share=facts.share(time)), Evidence("batches", len(rows), "COUNT")),
         scope=Scope(ops=tuple(dict.fromkeys(facts.name(row) for row in rows[:1].tolist()))),
         count=len(rows),
     )
@@ -97,12 +103,12 @@ def find(facts: Facts, options: Options) -> Findings:
 
 def _replayed(found: Finding, facts: Facts, idle: NDArray[np.int64], batches: NDArray[np.int64]) -> Finding:
     """With what the device gains: a replay without the loader."""
-    gone = replay_without(facts, merge(batches[:, 0], batches[:, 1]))
+    gone = replay_without(facts, merged(batches))
     saving = max(facts.length(idle), gone.saving)
     return replace(
         found,
         saving=saving,
-        bound=max(saving, facts.mean(int((batches[:, 1] - batches[:, 0]).sum()))),
+        bound=max(saving, facts.per_step(batches[:, 1] - batches[:, 0])),
         draws="idle",
         intervals=np.concatenate((idle, gone.idle)),
     )

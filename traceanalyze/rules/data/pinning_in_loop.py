@@ -1,10 +1,9 @@
 import numpy as np
 
-from traceanalyze.model.intervals import merge
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.replay import replay_without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, merged, rule
 
 _PIN = regex(r"^aten::_?pin_memory$")
 
@@ -45,16 +44,13 @@ def find(facts: Facts, options: Options) -> Findings:
     if 2 * len(rows) < facts.window.count or not len(rows):
         return
     spans = facts.spans(rows)
-    removed = merge(spans[:, 0], spans[:, 1])
+    removed = merged(spans)
     gone = replay_without(facts, removed)
     yield Finding(
         saving=gone.saving,
         bound=facts.mean(int(np.sum(removed.end - removed.start))),
         draws="idle",
         intervals=gone.idle,
-        evidence=(
-            Evidence("count", len(rows), "COUNT"),
-            Evidence("time", facts.mean(int(np.sum(removed.end - removed.start))), "DURATION"),
-        ),
+        evidence=measured(count=len(rows), time=facts.mean(int(np.sum(removed.end - removed.start)))),
         count=len(rows),
     )

@@ -5,13 +5,13 @@ from traceanalyze.model.collectives import TYPES
 from traceanalyze.ranks.results import Cluster, MatchedGroup
 from traceanalyze.rules.rule import (
     Confidence,
-    Evidence,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Scope,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -75,8 +75,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """
     loading = ranks.part("data_loading")
     if loading is None or not loading.size:
-        yield NotApplicable("no_device_events" if ranks.part("compute") is None else "no_host_ops")
-        return
+        raise UnmeasuredError("no_device_events" if ranks.part("compute") is None else "no_host_ops")
     time = ranks.step_time.sum(axis=1)
     share = loading.sum(axis=1) / np.maximum(time, 1)
     reads = share >= options.number("share")
@@ -84,11 +83,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         per_step = loading.sum(axis=1) // loading.shape[1]
         yield Finding(
             sentence="all",
-            evidence=(
-                Evidence("ranks", len(reads), "COUNT"),
-                Evidence("least", int(per_step.min()), "DURATION"),
-                Evidence("most", int(per_step.max()), "DURATION"),
-            ),
+            evidence=measured(ranks=len(reads), least=int(per_step.min()), most=int(per_step.max())),
             advice=("read_apart",),
             count=loading.shape[1],
             severity=Severity.LOW,
@@ -111,11 +106,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             saving=min(read, int(shown[:, others].sum(axis=0).mean()) // loading.shape[1]),
             bound=read,
             draws="comm_exposed",
-            evidence=(
-                Evidence("rank", label, "TEXT"),
-                Evidence("time", read, "DURATION"),
-                Evidence("wait", waited, "DURATION"),
-            ),
+            evidence=measured(rank=label, time=read, wait=waited),
             scope=Scope(ranks=() if number is None else (number,), ops=(f"rank {label}",)),
             count=len(steps),
         )

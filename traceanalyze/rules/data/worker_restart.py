@@ -53,7 +53,7 @@ def find(facts: Facts, options: Options) -> Findings:
     gone = Gain(facts.length(intervals_of(*excess)), intervals_of(*excess)) if host else replay_without(facts, excess)
     yield Finding(
         saving=gone.saving,
-        bound=facts.mean(int((time[long] - usual).sum())),
+        bound=facts.per_step(time[long] - usual),
         draws="host.data_loading" if host else "idle",
         intervals=gone.idle,
         evidence=(

@@ -1,6 +1,6 @@
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, Severity, measured, rule
 
 _DEBUG = regex(
     r"anomaly_mode\.py|detect_anomaly|emit_nvtx|emit_itt|gradcheck|gradgradcheck|set_sync_debug_mode|warn_on_synchronize"
@@ -37,7 +37,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     names = tuple(dict.fromkeys(facts.name(row) for row in rows.tolist()))
     yield Finding(
-        evidence=(Evidence("what", names[0], "NAME"), Evidence("count", len(rows), "COUNT")),
+        evidence=measured(what=names[0], count=len(rows)),
         scope=Scope(ops=names[:3]),
         count=len(rows),
         severity=Severity.MEDIUM,

@@ -5,7 +5,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.common.host_ops import RECORDING_NS, calls_and_work, host_ops, ranges
 from traceanalyze.rules.common.launching import underused
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 _OPTIMIZER = regex(r"^Optimizer\.(step|zero_grad)#")
 LONG_NS = 1_000_000
@@ -62,7 +62,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     busy = underused(facts, options.number("busy"), options.number("other"))
     if busy is not None:
-        yield Finding(evidence=(Evidence("busy", busy, "SHARE"),), count=facts.window.count, severity=Severity.INFO)
+        yield Finding(evidence=measured(busy=busy), count=facts.window.count, severity=Severity.INFO)
 
 
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
         yield Finding(
             bound=calls,
             sentence="host",
-            evidence=(Evidence("time", calls, "DURATION"), Evidence("share", calls / max(unrecorded, calls), "SHARE")),
+            evidence=measured(time=calls, share=calls / max(unrecorded, calls)),
             advice=("larger_batch", "compile_host"),
             count=facts.window.count,
             severity=Severity.INFO,

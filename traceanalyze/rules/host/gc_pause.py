@@ -102,7 +102,7 @@ def find(facts: Facts, options: Options) -> Findings:
         confidence=Confidence.HIGH if recorded else Confidence.MEDIUM,
         severity=Severity.HIGH if longest.length_ns >= options.number("high_ms") * 1e6 else None,
     )
-    yield found if host else _replayed(found, facts, pause, facts.mean(int((stop - start).sum())))
+    yield found if host else _replayed(found, facts, pause, facts.per_step(stop - start))
 
 
 def _replayed(found: Finding, facts: Facts, pause: Intervals, length: int) -> Finding:

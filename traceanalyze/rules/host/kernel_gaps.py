@@ -1,7 +1,7 @@
 from traceanalyze.analyses.idle.launches import median_depth
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.ranking import MEDIUM
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -47,7 +47,7 @@ def find(facts: Facts, options: Options) -> Findings:
         bound=whole,
         draws="idle.device_side",
         intervals=spans,
-        evidence=(Evidence("idle", whole, "DURATION"), Evidence("count", len(spans), "COUNT")),
+        evidence=measured(idle=whole, count=len(spans)),
         count=len(spans),
         # A few percent is how devices are, also in healthy programs.
         severity=None if facts.share(saving) >= MEDIUM else Severity.INFO,

@@ -3,7 +3,7 @@ import numpy as np
 from traceanalyze.model.intervals import merge
 from traceanalyze.model.vocabulary import ApiClass, SyncKind
 from traceanalyze.rules.common.replay import replay_without
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, rule
 
 
 @rule(
@@ -51,9 +51,9 @@ def find(facts: Facts, options: Options) -> Findings:
     gone = replay_without(facts, merge(calls.start[blocked], calls.end[blocked]))
     yield Finding(
         saving=gone.saving,
-        bound=facts.mean(int((calls.end - calls.start)[blocked].sum())),
+        bound=facts.per_step((calls.end - calls.start)[blocked]),
         draws="idle",
         intervals=gone.idle,
-        evidence=(Evidence("share", len(blocked) / count, "SHARE"), Evidence("count", count, "COUNT")),
+        evidence=measured(share=len(blocked) / count, count=count),
         count=len(blocked),
     )

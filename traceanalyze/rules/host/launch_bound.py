@@ -2,7 +2,7 @@ import numpy as np
 
 from traceanalyze.model.vocabulary import DISPATCH, Cause
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, rule
+from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Severity, measured, rule
 
 
 @rule(
@@ -64,8 +64,7 @@ def find(facts: Facts, options: Options) -> Findings:
         yield Finding(
             sentence="first_use",
             evidence=(
-                Evidence("idle", loading, "DURATION"),
-                Evidence("share", facts.share(loading), "SHARE"),
+                *measured(idle=loading, share=facts.share(loading)),
                 Evidence("longest", longest[1] - longest[0], "DURATION", *longest),
             ),
             advice=("record_later",),

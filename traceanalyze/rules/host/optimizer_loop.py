@@ -10,7 +10,18 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind, Phase
 from traceanalyze.rules.common.host_ops import calls_and_work, host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import names_under
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    intervals_of,
+    measured,
+    rule,
+)
 
 _LOOP_FRAME = regex(r"_single_tensor_\w+")
 _FUSED_WORK = {"Adam": 7 / 20, "AdamW": 7 / 20, "Adagrad": 5 / 11, "SGD": 5 / 8}
@@ -109,7 +120,7 @@ def find(facts: Facts, options: Options) -> Findings:
         draws="",
         intervals=intervals_of(*intervals.union(work, free)),
         sentence="foreach" if listed else "",
-        evidence=(Evidence("kernels", round(each), "COUNT"), Evidence("time", facts.mean(idle + time), "DURATION")),
+        evidence=measured(kernels=round(each), time=facts.mean(idle + time)),
         count=len(rows),
     )
 

@@ -5,8 +5,9 @@ import numpy as np
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_peer_wait
-from traceanalyze.model.vocabulary import Cause, EventKind
+from traceanalyze.model.vocabulary import Cause
 from traceanalyze.rules.evaluate import MOST
+from traceanalyze.rules.facts import RANGES
 from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, intervals_of, rule
 
 
@@ -94,7 +95,7 @@ def find(facts: Facts, options: Options) -> Findings:
 def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     """The same of a host that computes."""
     context = facts.context
-    others = facts.spans(facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), is_peer_wait))
+    others = facts.spans(facts.rows(RANGES, is_peer_wait))
     spans = intervals_of(*intervals.subtract(facts.clip(facts.host(Cause.UNTRACED)), intervals.merge(*others.T)))
     spans = spans[spans[:, 1] - spans[:, 0] >= options.number("stretch_ms") * 1e6]
     time = facts.length(spans)

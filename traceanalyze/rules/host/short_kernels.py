@@ -4,7 +4,7 @@ from traceanalyze.analyses.idle.idle import idle_gaps
 from traceanalyze.model.columns import occurs
 from traceanalyze.model.vocabulary import ApiClass, EventKind
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, measured, rule
 
 
 @rule(
@@ -64,10 +64,6 @@ def find(facts: Facts, options: Options) -> Findings:
         bound=saving,
         draws="idle",
         intervals=spans,
-        evidence=(
-            Evidence("share", share, "SHARE"),
-            Evidence("count", int(short.sum()), "COUNT"),
-            Evidence("idle", saving, "DURATION"),
-        ),
+        evidence=measured(share=share, count=int(short.sum()), idle=saving),
         count=int(short.sum()),
     )

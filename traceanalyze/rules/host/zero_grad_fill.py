@@ -8,7 +8,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.host_ops import host_ops, matching, ranges
 from traceanalyze.rules.common.op_chains import inside_ranges
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, intervals_of, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, intervals_of, measured, rule
 
 _FILL, _LIST = regex(r"^aten::zero_$"), regex(r"^aten::_foreach_zero_$")
 """Of one tensor, and of a list, which on the host calls the other for each of them."""
@@ -65,7 +65,7 @@ def find(facts: Facts, options: Options) -> Findings:
         bound=time,
         draws="" if time > work else "mem_exposed" if memset else "compute",
         intervals=spans,
-        evidence=(Evidence("count", len(fills), "COUNT"), Evidence("time", time, "DURATION")),
+        evidence=measured(count=len(fills), time=time),
         count=len(fills),
     )
 
@@ -85,6 +85,6 @@ def _on_host(facts: Facts) -> Iterator[Finding]:
         bound=time,
         draws="host.ops",
         intervals=spans,
-        evidence=(Evidence("count", count, "COUNT"), Evidence("time", time, "DURATION")),
+        evidence=measured(count=count, time=time),
         count=count,
     )

@@ -7,10 +7,11 @@ from traceanalyze.rules.rule import (
     Evidence,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Scope,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -62,8 +63,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """
     times = [{(each.name, each.what): each for each in rank.kernels} for rank in ranks.ranks]
     if any(not each for each in times):
-        yield NotApplicable("no_kernel_shapes")
-        return
+        raise UnmeasuredError("no_kernel_shapes")
     for position, mine in enumerate(times):
         theirs = [other for at, other in enumerate(times) if at != position]
         same = [key for key in mine if all(key in other for other in theirs)]
@@ -84,10 +84,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             bound=lost,
             draws="compute",
             evidence=(
-                Evidence("rank", rank.label, "TEXT"),
-                Evidence("slower", slower, "SHARE"),
-                Evidence("lost", lost, "DURATION"),
-                Evidence("kernels", len(same), "COUNT"),
+                *measured(rank=rank.label, slower=slower, lost=lost, kernels=len(same)),
                 Evidence("kernel", costliest[0], "NAME"),
             ),
             scope=Scope(ranks=() if rank.rank is None else (rank.rank,), ops=(f"rank {rank.label}",)),

@@ -5,7 +5,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.rules.common.computing import Computing, compute_finding, computing, dtypes_of, fits, shapes_of
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Options, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, measured, rule
 
 _PRODUCTS = r"^aten::(mm|addmm|bmm|baddbmm|_int_mm)$"
 _STEP = {"half": 8, "bfloat16": 8, "char": 16, "signed char": 16, "double": 2}
@@ -58,13 +58,13 @@ def find(facts: Facts, options: Options) -> Findings:
     bad, shape = _misaligned(facts, work, np.flatnonzero(chosen))
     if len(bad) == 0:
         return
-    time = facts.mean(int(work.time[bad].sum()))
+    time = facts.per_step(work.time[bad])
     yield compute_finding(
         facts,
         bad,
         saving=round(time * options.number("gain")),
         bound=time // 2,
-        evidence=(Evidence("shape", shape, "TEXT"),),
+        evidence=measured(shape=shape),
         confidence=Confidence.LOW if facts.platform == "ascend" else None,
     )
 

@@ -5,11 +5,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.model.intervals import Intervals, contains, merge
+from traceanalyze.model.intervals import Intervals, contains
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.allocations import allocator_calls, allocator_finding, steady
-from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Scope, rule
+from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Scope, merged, rule
 
 _EMPTY = regex(r"empty_?cache", re.IGNORECASE)
 
@@ -51,7 +51,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if not len(rows) or not steady(facts, ~calls.pinned):
         return
     spans = facts.spans(rows)
-    emptied = calls.frees & contains(Intervals(*merge(spans[:, 0], spans[:, 1])), calls.start)
+    emptied = calls.frees & contains(Intervals(*merged(spans)), calls.start)
     if not emptied.any():
         return
     found, lines = allocator_finding(facts, ~calls.pinned), _lines(facts, emptied)

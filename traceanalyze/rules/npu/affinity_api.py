@@ -2,9 +2,20 @@ import numpy as np
 
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.computing import computing
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
+from traceanalyze.rules.facts import RANGES
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Facts,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    Severity,
+    merged,
+    rule,
+)
 
 _OPTIMIZER = regex(r"^Optimizer\.step#(SGD|Adam|AdamW|AdamP|Adadelta|Lamb|RMSprop|RMSpropTF|BertAdam)\.step$")
 
@@ -38,21 +49,21 @@ def find(facts: Facts, options: Options) -> Findings:
     References
         torch_npu.optim; msprof-analyze advisor.
     """
-    rows = facts.rows((EventKind.ANNOTATION, EventKind.HOST_OP), _OPTIMIZER)
+    rows = facts.rows(RANGES, _OPTIMIZER)
     if len(rows) == 0:
         return
     spans = facts.spans(rows)
     work, context = facts.once(computing), facts.context
     linked = context.event_op[work.event] >= 0
     started = np.where(linked, context.op_nest.start[np.maximum(context.event_op[work.event], 0)], -1)
-    chosen = linked & intervals.contains(intervals.merge(spans[:, 0], spans[:, 1]), started)
+    chosen = linked & intervals.contains(merged(spans), started)
     if int(chosen.sum()) < options.number("least") * facts.window.count:
         return
     yield Finding(
         evidence=(
             Evidence("optimizer", facts.name(int(rows[0])).partition("#")[2].partition(".")[0], "NAME"),
             Evidence("kernels", int(chosen.sum()) / facts.window.count, "NUMBER"),
-            Evidence("time", facts.mean(int(work.time[chosen].sum())), "DURATION"),
+            Evidence("time", facts.per_step(work.time[chosen]), "DURATION"),
         ),
         scope=Scope(ops=(facts.name(int(rows[0])),)),
         count=len(rows),

@@ -1,5 +1,5 @@
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, Severity, measured, rule
 
 
 @rule(
@@ -41,7 +41,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if not facts.once(launching).bound(options.number("share"), options.number("late")):
         return
     yield Finding(
-        evidence=(Evidence("share", facts.once(launching).share, "SHARE"),),
+        evidence=measured(share=facts.once(launching).share),
         scope=Scope(ops=("CPU_AFFINITY_CONF",)),
         severity=Severity.LOW,
     )

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, Severity, measured, rule
 
 _COSTLY: dict[str, Callable[[str], bool]] = {
     "HCCL_ALGO": bool,
@@ -45,8 +45,4 @@ def find(facts: Facts, options: Options) -> Findings:
         value = stated.get(name, "")
         if not costs(value):
             continue
-        yield Finding(
-            evidence=(Evidence("variable", name, "NAME"), Evidence("setting", value, "TEXT")),
-            scope=Scope(ops=(name,)),
-            severity=Severity.LOW,
-        )
+        yield Finding(evidence=measured(variable=name, setting=value), scope=Scope(ops=(name,)), severity=Severity.LOW)

@@ -1,6 +1,6 @@
 from traceanalyze.model.kernel_classes import KernelGroup
 from traceanalyze.rules.common.computing import computing, part_of_compute
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, Severity, measured, rule
 
 
 @rule(
@@ -39,10 +39,8 @@ def find(facts: Facts, options: Options) -> Findings:
     if int(chosen.sum()) < options.number("least") * facts.window.count:
         return
     yield Finding(
-        evidence=(
-            Evidence("time", facts.mean(int(work.time[chosen].sum())), "DURATION"),
-            Evidence("part", part_of_compute(facts, chosen), "SHARE"),
-            Evidence("count", int(chosen.sum()), "COUNT"),
+        evidence=measured(
+            time=facts.per_step(work.time[chosen]), part=part_of_compute(facts, chosen), count=int(chosen.sum())
         ),
         scope=Scope(ops=("TORCH_NPU_LAZY_FUSION",)),
         severity=Severity.INFO,

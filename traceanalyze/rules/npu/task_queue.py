@@ -1,7 +1,7 @@
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import EventKind
 from traceanalyze.rules.common.launching import launching
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, Severity, rule
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, Severity, measured, rule
 
 _DEQUEUE = regex(r"^Dequeue@")
 
@@ -51,7 +51,7 @@ def find(facts: Facts, options: Options) -> Findings:
     if busy < options.number("busy"):
         return
     yield Finding(
-        evidence=(Evidence("share", facts.once(launching).share, "SHARE"), Evidence("busy", busy, "SHARE")),
+        evidence=measured(share=facts.once(launching).share, busy=busy),
         scope=Scope(ops=("TASK_QUEUE_ENABLE",)),
         count=len(spans),
         severity=Severity.LOW,

@@ -6,10 +6,11 @@ from traceanalyze.rules.rule import (
     Evidence,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Scope,
     Severity,
+    UnmeasuredError,
+    measured,
     rule,
 )
 
@@ -61,8 +62,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
 
     table = imbalance(ranks)
     if table.absent is not None:
-        yield NotApplicable(table.absent.reason)
-        return
+        raise UnmeasuredError(table.absent.reason)
     between = any(point_to_point(rank, rows) for rank, rows in zip(ranks.ranks, ranks.rows, strict=True))
     if between and any(group.role == "pipeline" for group in ranks.groups):
         return
@@ -78,9 +78,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             sentence="" if one.quantity == "compute" else one.quantity,
             evidence=(
                 Evidence("imbalance", one.imbalance, "SHARE"),
-                Evidence("rank", one.most_rank, "TEXT"),
-                Evidence("most", one.most_ns, "DURATION"),
-                Evidence("least", one.least_ns, "DURATION"),
+                *measured(rank=one.most_rank, most=one.most_ns, least=one.least_ns),
                 *(() if one.quantity == "compute" else (Evidence("compute_alone", alone, "SHARE"),)),
             ),
             advice=() if one.quantity == "compute" else ("diff_ranks",),

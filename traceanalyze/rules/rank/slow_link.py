@@ -6,10 +6,10 @@ from traceanalyze.rules.rule import (
     Evidence,
     Finding,
     Findings,
-    NotApplicable,
     Options,
     Scope,
     Severity,
+    UnmeasuredError,
     rule,
 )
 
@@ -51,8 +51,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
 
     table = links(ranks.ranks)
     if table.absent is not None:
-        yield NotApplicable(table.absent.reason)
-        return
+        raise UnmeasuredError(table.absent.reason)
     slow = [
         one for one in table.records() if one.below_usual is not None and one.below_usual >= options.number("below")
     ]

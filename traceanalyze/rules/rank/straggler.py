@@ -1,6 +1,16 @@
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, NotApplicable, Options, Scope, rule
+from traceanalyze.rules.rule import (
+    Confidence,
+    Evidence,
+    Finding,
+    Findings,
+    Options,
+    Scope,
+    UnmeasuredError,
+    measured,
+    rule,
+)
 
 
 @rule(
@@ -46,8 +56,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         Holistic Trace Analysis, straggler detection; msprof-analyze advisor.
     """
     if isinstance(ranks.stragglers, NotMeasured):
-        yield NotApplicable(ranks.stragglers.reason)
-        return
+        raise UnmeasuredError(ranks.stragglers.reason)
     for one in ranks.stragglers:
         if one.share < options.number("share"):
             continue
@@ -63,9 +72,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
             draws="comm_exposed",
             sentence="phase" if one.phase else "",
             evidence=(
-                Evidence("rank", one.label, "TEXT"),
-                Evidence("wait", one.wait, "DURATION"),
-                Evidence("share", one.share, "SHARE"),
+                *measured(rank=one.label, wait=one.wait, share=one.share),
                 Evidence("last_share", one.last, "SHARE"),
                 *cause,
             ),

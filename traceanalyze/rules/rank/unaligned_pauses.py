@@ -1,5 +1,5 @@
 from traceanalyze.ranks.results import Cluster
-from traceanalyze.rules.rule import Confidence, Evidence, Finding, Findings, NotApplicable, Options, rule
+from traceanalyze.rules.rule import Confidence, Finding, Findings, Options, UnmeasuredError, measured, rule
 
 
 @rule(
@@ -34,8 +34,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """
     pauses = ranks.part("gc")
     if pauses is None or not pauses.size:
-        yield NotApplicable("no_recorded_pauses")
-        return
+        raise UnmeasuredError("no_recorded_pauses")
     long = pauses >= options.number("pause") * ranks.step_time
     stalls = pauses * long
     if int((long.any(axis=1)).sum()) < 2:
@@ -47,10 +46,6 @@ def find(ranks: Cluster, options: Options) -> Findings:
             saving=saving,
             bound=int(stalls.max(axis=0).sum()) // count,
             draws="idle",
-            evidence=(
-                Evidence("ranks", int(long.any(axis=1).sum()), "COUNT"),
-                Evidence("steps", int(long.any(axis=0).sum()), "COUNT"),
-                Evidence("time", saving, "DURATION"),
-            ),
+            evidence=measured(ranks=int(long.any(axis=1).sum()), steps=int(long.any(axis=0).sum()), time=saving),
             count=int(long.sum()),
         )

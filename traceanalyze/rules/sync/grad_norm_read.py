@@ -1,4 +1,4 @@
-from traceanalyze.rules.common.syncs import SyncUse, sync_findings, used_for
+from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_findings, used_for
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
 
 
@@ -6,13 +6,9 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     "SYN106",
     "grad-norm-read",
     title="norm of the gradients read",
-    sentence={
-        "": "Reading the norm of the gradients ({count} sync(s) in all) leaves the device without work {idle} {per}.",
-        "ahead": (
-            "Reading the norm of the gradients ({count} sync(s) in all) leaves the device without work {idle} {per}. "
-            "Without them the host would be ahead of the device afterwards, too, which the saving counts."
-        ),
-    },
+    sentence=ahead(
+        "Reading the norm of the gradients ({count} sync(s) in all) leaves the device without work {idle} {per}."
+    ),
     confidence=Confidence.MEDIUM,
     needs="DLAO",
     advice_texts={"norm_on_device": "Keep the norm on the device (error_if_nonfinite=False) and log it rarely."},

@@ -8,25 +8,18 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 from traceanalyze.rules.common.replay import replay_without
-from traceanalyze.rules.common.syncs import SyncUse, sync_calls, sync_findings, used_for
-from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findings, Options, Scope, rule
+from traceanalyze.rules.common.syncs import SyncUse, ahead, sync_calls, sync_findings, used_for
+from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Options, Scope, measured, rule
 
 
 @rule(
     "SYN105",
     "pageable-copy",
     title="copies from pageable memory",
-    sentence={
-        "": (
-            "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} the "
-            "device has no work, {exposed} nothing but these copies runs."
-        ),
-        "ahead": (
-            "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} the "
-            "device has no work, {exposed} nothing but these copies runs. Without them the host would be ahead of the "
-            "device afterwards, too, which the saving counts."
-        ),
-    },
+    sentence=ahead(
+        "Copies to the device hold the host up or come from pageable memory ({count} in all): {idle} {per} "
+        "the device has no work, {exposed} nothing but these copies runs."
+    ),
     confidence=Confidence.HIGH,
     needs="DLA",
     advice_texts={
@@ -79,9 +72,7 @@ def find(facts: Facts, options: Options) -> Findings:
         draws="mem_exposed" if saving <= span else "idle.sync",
         intervals=np.concatenate((facts.once(sync_calls).spans(blocking), gone.idle)),
         evidence=(
-            Evidence("idle", idle, "DURATION"),
-            Evidence("exposed", span, "DURATION"),
-            Evidence("count", max(len(event), int(blocking.sum())), "COUNT"),
+            *measured(idle=idle, exposed=span, count=max(len(event), int(blocking.sum()))),
             *(one for one in waits.evidence if one.label == "place"),
         ),
         scope=waits.scope if waits.scope.ops else Scope(),
