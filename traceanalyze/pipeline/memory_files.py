@@ -119,7 +119,7 @@ def nearness(path: str, other: str) -> int:
 
 
 def allocators_of(files: Sequence[MemoryFile]) -> dict[int | None, AllocatorAnalysis]:
-    """For each rank the device of its snapshots that reserved most; under None what the only trace is judged with.
+    """For each rank the device of its snapshots that reserved most; under None what the rules on the only trace know.
 
     Of several snapshots of a rank the one of a failed request counts, else the one with the longest history.
     """
@@ -222,7 +222,7 @@ def placed_files(
 
     Args:
         files: Snapshots and timelines.
-        results: The traces beside them, judged with `allocators`.
+        results: The traces beside them, analysed with `allocators`.
         allocators: From `allocators_of_traces`.
     """
     if not results:

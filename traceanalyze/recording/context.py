@@ -253,7 +253,7 @@ def find_device() -> Device:
 def make_profiler(
     device: Device, options: RecordOptions, folder: Path, rank: Callable[[], int], written: Callable[[str], None]
 ) -> Any:
-    """The profiler, not started; `written` is told the name of what it has written into the folder."""
+    """The profiler, not started; `written` takes the name of what it has written into the folder."""
     npu = device.kind == NPU
     if npu:
         from torch_npu import profiler

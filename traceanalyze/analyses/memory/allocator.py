@@ -193,8 +193,8 @@ def _analysis(device: Device) -> AllocatorAnalysis:
 def _waste(device: SnapshotDevice) -> float:
     blocks = device.blocks
     live = blocks.state != State.INACTIVE
-    asked = int(blocks.requested[live].sum())
-    return (int(blocks.size[live].sum()) - asked) / asked if asked else 0.0
+    requested = int(blocks.requested[live].sum())
+    return (int(blocks.size[live].sum()) - requested) / requested if requested else 0.0
 
 
 def difference(base: Sequence[AllocatorAnalysis], candidate: Sequence[AllocatorAnalysis]) -> Table | None:

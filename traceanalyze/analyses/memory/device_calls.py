@@ -1,6 +1,6 @@
 """Calls of the allocator to the device: memory taken and given back (D1), back and forth (D3), and failures (D5).
 
-Why a request failed is told by the state at that moment; the dump comes later and shows something else.
+The state at that moment says why a request failed; the dump comes later and shows something else.
 """
 
 from __future__ import annotations

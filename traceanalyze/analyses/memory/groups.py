@@ -27,7 +27,7 @@ from traceanalyze.model.table import Column, Kind, Table, Word, declare
 POINTS = 1000
 """Points of a curve, among them the lowest and highest value of each part of the history."""
 MOST = 20
-"""Groups told apart; more cannot be told apart by colour."""
+"""Groups; more of them cannot be distinguished by colour."""
 _NAMES = (*map(str, range(1, MOST + 1)), "rest")
 _CURVE = declare(
     "allocator_curve",

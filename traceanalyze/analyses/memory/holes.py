@@ -55,7 +55,7 @@ class Holes:
         starts[end] = start
 
     def find(self, likely: Domain, address: int, *, inside: bool) -> tuple[Domain, int, int] | None:
-        """The hole that begins at an address, or (`inside`) contains it; the likely domain is asked first."""
+        """The hole that begins at an address, or (`inside`) contains it; the likely domain comes first."""
         ends = self._end.get(likely)
         if ends is not None and address in ends:
             return likely, address, ends[address]

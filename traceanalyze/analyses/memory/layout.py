@@ -92,7 +92,7 @@ def _early_sizes(
     known = early[lives.block[early] >= 0]
     size[known] = device.blocks.size[lives.block[known]]
     guessed = early[lives.block[early] < 0]
-    size[guessed] = [rules.rounded(asked) for asked in lives.requested[guessed].tolist()]
+    size[guessed] = [rules.rounded(requested) for requested in lives.requested[guessed].tolist()]
     if len(guessed) == 0 or not ranges:
         return size, slack
     starts, fine = np.sort(lives.address[early]), {item.domain for item in ranges if item.expandable}

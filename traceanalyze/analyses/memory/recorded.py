@@ -275,7 +275,7 @@ def _peak(context: Context, places: Places, one: _Records) -> dict[str, Value]:
         op = ops_at(context, track, t)
         ((phase, module),) = places.at(np.array([track], np.int32), t)
     return {
-        "device": one.device,
+        "device": -1 if one.device is None else one.device,
         "peak_bytes": int(one.in_use[top]),
         "step": step_labels([steps.name[step]])[0] if inside else None,
         "phase": phase,

@@ -68,10 +68,12 @@ def _pad(snapshot: Snapshot) -> int:
     """The padding under which most live blocks have just the size that their request rounds to."""
     blocks = [device.blocks for device in snapshot.devices]
     size = np.concatenate([one.size[one.state != State.INACTIVE] for one in blocks] or [np.zeros(0, np.int64)])
-    asked = np.concatenate([one.requested[one.state != State.INACTIVE] for one in blocks] or [np.zeros(0, np.int64)])
+    requested = np.concatenate(
+        [one.requested[one.state != State.INACTIVE] for one in blocks] or [np.zeros(0, np.int64)]
+    )
 
     def fitting(pad: int) -> int:
-        needed: NDArray[np.int64] = -(-np.maximum(asked + pad, 1) // ALIGN) * ALIGN
+        needed: NDArray[np.int64] = -(-np.maximum(requested + pad, 1) // ALIGN) * ALIGN
         return int((needed == size).sum())
 
     return max(_PADS.get(snapshot.vendor, _PADS["cuda"]), key=fitting)

@@ -68,7 +68,7 @@ class StackTable:
         return code
 
     def stacks(self) -> Stacks:
-        """All stacks seen so far."""
+        """All stacks so far."""
         return Stacks(tuple(self._frames), tuple(self._stacks))
 
 
