@@ -1,4 +1,4 @@
-"""Builders: from the analyses of a run's ranks to its `Report`."""
+"""What a report contains: from the analyses of a run's ranks to the sentences and tables of its `Report`."""
 
 from __future__ import annotations
 

@@ -33,13 +33,7 @@ class Band(NamedTuple):
 
 
 def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
-    """The picture of a table with `plot` or `stack`; nothing where there are no two points.
-
-    Args:
-        table: What is drawn.
-        groups: Describes the bands, a row each, where there is such a table.
-        formatter: How values are written.
-    """
+    """The picture of a table with `plot` or `stack`, whose bands `groups` describes; nothing without two points."""
     if len(table) < 2:
         return ""
     bands = _bands(table, groups, formatter)

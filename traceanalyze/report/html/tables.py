@@ -15,13 +15,7 @@ from traceanalyze.report.view import below_side, side_runs
 
 
 def sides_above(columns: Sequence[Column], texts: Texts, *, more: int = 0) -> str:
-    """A line of headings over those of the columns; empty where no side has several columns beside each other.
-
-    Args:
-        columns: Those shown, left to right.
-        texts: Words of the language.
-        more: Columns after these that no side has.
-    """
+    """Sides above the headings of columns, and of `more` without one; empty where no side has neighbouring columns."""
     runs = side_runs(columns)
     if not any(side is not None and count > 1 for side, count in runs):
         return ""
@@ -45,10 +39,7 @@ _LONG = 36
 def table_html(table: Table, formatter: Formatter, whole: float | None = None) -> str:
     """The table, and below it what was left out, why values are missing, and its notes.
 
-    Args:
-        table: What is shown.
-        formatter: How values are written.
-        whole: What a whole bar stands for in the column of bars. Default: all of a share, the largest of amounts.
+    `whole` is what a whole bar stands for: by default all of a share, the largest of amounts.
     """
     shown = table.known_rows[:MAX_ROWS]
     is_record = table.layout == Layout.RECORD and len(shown) <= _RECORDS_ABREAST
@@ -159,15 +150,7 @@ def short_title(table: Table, formatter: Formatter) -> str:
 
 
 def table_section(table: Table, chart: str, formatter: Formatter, at: str, whole: float | None = None) -> str:
-    """Pictures are open; numbers behind them and what is left out of a short view are to be opened.
-
-    Args:
-        table: What is shown.
-        chart: A picture of it that is safe already, if there is one.
-        formatter: How values are written.
-        at: Target of links.
-        whole: What a whole bar in the table stands for, where tables share it.
-    """
+    """Pictures (`chart`) are open; numbers behind them and what is left out of a short view are to be opened."""
     words = formatter.texts.messages
     heading = element("h3", safe(formatter.title(table)))
     if table.stack and chart:

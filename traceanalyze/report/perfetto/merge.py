@@ -152,10 +152,6 @@ def _whole_objects(blocks: Iterable[bytes]) -> Iterator[bytes]:
 def appended(blocks: Iterable[bytes], events: Iterable[bytes]) -> Iterator[bytes]:
     """The text with these events at the end of its event list; the rest as it is, byte by byte.
 
-    Args:
-        blocks: The text.
-        events: Text of events, as `events.overlay_events` gives it.
-
     Raises:
         NoEventListError: At the end of the text, when it has no whole event list.
     """
@@ -194,13 +190,7 @@ class Pids:
 
 
 class RankText:
-    """Rewrites the events of one rank.
-
-    Args:
-        index: Position of the rank among those merged.
-        pids: Where new process ids come from.
-        shift_ns: What is added to its times, so that all ranks count from one zero.
-    """
+    """Rewrites the events of the rank at this position; `shift_ns` is added so that all ranks count from one zero."""
 
     def __init__(self, index: int, pids: Pids, shift_ns: int) -> None:
         self.pid: dict[bytes, int] = {}

@@ -35,14 +35,7 @@ Made = tuple[str, Track | tuple[Track, ...] | NotMeasured]
 
 
 def overlay(context: Context, analysis: RankAnalysis, findings: tuple[Finding, ...], texts: Texts) -> Overlay:
-    """Tracks of one rank, from its analyses; what the profile cannot give is listed as missing.
-
-    Args:
-        context: The derived tables.
-        analysis: The analyses of the same context.
-        findings: What the rules found, ranked.
-        texts: Language of names and arguments.
-    """
+    """Tracks of one rank, from its analyses and ranked findings; what the profile cannot give is listed as missing."""
     made = _made(context, analysis, texts)
     every: list[Track] = []
     missing = []
