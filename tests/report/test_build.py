@@ -19,7 +19,7 @@ from tests.report.make import (
     with_tables,
 )
 from traceanalyze.analyses.idle.idle import IdleCauses
-from traceanalyze.analyses.steps.split import overlap_notes
+from traceanalyze.analyses.steps.split import overlap_notes, totals
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
@@ -82,8 +82,8 @@ def test_overlap_is_not_measured_without_communication():
 def test_hidden_work_is_said_in_words_only_where_there_is_some():
     steps = steps_of(100.0)
     window = window_of(steps)
-    assert overlap_notes(partition_of(steps, compute=0.5, comm=0.1), window) == ()
-    (note,) = overlap_notes(partition_of(steps, compute=0.5, comm=0.1, hidden=0.1), window)
+    assert overlap_notes(totals(partition_of(steps, compute=0.5, comm=0.1), window)) == ()
+    (note,) = overlap_notes(totals(partition_of(steps, compute=0.5, comm=0.1, hidden=0.1), window))
     assert note.key == "communication_overlap"
 
 

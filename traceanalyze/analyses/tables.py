@@ -81,10 +81,10 @@ def _with_device(context: Context) -> list[Table]:
     steps, window, each = context.steps, window_of(context.steps), context.once(partitions)
     idle = context.once(idle_causes)
     parts, (causes, step_causes) = device_parts(each[0], idle), idle_tables(steps, idle)
-    sent = collectives(context)
+    sent, worked = collectives(context), totals(each[0], window)
     return [
-        split(parts, window, marked=context.mode == Mode.STEPS, notes=overlap_notes(each[0], window)),
-        totals(each[0], window),
+        split(parts, window, marked=context.mode == Mode.STEPS, notes=overlap_notes(worked)),
+        worked,
         causes,
         sync_points(context),
         gap_table(context),

@@ -16,7 +16,6 @@ from traceanalyze.model.vocabulary import Mode
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
-    from traceanalyze.model.trace import Trace
 
 HOST_COMPUTES = "computes_on_host"
 """Key of the check that says so."""
@@ -55,7 +54,7 @@ def host_computes(context: Context) -> bool:
         and _DEVICE_BACKEND.search(trace.origin.backend or "") is None
         and not _any_text(context, trace.events.name[context.host_rows], _DEVICE_NAME)
         and not _any_text(context, _column(trace.events.fields, "concrete"), _DEVICE_ARGUMENT)
-        and not _device_memory(trace)
+        and not (_column(trace.instants.fields, "device_type") != _CPU).any()
         and not _backward_elsewhere(context)
     )
 
@@ -66,11 +65,6 @@ def _any_text(context: Context, codes: NDArray[np.int32], pattern: re.Pattern[st
 
 def _column(fields: Mapping[str, Sparse], name: str) -> NDArray[np.int32]:
     return fields[name].value if name in fields else np.empty(0, np.int32)
-
-
-def _device_memory(trace: Trace) -> bool:
-    """Whether allocator records tell of memory that is not the host's."""
-    return bool((_column(trace.instants.fields, "device_type") != _CPU).any())
 
 
 def _backward_elsewhere(context: Context) -> bool:

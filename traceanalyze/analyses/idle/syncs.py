@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -160,23 +159,22 @@ def _sites(context: Context) -> Table:
         terminal = all(int(calls.start[costs.call[i]]) >= last for i in members)
         first = members[0]
         sites[op_name[first], user_frame[first], " + ".join(names), terminal].append(members)
-    ranked: list[tuple[tuple[int, int, str, str], dict[str, Value]]] = []
+    rows: list[dict[str, Value]] = []
     for (op, frame, call, terminal), instances in sites.items():
         every = np.concatenate(instances)
         at = costs.call[every]
-        blocked, idle = int((calls.end[at] - calls.start[at]).sum()), 0 if terminal else int(costs.idle[every].sum())
-        found: dict[str, Value] = {
+        site: dict[str, Value] = {
             "op": op,
             "call": call or None,
             "kind": _kind(context, int(at[0])),
             "count": len(instances),
-            "blocked_ns": blocked,
-            "idle_caused_ns": NotMeasured("terminal_sync") if terminal else idle,
+            "blocked_ns": int((calls.end[at] - calls.start[at]).sum()),
+            "idle_caused_ns": NotMeasured("terminal_sync") if terminal else int(costs.idle[every].sum()),
             "data_dependent": op is not None and is_data_dependent(op),
             "frame": frame,
         }
-        ranked.append(((-idle, -blocked, call, op or ""), found))
-    return SYNC_POINTS.fill_records([row for _, row in sorted(ranked, key=itemgetter(0))])
+        rows.append(site)
+    return SYNC_POINTS.fill_records(rows).sort("-idle_caused_ns", "-blocked_ns", "call", "op")
 
 
 def _kind(context: Context, call: int) -> str:

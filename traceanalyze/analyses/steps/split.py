@@ -184,36 +184,30 @@ def totals(partition: Partition, window: Window) -> Table:
         ("busy", partition.busy, None, partition.compute_dur + partition.comm_dur + partition.mem_dur),
     ):
         whole, summed = window.sum(total), window.sum(spent)
-        alone = None if exposed is None else window.sum(exposed)
-        row: dict[str, Value] = {
+        row: dict[str, Value] = dict.fromkeys(TOTALS.keys) | {
             "part": key,
             "total_ns": window.mean(whole),
-            "exposed_ns": None if alone is None else window.mean(alone),
-            "overlapped_ns": None if alone is None else window.mean(whole - alone),
-            "overlap_ratio": None if alone is None else _overlap(key, whole, alone),
             "device_time_ns": window.mean(summed),
             "concurrency": summed / whole if whole else None,
         }
+        if exposed is not None:
+            hidden = whole - window.sum(exposed)
+            row |= {
+                "exposed_ns": window.mean(whole - hidden),
+                "overlapped_ns": window.mean(hidden),
+                "overlap_ratio": hidden / whole if whole else NotMeasured(f"no_{key}"),
+            }
         rows.append(row)
     return replace(TOTALS.fill_records(rows), title_values=(("steps", Kind.COUNT, window.count),))
 
 
-def _overlap(key: str, whole: int, alone: int) -> float | NotMeasured:
-    return (whole - alone) / whole if whole else NotMeasured(f"no_{key}")
-
-
-def overlap_notes(partition: Partition, window: Window) -> tuple[Message, ...]:
+def overlap_notes(totals: Table) -> tuple[Message, ...]:
     """A sentence on communication and on copies, where there are any, as the split shows only their exposed part."""
     notes = []
-    for key, total, exposed in (
-        ("communication", partition.comm_total, partition.comm_exposed),
-        ("memory_ops", partition.mem_total, partition.mem_exposed),
-    ):
-        whole, alone = window.sum(total), window.sum(exposed)
-        if whole - alone > 0:
-            hidden = (whole - alone) / whole
-            values = (("total", Kind.DURATION, window.mean(whole)), ("hidden", Kind.SHARE, hidden))
-            notes.append(Message(f"{key}_overlap", values))
+    for one in totals.records():
+        if isinstance(one.overlap_ratio, float) and one.overlap_ratio > 0:
+            values = (("total", Kind.DURATION, one.total_ns), ("hidden", Kind.SHARE, one.overlap_ratio))
+            notes.append(Message(f"{one.part}_overlap", values))
     return tuple(notes)
 
 
