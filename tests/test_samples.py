@@ -14,7 +14,7 @@ from tests.make_samples import generate_gpu, generate_npu
 from tests.simulate.compare import idle_by_step
 from tests.simulate.truth.summary import total
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Mode

@@ -12,7 +12,7 @@ import pytest
 
 import traceanalyze
 from traceanalyze.analyses.analyze import analyze_trace
-from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.vocabulary import Mode
 

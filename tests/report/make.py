@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.idle.gap_table import GAPS
+from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses, idle_tables
 from traceanalyze.analyses.idle.launches import LAUNCHES, RUNTIME_CALLS
 from traceanalyze.analyses.idle.syncs import SYNC_POINTS

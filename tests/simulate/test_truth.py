@@ -15,7 +15,7 @@ from tests.simulate.truth.summary import truth
 from tests.simulate.truth.windows import windows
 from tests.simulate.workload import Fault, Model, Workload
 from tests.simulate.writers.layouts import AMD, CPU_ONLY, LAYOUTS, TODAY, YEAR_2022
-from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.model.vocabulary import Mode
 
 if TYPE_CHECKING:

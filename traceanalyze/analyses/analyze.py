@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.filtering import context_of
-from traceanalyze.analyses.host.split import host_split
+from traceanalyze.analyses.idle.host_state import host_split
 from traceanalyze.analyses.idle.idle import idle_causes
 from traceanalyze.analyses.idle.syncs import sync_points
 from traceanalyze.analyses.options import Options

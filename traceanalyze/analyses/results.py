@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps

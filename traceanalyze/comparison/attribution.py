@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.modules import Places, module_places
-from traceanalyze.analyses.host.split import HostSplit, host_split
+from traceanalyze.analyses.idle.host_state import HostSplit, host_split
 from traceanalyze.analyses.idle.idle import IdleCauses, idle_causes
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.options import Options

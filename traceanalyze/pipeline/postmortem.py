@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from traceanalyze import plugins
-from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.steps.window import step_labels, window_of
 from traceanalyze.causes.causes import host_loading
 from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble

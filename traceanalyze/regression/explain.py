@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.split import HostSplit
+from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.attribution import IDLE

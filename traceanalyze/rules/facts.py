@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.host.frames import user_frames
-from traceanalyze.analyses.host.split import HostSplit
 from traceanalyze.analyses.idle import idle
-from traceanalyze.analyses.idle.host_state import host_states
+from traceanalyze.analyses.idle.host_state import HostSplit, host_states
 from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals

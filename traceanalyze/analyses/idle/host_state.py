@@ -1,4 +1,4 @@
-"""What a host thread is doing at each instant, as disjoint labelled segments (definitions §5, "host state")."""
+"""What a host thread is doing at each instant (definitions §5, "host state"), and each step by that (§3, fallback)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from traceanalyze.analyses.host.events import ByTrack, by_track
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_async_copy, is_data_loading, is_peer_wait
 from traceanalyze.model.intervals import Intervals
-from traceanalyze.model.vocabulary import ApiClass, Cause, EventKind, SyncKind
+from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, EventKind, SyncKind
 
 if TYPE_CHECKING:
     from traceanalyze.analyses.context import Context
@@ -124,3 +125,33 @@ def is_sync_call(context: Context) -> NDArray[np.bool_]:
     by_name = (calls.sync == SyncKind.EXPLICIT) | (calls.sync == SyncKind.BLOCKING_COPY)
     counted: NDArray[np.bool_] = (by_name | context.once(blocking_copies)) & calls.outermost
     return counted
+
+
+class HostSplit(NamedTuple):
+    """Host-only report: the step thread's span by what it did (ns per step, rows sum to the step)."""
+
+    data_loading: NDArray[np.int64]
+    sync: NDArray[np.int64]
+    peer_wait: NDArray[np.int64]
+    api: NDArray[np.int64]
+    host_op: NDArray[np.int64]
+    untraced: NDArray[np.int64]
+
+
+def host_split(context: Context) -> HostSplit | NotMeasured:
+    """Each step by what its thread did; the rest is untraced."""
+    if context.step_track < 0:
+        return NotMeasured("no_host_events")
+    states, steps = context.once(host_states, context.step_track, True), context.steps
+
+    def time(*causes: Cause) -> NDArray[np.int64]:
+        return intervals.coverage(states.of(causes), steps.start, steps.end)
+
+    named = {
+        "data_loading": time(Cause.DATA_LOADING),
+        "sync": time(Cause.SYNC),
+        "peer_wait": time(Cause.PEER_WAIT),
+        "api": time(*DISPATCH_CALLS),
+        "host_op": time(Cause.HOST_OP),
+    }
+    return HostSplit(**named, untraced=steps.time - np.sum(list(named.values()), axis=0))

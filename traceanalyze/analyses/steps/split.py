@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.host.split import HostSplit, host_split
+from traceanalyze.analyses.idle.host_state import HostSplit, host_split
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition, partition
 from traceanalyze.analyses.steps.window import Steps, Window, amounts, median, step_labels, window_of
