@@ -69,7 +69,7 @@ Key = tuple[Kind, str, tuple[str, ...]]
 """Also sentence and places, where one rank has several findings of that kind."""
 
 
-class Held(NamedTuple):
+class Instance(NamedTuple):
     """A finding on one rank, or about all of them (`rank` None)."""
 
     recording: int
@@ -80,25 +80,25 @@ class Held(NamedTuple):
 
 def causes(recordings: Sequence[RecordingPart]) -> tuple[Cause, ...]:
     """All of them, in no order yet."""
-    held: dict[Key, list[Held]] = {}
+    instances: dict[Key, list[Instance]] = {}
     several = _with_places(recordings)
     for one in _all(recordings):
         finding = one.finding
         kind = finding.rule, finding.slug
         key = (kind, finding.sentence, finding.scope.ops) if kind in several else (kind, "", ())
-        held.setdefault(key, []).append(one)
-    return tuple(_cause(found, recordings) for found in held.values())
+        instances.setdefault(key, []).append(one)
+    return tuple(_cause(found, recordings) for found in instances.values())
 
 
-def _all(recordings: Sequence[RecordingPart]) -> Iterator[Held]:
+def _all(recordings: Sequence[RecordingPart]) -> Iterator[Instance]:
     for index, recording in enumerate(recordings):
         costs = recording.about_ranks_costs or (None,) * len(recording.about_ranks)
         for finding, cost in zip(recording.about_ranks, costs, strict=True):
-            yield Held(index, None, finding, cost)
+            yield Instance(index, None, finding, cost)
         for rank in recording.ranks:
             costs = rank.costs or (None,) * len(rank.findings)
             for finding, cost in zip(rank.findings, costs, strict=True):
-                yield Held(index, rank, finding, cost)
+                yield Instance(index, rank, finding, cost)
 
 
 def _with_places(recordings: Sequence[RecordingPart]) -> set[Kind]:
@@ -108,12 +108,12 @@ def _with_places(recordings: Sequence[RecordingPart]) -> set[Kind]:
     return {kind for count in counts for kind, number in count.items() if number > 1}
 
 
-def _cause(held: list[Held], recordings: Sequence[RecordingPart]) -> Cause:
-    gains = tuple(_gain(held, index, recording) for index, recording in enumerate(recordings))
-    where = {one.recording for one in held}
+def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Cause:
+    gains = tuple(_gain(instances, index, recording) for index, recording in enumerate(recordings))
+    where = {one.recording for one in instances}
     where = where.intersection(comparable(recordings)) or where
     worst = max(where, key=lambda index: (gains[index] or 0, -index))
-    here = [one for one in held if one.recording == worst]
+    here = [one for one in instances if one.recording == worst]
     shown = max(here, key=lambda one: one.finding.saving or 0)
     gain, part = gains[worst], recordings[worst]
     evaluated = [rank for rank in part.ranks if not _unjudged(rank, shown.finding.rule)]
@@ -122,10 +122,10 @@ def _cause(held: list[Held], recordings: Sequence[RecordingPart]) -> Cause:
     share = gain / part.step_time if gain is not None and part.step_time else None
     return Cause(
         finding=shown.finding,
-        severity=_severity(held, share),
+        severity=_severity(instances, share),
         ranks=in_order(
             label
-            for one in held
+            for one in instances
             for label in (map(str, one.finding.scope.ranks) if one.rank is None else (one.rank.label,))
         ),
         evaluated=len(evaluated) or len(part.ranks),
@@ -135,28 +135,28 @@ def _cause(held: list[Held], recordings: Sequence[RecordingPart]) -> Cause:
         largest=max(savings, default=None),
         mean=sum(savings) // count if savings else None,
         bound=max((one.finding.bound for one in here if one.finding.bound is not None), default=None),
-        total=_total(held, recordings),
+        total=_total(instances, recordings),
         share=share,
-        onset=_onset(held, recordings),
+        onset=_onset(instances, recordings),
         gains=gains,
         about_ranks=shown.rank is None,
     )
 
 
-def _severity(held: list[Held], share: float | None) -> Severity:
+def _severity(instances: list[Instance], share: float | None) -> Severity:
     """The largest of all ranks, but no more than what the run gains is worth."""
-    largest = max(one.finding.severity or Severity.INFO for one in held)
+    largest = max(one.finding.severity or Severity.INFO for one in instances)
     if share is None:
         return largest
     return min(largest, Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW)
 
 
-def _gain(held: list[Held], index: int, recording: RecordingPart) -> int | None:
+def _gain(instances: list[Instance], index: int, recording: RecordingPart) -> int | None:
     """What the run gains in one recording; None where it could not be judged there, or saves nothing that is known."""
-    here = [one for one in held if one.recording == index]
+    here = [one for one in instances if one.recording == index]
     if not here:
-        rule = held[0].finding.rule
-        if held[0].rank is None:
+        rule = instances[0].finding.rule
+        if instances[0].rank is None:
             known = len(recording.ranks) > 1 and all(one.rule != rule for one in recording.about_ranks_unjudged)
         else:
             known = any(not _unjudged(rank, rule) for rank in recording.ranks)
@@ -174,33 +174,33 @@ def _unjudged(rank: RankPart, rule: str) -> bool:
     return any(one.rule == rule for one in rank.unjudged)
 
 
-def _total(held: list[Held], recordings: Sequence[RecordingPart]) -> int | None:
+def _total(instances: list[Instance], recordings: Sequence[RecordingPart]) -> int | None:
     """Savings over all windows of the ranks they are on; of one about the run, those of its mean rank."""
-    saving = [one for one in held if one.finding.saving is not None]
+    saving = [one for one in instances if one.finding.saving is not None]
     ranks = [recordings[one.recording].ranks if one.rank is None else (one.rank,) for one in saving]
     windows = [max((len(rank.steps) for rank in each), default=0) for each in ranks]
     sums = [(one.finding.saving or 0) * count for one, count in zip(saving, windows, strict=True)]
     return sum(sums) if sums else None
 
 
-def _onset(held: list[Held], recordings: Sequence[RecordingPart]) -> Onset:
+def _onset(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Onset:
     """Of the rank with the largest saving in each recording; those where it was not found have it in no step.
 
     Recordings of other ranks and damaged ones count only where the others do not have it.
     """
     spells = []
     chosen = set(comparable(recordings))
-    if chosen.isdisjoint(one.recording for one in held):
-        chosen = {one.recording for one in held}
+    if chosen.isdisjoint(one.recording for one in instances):
+        chosen = {one.recording for one in instances}
     for index, recording in enumerate(recordings):
         if index not in chosen or not recording.marked:
             continue
-        here = [one for one in held if one.recording == index]
+        here = [one for one in instances if one.recording == index]
         if here:
             most = max(here, key=lambda one: (one.cost is not None, one.finding.saving or 0))
             steps = most.rank or recording.common or recording.ranks[decider(recording.ranks)]
             spells.append(Spell(index, steps.steps, steps.step_times, most.cost))
-        elif _gain(held, index, recording) is not None:
+        elif _gain(instances, index, recording) is not None:
             rank = recording.ranks[decider(recording.ranks)]
             spells.append(Spell(index, rank.steps, rank.step_times, np.zeros(len(rank.steps), np.int64)))
     return onset(spells)

@@ -11,7 +11,7 @@ from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices, path_texts
 from traceanalyze.pipeline.gather import ReadProgress, gather
 from traceanalyze.pipeline.recordings import analysed_rank
-from traceanalyze.pipeline.run_report import chosen_ranks, judged_reports, report_of_ranks, with_notes
+from traceanalyze.pipeline.run_report import chosen_ranks, report_of_ranks, run_reports, with_notes
 from traceanalyze.readers.memory_sources import holds_memory_file
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.model import Report
@@ -110,4 +110,4 @@ def reports(
         from traceanalyze.pipeline.memory_files import reports_with_snapshots
 
         return reports_with_snapshots(paths, choices, progress=progress, parallel=parallel)
-    return judged_reports(paths, choices, progress=progress, parallel=parallel)[0]
+    return run_reports(paths, choices, progress=progress, parallel=parallel)[0]

@@ -22,7 +22,7 @@ from traceanalyze.pipeline.memory_files import (
     placed_files,
     trace_paths,
 )
-from traceanalyze.pipeline.run_report import judged_reports
+from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers.memory_sources import holds_memory_file, snapshots_of
 from traceanalyze.readers.snapshot import read_snapshot
 from traceanalyze.report.contents.snapshot import difference_report, memory_view
@@ -72,7 +72,7 @@ def memory_reports(
     views: tuple[Report, ...] = ()
     if traces:
         try:
-            views, results = judged_reports(
+            views, results = run_reports(
                 traces,
                 Choices(),
                 progress=progress,

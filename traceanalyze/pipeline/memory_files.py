@@ -15,7 +15,7 @@ from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_of
 from traceanalyze.pipeline.recordings import Allocators, AnalysedRank, allocator_of
-from traceanalyze.pipeline.run_report import judged_reports
+from traceanalyze.pipeline.run_report import run_reports
 from traceanalyze.readers.memory_sources import (
     candidates,
     device_memory,
@@ -188,11 +188,11 @@ def reports_with_snapshots(
     """The reports of the runs, whose rules know the snapshots of their ranks; what is not used is said."""
     traces = trace_paths(paths)
     if not traces:
-        return judged_reports(paths, choices, progress=progress, parallel=parallel)[0]
+        return run_reports(paths, choices, progress=progress, parallel=parallel)[0]
     room = expected_capacity(paths)
     files, notes = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
     allocators = allocators_of_traces(files, paths)
-    found, results = judged_reports(
+    found, results = run_reports(
         traces,
         choices,
         progress=progress,

@@ -166,26 +166,24 @@ def postmortem_reports(
     Raises:
         InputError: Nothing there can be used.
     """
-    # As all readers name the files in them, so that each is told once.
+    # As all readers name the files in them, so that each is named once.
     paths = [str(PurePath(path)) if path else path for path in paths]
     room = parse_capacity(capacity) or expected_capacity(paths)
     memory, left_out = memory_files(paths, expected_ranks(paths), capacity=room, progress=progress)
     allocators = allocators_of_traces(memory, paths)
-    gathered, judged = analysed_files(
-        paths, choices, progress, parallel=parallel, allocators=allocators, required=False
-    )
-    memory = placed_files(memory, tuple(judged.values()), allocators)
-    if not gathered.traces and not memory:
-        raise _nothing(paths, gathered, left_out)
-    runs = group_runs(gathered.traces) if gathered.traces else ()
+    read, analysed = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, required=False)
+    memory = placed_files(memory, tuple(analysed.values()), allocators)
+    if not read.traces and not memory:
+        raise _nothing(paths, read, left_out)
+    runs = group_runs(read.traces) if read.traces else ()
     wanted = _with_ranks(runs, choices)
-    jobs = jobs_of(wanted, judged) if wanted else (Job(()),)
+    jobs = jobs_of(wanted, analysed) if wanted else (Job(()),)
     passed = tuple(run for run in runs if not any(run is one for one in wanted))
     shares = _memory_of_jobs(jobs, memory)
-    # What belongs to no job is told with the first one.
-    unused = [Unused(gathered, left_out, passed, memory), *[None] * (len(jobs) - 1)]
+    # What belongs to no job goes with the first one.
+    unused = [Unused(read, left_out, passed, memory), *[None] * (len(jobs) - 1)]
     return tuple(
-        _report(*each, judged, choices) for each in zip(_names(paths, jobs), jobs, shares, unused, strict=True)
+        _report(*each, analysed, choices) for each in zip(_names(paths, jobs), jobs, shares, unused, strict=True)
     )
 
 
@@ -194,12 +192,12 @@ def _report(
     job: Job,
     memory: tuple[MemoryFile, ...],
     unused: Unused | None,
-    judged: Mapping[str, AnalysedRank],
+    analysed: Mapping[str, AnalysedRank],
     choices: Choices,
 ) -> Report:
     runs, rules = job.runs, choices.rules()
     sides = [
-        side_by_side([judged[trace.origin.path].with_trace(trace) for trace in chosen_ranks(run, choices)], rules)
+        side_by_side([analysed[trace.origin.path].with_trace(trace) for trace in chosen_ranks(run, choices)], rules)
         for run in runs
     ]
     platform = "ascend" if runs and runs[0].traces[0].origin.format == "ascend" else "cuda"
@@ -244,8 +242,8 @@ def _with_ranks(runs: Sequence[Run], choices: Choices) -> tuple[Run, ...]:
 
 def _notes(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     """Remarks on the recordings; of several each with its name."""
-    told = [(run.name, note) for run in runs for note in run.notes if "holds several recordings" not in note]
-    return tuple(dict.fromkeys((name if len(runs) > 1 else "", note) for name, note in told))
+    notes = [(run.name, note) for run in runs for note in run.notes if "holds several recordings" not in note]
+    return tuple(dict.fromkeys((name if len(runs) > 1 else "", note) for name, note in notes))
 
 
 def _names(paths: Sequence[str], jobs: Sequence[Job]) -> list[str]:
@@ -255,12 +253,12 @@ def _names(paths: Sequence[str], jobs: Sequence[Job]) -> list[str]:
     return [f"{name} (job {at})" if names.count(name) > 1 else name for at, name in enumerate(names, 1)]
 
 
-def _nothing(paths: Sequence[str], gathered: ReadRecordings, left_out: tuple[str, ...]) -> InputError:
+def _nothing(paths: Sequence[str], read: ReadRecordings, left_out: tuple[str, ...]) -> InputError:
     """Why nothing can be used."""
     if left_out:
         return InputError(left_out[0].removeprefix("left out: "))
-    if gathered.failed:
-        return InputError(gathered.failed[0][1])
+    if read.failed:
+        return InputError(read.failed[0][1])
     try:
         expand(paths)
     except InputError as error:
@@ -270,10 +268,10 @@ def _nothing(paths: Sequence[str], gathered: ReadRecordings, left_out: tuple[str
 
 def _memory_of_jobs(jobs: Sequence[Job], memory: Sequence[MemoryFile]) -> tuple[tuple[MemoryFile, ...], ...]:
     """Each snapshot and timeline with the job whose recordings lie nearest to it, the first of equals."""
-    mine: list[list[MemoryFile]] = [[] for _ in jobs]
+    shares: list[list[MemoryFile]] = [[] for _ in jobs]
     for one in memory:
-        mine[max(range(len(jobs)), key=lambda at: _nearness(one.path, jobs[at].runs))].append(one)
-    return tuple(map(tuple, mine))
+        shares[max(range(len(jobs)), key=lambda at: _nearness(one.path, jobs[at].runs))].append(one)
+    return tuple(map(tuple, shares))
 
 
 def _nearness(path: str, runs: Sequence[Run]) -> int:

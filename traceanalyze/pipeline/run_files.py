@@ -50,7 +50,7 @@ class Job(NamedTuple):
     """Why they were taken together, and apart from others."""
 
 
-class _Seen(NamedTuple):
+class _Traits(NamedTuple):
     """What is compared of a recording."""
 
     run: Run
@@ -64,16 +64,16 @@ class _Seen(NamedTuple):
     """Its ranks communicate with others."""
 
 
-def jobs_of(runs: Sequence[Run], judged: Mapping[str, AnalysedRank]) -> tuple[Job, ...]:
+def jobs_of(runs: Sequence[Run], analysed: Mapping[str, AnalysedRank]) -> tuple[Job, ...]:
     """Recordings of one job together, in the order of time; jobs in the order in which they were found.
 
     Args:
         runs: All recordings.
-        judged: What was found in each, by the path of its trace.
+        analysed: What was found in each, by the path of its trace.
     """
-    jobs: list[list[_Seen]] = []
+    jobs: list[list[_Traits]] = []
     apart: list[tuple[Message, ...]] = []
-    for one in sorted((_seen(run, judged) for run in runs), key=lambda each: each.begin):
+    for one in sorted((_traits(run, analysed) for run in runs), key=lambda each: each.begin):
         reasons = [_difference(one, job) for job in jobs]
         home = next((job for job, reason in zip(jobs, reasons, strict=True) if reason is None), None)
         if home is not None:
@@ -91,7 +91,7 @@ def jobs_of(runs: Sequence[Run], judged: Mapping[str, AnalysedRank]) -> tuple[Jo
     return tuple(found)
 
 
-def _difference(one: _Seen, job: Sequence[_Seen]) -> str | None:
+def _difference(one: _Traits, job: Sequence[_Traits]) -> str | None:
     """What tells that a recording is not of a job; None where nothing does."""
     for other in job:
         reason = _contradiction(one, other)
@@ -102,7 +102,7 @@ def _difference(one: _Seen, job: Sequence[_Seen]) -> str | None:
     return "apart_work" if alike < ALIKE else None
 
 
-def _contradiction(one: _Seen, other: _Seen) -> str | None:
+def _contradiction(one: _Traits, other: _Traits) -> str | None:
     if one.kind != other.kind:
         return "apart_kind"
     if any(one.libraries[name] != other.libraries[name] for name in one.libraries.keys() & other.libraries.keys()):
@@ -119,12 +119,12 @@ def _shared(work: Mapping[str, int], other: Mapping[str, int]) -> float:
     return sum(time for name, time in work.items() if name in other) / total if total and other else 1.0
 
 
-def _seen(run: Run, judged: Mapping[str, AnalysedRank]) -> _Seen:
+def _traits(run: Run, analysed: Mapping[str, AnalysedRank]) -> _Traits:
     first = run.traces[0]
     device = first.devices[0].name if first.devices else ""
     times = [span(trace) for trace in run.traces]
-    ranks = [judged[trace.origin.path] for trace in run.traces]
-    return _Seen(
+    ranks = [analysed[trace.origin.path] for trace in run.traces]
+    return _Traits(
         run=run,
         kind=(first.origin.format, first.origin.world_size, device),
         libraries={name: first.versions[name] for name in _LIBRARIES if name in first.versions},
@@ -188,7 +188,7 @@ def _file(
 class Unused(NamedTuple):
     """What belongs to no job."""
 
-    gathered: ReadRecordings
+    read: ReadRecordings
     """What became of all recordings."""
     left_out: tuple[str, ...]
     """Remarks on snapshots and timelines that cannot be used."""
@@ -207,7 +207,7 @@ def run_files(
         runs: Recordings of the job.
         recordings: The same as parts, which hold the ranks that were looked at.
         memory: Snapshots and timelines of the job.
-        unused: What is told with this job although it belongs to none.
+        unused: What belongs to no job, where it goes with this one.
     """
     others = () if unused is None else _unused(unused)
     remembered = (_file(one.path, one.kind, "used", one.rank, one.rank_source) for one in memory)
@@ -247,19 +247,19 @@ def _kind(trace: Trace) -> str:
 
 
 def _unused(unused: Unused) -> Iterator[File]:
-    gathered, left_out = unused.gathered, dict(_left_out(unused))
+    read, left_out = unused.read, dict(_left_out(unused))
     known, statistics = {one.path for one in unused.memory}, _statistics(unused.memory)
     for run in unused.passed:
         for trace in run.traces:
             yield _file(trace.origin.path, _kind(trace), "not_chosen", trace.origin.rank, trace.origin.rank_source)
         yield from _repeated(run)
-    for name, why in gathered.failed:
+    for name, why in read.failed:
         if name not in known and name not in left_out:
             yield _file(name, "trace", "left_out", why=why.removeprefix(f"{name}: "))
     for name, why in left_out.items():
         yield _file(name, "snapshot", "left_out", why=why)
-    listed = {*known, *left_out, *(name for name, _ in gathered.failed)}
-    for other in {one.name: one for one in gathered.skipped}.values():
+    listed = {*known, *left_out, *(name for name, _ in read.failed)}
+    for other in {one.name: one for one in read.skipped}.values():
         if other.name not in listed:
             yield _run_list(other) or (
                 _file(other.name, "statistics", "used")
@@ -288,7 +288,7 @@ def _statistics(memory: Sequence[MemoryFile]) -> set[str]:
 
 def _left_out(unused: Unused) -> Iterator[tuple[str, str]]:
     """Names of snapshots and timelines that cannot be used, and why; a name may hold the mark between the two."""
-    files = {name for name, _ in unused.gathered.failed} | {one.name for one in unused.gathered.skipped}
+    files = {name for name, _ in unused.read.failed} | {one.name for one in unused.read.skipped}
     for note in unused.left_out:
         text = note.removeprefix("left out: ")
         ends = [found.start() for found in re.finditer(": ", text)]

@@ -66,7 +66,7 @@ def run_report(run: Run, found: SideBySide, scope: Scope | None = None) -> Repor
     )
 
 
-def judged_reports(
+def run_reports(
     paths: Sequence[str],
     choices: Choices,
     *,
@@ -76,8 +76,8 @@ def judged_reports(
     known: Collection[str] = (),
 ) -> tuple[tuple[Report, ...], dict[str, AnalysedRank]]:
     """The reports of the runs, and what is known of each recording, by its path; `known` as for `analysed_files`."""
-    gathered, results = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
-    runs = with_notes(group_runs(list(gathered.traces)), gathered.notes)
+    read, results = analysed_files(paths, choices, progress, parallel=parallel, allocators=allocators, known=known)
+    runs = with_notes(group_runs(list(read.traces)), read.notes)
     found = []
     for run in runs:
         traces = chosen_ranks(run, choices)

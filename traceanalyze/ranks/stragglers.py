@@ -63,10 +63,10 @@ def _waited_before(
     wait = np.concatenate([amount for _, amount in waits] or [np.zeros(0, np.int64)])
     order = np.argsort(start, kind="stable")
     upto = np.concatenate(([0], np.cumsum(wait[order])))
-    mine = one.start[chosen, member]
-    sequence = np.argsort(mine, kind="stable")
-    found = np.empty(len(mine), np.int64)
-    found[sequence] = np.diff(upto[np.searchsorted(start[order], mine[sequence])], prepend=0)
+    arrival = one.start[chosen, member]
+    sequence = np.argsort(arrival, kind="stable")
+    found = np.empty(len(arrival), np.int64)
+    found[sequence] = np.diff(upto[np.searchsorted(start[order], arrival[sequence])], prepend=0)
     return found
 
 
@@ -203,8 +203,8 @@ def late_because(
     excess = {}
     for phase in PHASES:
         if all(phase in ranks[rank].parts for rank in (late, *others)):
-            mine, *theirs = (int(ranks[rank].parts[phase][rows[rank]].sum()) for rank in (late, *others))
-            excess[phase] = (mine - sum(theirs) // len(theirs)) // count
+            own, *theirs = (int(ranks[rank].parts[phase][rows[rank]].sum()) for rank in (late, *others))
+            excess[phase] = (own - sum(theirs) // len(theirs)) // count
     pauses = excess.pop("gc", 0)
     most = max(excess, key=lambda phase: excess[phase], default=None)
     if most is None or excess[most] <= 0:

@@ -152,8 +152,8 @@ def _parts(context: Context, analysis: RankAnalysis) -> dict[str, NDArray[np.int
 def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int64]) -> RankCollectives:
     """Collectives in the order of the program, which is the same on all ranks; that of the device need not be."""
     device, base = context.device, context.trace.base_ns
-    asked, known = context.ownership
-    order = np.lexsort((device.start[events], np.where(known, asked, device.start)[events]))
+    requested, known = context.ownership
+    order = np.lexsort((device.start[events], np.where(known, requested, device.start)[events]))
     events, of = events[order], of[order]
     described = description_rows(context, events)
     kind = types(context, events, described)
@@ -170,7 +170,7 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
         of,
         kind,
         sizes(context, described, kind),
-        _steps(context, events, asked, known),
+        _steps(context, events, requested, known),
         base + device.start[events],
         base + device.end[events],
         exposed[events],
@@ -180,7 +180,7 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
 
 
 def _steps(
-    context: Context, events: NDArray[np.int64], asked: NDArray[np.int64], known: NDArray[np.bool_]
+    context: Context, events: NDArray[np.int64], requested: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
     """Analysed step that asked for each collective; where that is not recorded, the one it begins in."""
     steps, start = context.steps, context.device.start
@@ -189,7 +189,7 @@ def _steps(
     every = context.all_steps
     at = np.minimum(np.searchsorted(every.end, start, "right"), len(every) - 1)
     inside = (start >= every.start[at]) & (start < every.end[at])
-    owner = np.where(known, owners(context.markers, context.device, asked, known), np.where(inside, at, -1))[events]
+    owner = np.where(known, owners(context.markers, context.device, requested, known), np.where(inside, at, -1))[events]
     chosen = np.searchsorted(steps.host_start, every.host_start)
     row = np.minimum(chosen, max(len(steps) - 1, 0))
     row = np.where(steps.host_start[row] == every.host_start, row, -1) if len(steps) else np.full(len(every), -1)

@@ -264,7 +264,7 @@ def exposed_waits(
     known = [one for one in groups if one.synchronising.any()]
     bound = bool(missing) or not all(one.complete for one in known)
     if bound or not known:
-        own = [_by_tasks(rank, mine) for rank, mine in zip(ranks, rows, strict=True)]
+        own = [_by_tasks(rank, common) for rank, common in zip(ranks, rows, strict=True)]
         known_by_tasks = [one for one in own if one is not None]
         if len(known_by_tasks) == len(ranks):
             return ExposedWaits(np.stack(known_by_tasks), bound=True)
