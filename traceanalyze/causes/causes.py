@@ -213,9 +213,7 @@ HOST_LOADING = "host_loading"
 def host_loading(loading: NDArray[np.int64], times: NDArray[np.int64]) -> Finding | None:
     """That the step thread waits for its data, if it takes 5 % of the step: then batches could be made elsewhere.
 
-    Args:
-        loading: Of each step, ns (definitions §3, host-only report).
-        times: The steps.
+    Loading and length of each step in ns (definitions §3, host-only report).
     """
     saving = int(loading.sum()) // max(len(loading), 1)
     share = int(loading.sum()) / max(int(times.sum()), 1)

@@ -130,11 +130,8 @@ def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
     """By how much the step of the run gets shorter, ns.
 
     Ranks wait for each other, so the step is as long as the most time that any rank needs without waiting: what is
-    saved on another rank is waited for instead. Where waiting is not known, the mean over all ranks.
-
-    Args:
-        ranks: All of the recording.
-        savings: By label, of the ranks that save something; ns a step.
+    saved on another rank is waited for instead. Where waiting is not known, the mean over all ranks. `savings` are ns a
+    step, by label of the ranks that save something.
     """
     own = [rank.own for rank in ranks if rank.own is not None]
     if len(own) < len(ranks):

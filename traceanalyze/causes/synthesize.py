@@ -205,13 +205,7 @@ GROWN = 1.5
 
 
 def synthesize(recordings: Sequence[RecordingPart], troubles: Sequence[Trouble], *, rules: int = 0) -> Postmortem:
-    """The post-mortem of one job.
-
-    Args:
-        recordings: In the order of time.
-        troubles: What its snapshots tell.
-        rules: How many rules were run.
-    """
+    """The post-mortem of one job, from its recordings in the order of time; `rules` is how many were run."""
     found = causes(recordings)
     named = _distinct((*_memory_causes(troubles), *(one for one in found if not _on_capture(one))))
     ranked = linked(sorted(named, key=_rank))

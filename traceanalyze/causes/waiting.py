@@ -35,12 +35,8 @@ def waiting(cluster: Cluster, about: Sequence[Finding] = (), least: float = MEDI
     """That the ranks wait for each other, if it costs 5 % of the step more than what rules tell about it.
 
     What is saved is the mean waiting, less the least of any rank, which even ranks would have; where a rank was not
-    recorded all of it, as that one may be the late one.
-
-    Args:
-        cluster: The ranks side by side.
-        about: What the rules say about them; the wait for a straggler has a finding of its own.
-        least: Share of the step.
+    recorded all of it, as that one may be the late one. `about` are findings of rules about the ranks: the wait for a
+    straggler has one of its own.
     """
     waited = cluster.exposed_waits
     named = not isinstance(cluster.stragglers, NotMeasured) and any(one.share >= least for one in cluster.stragglers)

@@ -231,11 +231,7 @@ def write_refreshed(path: str, baseline: Sequence[str], result: GateResult) -> N
 def prune(path: str, *, older_than: int | None, label: str | None, environment: Sequence[str]) -> int:
     """Remove runs of a baseline file that fit every condition; how many.
 
-    Args:
-        path: the file.
-        older_than: age in days, counted back from the newest run.
-        label: label of the runs.
-        environment: `KEY=VALUE` of the environment.
+    Days count back from the newest run; conditions on the environment are `KEY=VALUE`.
     """
     if older_than is None and label is None and not environment:
         raise UsageError("baseline prune: say what to remove: --older-than, --label or --environment")

@@ -67,9 +67,7 @@ class _Traits(NamedTuple):
 def jobs_of(runs: Sequence[Run], analysed: Mapping[str, AnalysedRank]) -> tuple[Job, ...]:
     """Recordings of one job together, in the order of time; jobs in the order in which they were found.
 
-    Args:
-        runs: All recordings.
-        analysed: What was found in each, by the path of its trace.
+    `analysed` is what was found in each trace, by its path.
     """
     jobs: list[list[_Traits]] = []
     apart: list[tuple[Message, ...]] = []
@@ -201,13 +199,9 @@ class Unused(NamedTuple):
 def run_files(
     runs: Sequence[Run], recordings: Sequence[RecordingPart], memory: Sequence[MemoryFile], unused: Unused | None
 ) -> Table:
-    """Files that were used, then those that were not.
+    """Files that a job used, then those of no job, where they go with this one.
 
-    Args:
-        runs: Recordings of the job.
-        recordings: The same as parts, which hold the ranks that were looked at.
-        memory: Snapshots and timelines of the job.
-        unused: What belongs to no job, where it goes with this one.
+    `recordings` are the runs as parts, which hold the ranks that were looked at.
     """
     others = () if unused is None else _unused(unused)
     remembered = (_file(one.path, one.kind, "used", one.rank, one.rank_source) for one in memory)

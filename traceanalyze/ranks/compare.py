@@ -120,11 +120,7 @@ def rank_steps(cluster: Cluster) -> Table:
 
 
 def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
-    """Compare the ranks of one run.
-
-    Args:
-        summaries: one a rank, in the order of the report.
-    """
+    """Compare the ranks of one run, which come in the order of the report."""
     ranks = tuple(one._replace(label=one.label or f"?{index}") for index, one in enumerate(summaries))
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
@@ -164,12 +160,7 @@ def longest(step_times: Sequence[int]) -> int:
 
 
 def leading(step_times: Sequence[int], own: Sequence[int | None]) -> int:
-    """Position of the rank with the longest step, or of one that takes longer without waiting for others.
-
-    Args:
-        step_times: Mean step of each rank, ns.
-        own: The same without the time in which it only waits for others; None where that is not known.
-    """
+    """Position of the rank with the longest mean step, or of one whose `own` step, without waiting, takes longer."""
     slowest = longest(step_times)
     known = [time for time in own if time is not None]
     if len(known) < len(step_times) or max(known) <= EVEN * known[slowest]:

@@ -57,11 +57,7 @@ def networked_groups(
 ) -> frozenset[str] | None:
     """Labels of the groups that have collectives with tasks over a network (RDMA); None where no task is recorded.
 
-    Args:
-        context: of the rank.
-        events: positions of its collectives in `Context.device`.
-        groups: its groups.
-        of: group of each collective.
+    `events` are positions of the rank's collectives in `Context.device`, `of` the group of each.
     """
     trace = context.trace
     column = trace.events.fields.get("part_of")

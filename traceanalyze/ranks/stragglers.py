@@ -19,9 +19,7 @@ MOSTLY = 0.5
 def sources(groups: Sequence[MatchedGroup], last: Mapping[int, int]) -> dict[int, int | None]:
     """For each group with a last rank the one whose last rank it waits for in the end; None where that has none.
 
-    Args:
-        groups: Complete ones.
-        last: By position of a group the place in it of the rank that comes last again and again.
+    `last` is, by position of a complete group, the place in it of the rank that comes last again and again.
     """
     before = {at: _delayed_by(groups, at, place) for at, place in last.items()}
     found: dict[int, int | None] = {}

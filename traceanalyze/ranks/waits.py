@@ -251,13 +251,7 @@ def exposed_waits(
     """Waiting of each rank in each common step with nothing beside it.
 
     From the durations on all ranks; where ranks are missing rather from the tasks of each rank's own collectives, where
-    these were recorded (Ascend): they tell its waiting without the others.
-
-    Args:
-        ranks: The ranks side by side.
-        groups: What they share.
-        rows: (ranks, steps) row of each common step in the rank's own steps.
-        missing: Ranks that were not recorded.
+    these were recorded (Ascend): they tell its waiting without the others. `rows` are as in `Cluster`.
     """
     if rows.shape[1] == 0:
         return NotMeasured("no_common_steps")

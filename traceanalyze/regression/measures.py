@@ -84,11 +84,8 @@ def rank_steps(
 ) -> RankSteps:
     """Analyse one rank over its usable steps.
 
-    Args:
-        trace: the recording.
-        options: classification; its steps are ignored.
-        warmup: marked steps left out at the beginning of the recording.
-        chosen: the user's choice of steps; then nothing is left out as warm-up.
+    These are complete ones that the user has `chosen`, else all but the first `warmup` of the recording. Steps of the
+    options are ignored.
     """
 
     def usable(steps: Steps) -> NDArray[np.bool_]:

@@ -157,16 +157,9 @@ def rank_sample(
     chosen: Callable[[Steps], NDArray[np.bool_]] | None = None,
     findings: Callable[[Trace, Options], Counted] | None = None,
 ) -> RankSample:
-    """Measure one rank.
+    """Measure one rank, in the steps that the user has `chosen`; `selectors` are metrics named by patterns.
 
-    Args:
-        trace: the recording.
-        options: classification rules.
-        settings: number of warm-up steps, tokens and samples per step.
-        tool_version: kept with the sample.
-        selectors: metrics that are named by patterns.
-        chosen: the user's choice of steps.
-        findings: counts findings by rule; None: they are not counted.
+    `findings` counts those by rule; without it they are not counted.
 
     Raises:
         InputError: No step is left to measure.

@@ -81,13 +81,8 @@ def gate(
 ) -> GateResult:
     """Judge the candidate's runs against the baseline's; without any in the baseline only absolute limits count.
 
-    Args:
-        baseline: What to compare with.
-        candidate: Runs under test.
-        budget: What is allowed.
-        strict: Inconclusive metrics and regressions at level warn fail.
-        exit_zero: Report only.
-        waived: Keys of the environment that need not match.
+    With `strict` inconclusive metrics and regressions at level warn fail, with `exit_zero` nothing does. `waived` are
+    keys of the environment that need not match.
 
     Raises:
         UsageError: The sides cannot be compared, a selector fits nothing, or there is nothing to judge.

@@ -66,13 +66,7 @@ def _ranks_table(labels: Sequence[str], means: Sequence[int], analyses: Sequence
 
 
 def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[int | None]) -> tuple[Message, ...]:
-    """Why the rank with the longest step is not the one shown; nothing where it is.
-
-    Args:
-        labels: Of the ranks.
-        times: Their mean steps, ns.
-        own: The same without waiting for others; None where that is not known.
-    """
+    """Why the rank with the longest step is not the one shown; nothing where it is. Arguments as for `leading`."""
     lead, slowest = leading(times, own), longest(times)
     if lead == slowest:
         return ()
