@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.steps.window import median
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.ranks.results import Cluster, MatchedGroup
+from traceanalyze.ranks.waits import MATCHED
 
 TOLERATED = 0.2
 """Residual over skew up to which arrival times can be trusted."""
@@ -38,12 +39,7 @@ _CLOCK_OFFSETS = declare(
         heading="arrives later",
         scale="skew",
     ),
-    Column(
-        "matched",
-        Kind.COUNT,
-        "collectives that were matched with those of other ranks and synchronise",
-        heading="collectives",
-    ),
+    MATCHED,
     Column("reference", Kind.TEXT, "rank whose clock the others are compared with", minor=True),
     detail=True,
 )

@@ -86,6 +86,12 @@ def _by_size(cluster: Cluster, one: MatchedGroup) -> Iterator[list[dict[str, Any
         ]
 
 
+MATCHED = Column(
+    "matched",
+    Kind.COUNT,
+    "collectives that were matched with those of other ranks and synchronise",
+    heading="collectives",
+)
 _RANK_WAITS = declare(
     "rank_waits",
     "Who waits for whom (per step)",
@@ -99,13 +105,7 @@ _RANK_WAITS = declare(
     ),
     Column("share", Kind.SHARE, "of the step"),
     Column("times_last", Kind.COUNT, "collectives in which no rank waited less", heading="last"),
-    Column(
-        "matched",
-        Kind.COUNT,
-        "collectives that were matched with those of other ranks and synchronise",
-        heading="collectives",
-        minor=True,
-    ),
+    replace(MATCHED, minor=True),
     Column(
         "straggler",
         Kind.FLAG,

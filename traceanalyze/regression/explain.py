@@ -141,7 +141,8 @@ def why(baseline: Sequence[Explain], candidate: Sequence[Explain]) -> Why | None
     if before.keys() != after.keys():
         return None
     parts = tuple(WhyRow(key, "", key, before[key], after[key]) for key in before)
-    sides = [_fullest(side) for side in (old, new)]
+    # Older runs kept fewer rows, to keep a baseline file small: those that kept most speak for a side.
+    sides = [[each for each in side if each.kept == max(one.kept for one in side)] for side in (old, new)]
     reasons = _joined(*([(each.steps, each.reasons) for each in side] for side in sides)) if same else ()
     kernels = _joined(*([(each.steps, _with_parts(each.kernels)) for each in side] for side in sides))
     return Why(sum(before.values()), sum(after.values()), parts, reasons, kernels)
@@ -159,12 +160,6 @@ def _parts(side: Sequence[Explain], *, merged: bool) -> dict[str, float]:
             name = IDLE if merged and key in _CAUSES else key
             total[name] = total.get(name, 0) + time / each.steps / len(side)
     return total
-
-
-def _fullest(side: Sequence[Explain]) -> list[Explain]:
-    """The runs that kept most rows; those of older runs are cut short to keep a baseline file small."""
-    kept = max(each.kept for each in side)
-    return [each for each in side if each.kept == kept]
 
 
 _Rows: TypeAlias = Sequence[tuple[int, Mapping[Key, Amounts]]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from traceanalyze.causes.results import Cause, Growth, Postmortem, spans
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
@@ -255,26 +254,19 @@ _ACTIONS = declare(
 )
 
 
-class Action(NamedTuple):
-    """What to do about one cause."""
+def actions(found: Postmortem) -> Iterator[tuple[Cause, tuple[str, ...]]]:
+    """Of each cause that is worth it, and is not part of another one, what was not advised before.
 
-    cause: Cause
-    keys: tuple[str, ...]
-    """Advice by key, the most useful first; none where a snapshot's own sentence has it."""
-
-
-def actions(found: Postmortem) -> tuple[Action, ...]:
-    """Of each cause that is worth it, and is not part of another one, what was not advised before."""
+    Advice comes by key, the most useful first; none where a snapshot's own sentence has it.
+    """
     given: set[str] = set()
-    chosen: list[Action] = []
     for at, one in enumerate(found.causes):
         if one.part_of is not None or not _worth(one):
             continue
         keys = tuple(key for key in dict.fromkeys(_remedies(at, found)) if key not in given)
         given.update(keys)
         if keys or one.trouble is not None:
-            chosen.append(Action(one, keys))
-    return tuple(chosen)
+            yield one, keys
 
 
 def actions_table(found: Postmortem, platform: str) -> Table:

@@ -230,7 +230,7 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     for each in found.growths:
         if found.causes[each.cause] is one and each.before:
             yield Message("told_grew", amounts(each))
-    todo = next((each.keys[0] for each in actions(found) if each.cause is one and each.keys), None)
+    todo = next((keys[0] for each, keys in actions(found) if each is one and keys), None)
     if todo is not None:
         yield Message("do_first" if first else "do_next", (("text", Kind.TERM, f"do_{todo}.{job.platform}"),))
 
