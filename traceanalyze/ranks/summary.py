@@ -170,7 +170,7 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
         of,
         kind,
         sizes(context, described, kind),
-        _steps(context, events, requested, known),
+        context.once(requesting_step)[events] if len(events) else events,
         base + device.start[events],
         base + device.end[events],
         exposed[events],
@@ -179,17 +179,19 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
     )
 
 
-def _steps(
-    context: Context, events: NDArray[np.int64], requested: NDArray[np.int64], known: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Analysed step that asked for each collective; where that is not recorded, the one it begins in."""
-    steps, start = context.steps, context.device.start
-    if context.markers is None or len(events) == 0:
-        return np.zeros(len(events), np.int64)
+def requesting_step(context: Context) -> NDArray[np.int64]:
+    """Row of the analysed step that asked for each device event, else of the one it begins in; -1 for none.
+
+    Without markers the whole trace is the only step.
+    """
+    steps, device, start = context.steps, context.device, context.device.start
+    if context.markers is None:
+        return np.zeros(len(device), np.int64)
     every = context.all_steps
     at = np.minimum(np.searchsorted(every.end, start, "right"), len(every) - 1)
     inside = (start >= every.start[at]) & (start < every.end[at])
-    owner = np.where(known, owners(context.markers, context.device, requested, known), np.where(inside, at, -1))[events]
+    requested, known = context.ownership
+    owner = np.where(known, owners(context.markers, device, requested, known), np.where(inside, at, -1))
     chosen = np.searchsorted(steps.host_start, every.host_start)
     row = np.minimum(chosen, max(len(steps) - 1, 0))
     row = np.where(steps.host_start[row] == every.host_start, row, -1) if len(steps) else np.full(len(every), -1)

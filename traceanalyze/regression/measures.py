@@ -19,7 +19,6 @@ from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.phases import phases
-from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.comparison.side import Side, side
 from traceanalyze.model.columns import MISSING
@@ -27,6 +26,7 @@ from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, DeviceClass, EventKind
+from traceanalyze.ranks.summary import requesting_step
 from traceanalyze.regression.metrics import METRICS, Kind
 
 
@@ -51,19 +51,11 @@ class RankSteps:
             return np.zeros(len(t), np.int64)
         steps = context.all_steps
         at = np.searchsorted(steps.host_start, t, "right") - 1
-        return self._usable(np.where(t > steps.host_end[-1], -1, at))
+        return np.where((at < 0) | (t > steps.host_end[-1]), -1, self.position[at])
 
     def of_device(self) -> NDArray[np.int64]:
         """Usable step that launched each device event; of events without a launch the one they begin in."""
-        context = self.side.context
-        if context.markers is None:
-            return np.zeros(len(context.device), np.int64)
-        time, known = context.ownership
-        steps, start = context.all_steps, context.device.start
-        at = np.searchsorted(steps.end, start, "right")
-        inside = (at < len(steps)) & (start >= steps.start[np.minimum(at, len(steps) - 1)])
-        owned = owners(context.markers, context.device, time, known)
-        return self._usable(np.where(known, owned, np.where(inside, at, -1)))
+        return self.side.context.once(requesting_step)
 
     def per_step(self, step: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.float64]:
         """Exact sums by usable step; rows of no step (-1) are left out."""
@@ -74,9 +66,6 @@ class RankSteps:
     def counted(self, step: NDArray[np.int64]) -> NDArray[np.float64]:
         """Rows by usable step."""
         return np.bincount(step[step >= 0], minlength=self.count).astype(np.float64)
-
-    def _usable(self, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.where(at >= 0, self.position[at], -1)
 
 
 def rank_steps(
