@@ -94,12 +94,8 @@ class AnalysedRank(NamedTuple):
 
     def with_trace(self, trace: Trace) -> AnalysedRank:
         """The same as the rank that the run made of it."""
-        rank = trace.origin.rank
-        analysis = self.analysis._replace(trace=trace)
-        if self.compared is None:
-            return self._replace(analysis=analysis)
-        compared = self.compared._replace(rank=rank, label="" if rank is None else str(rank))
-        return self._replace(analysis=analysis, compared=compared)
+        compared = None if self.compared is None else self.compared.of_rank(trace.origin.rank)
+        return self._replace(analysis=self.analysis._replace(trace=trace), compared=compared)
 
 
 def analysed_rank(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,7 +122,7 @@ def rank_steps(cluster: Cluster) -> Table:
 
 def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
     """Compare the ranks of one run, which come in the order of the report."""
-    ranks = tuple(one._replace(label=one.label or f"?{index}") for index, one in enumerate(summaries))
+    ranks = tuple(replace(one, label=one.label or f"?{index}") for index, one in enumerate(summaries))
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
     missing = missing_ranks(ranks)

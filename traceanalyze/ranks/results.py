@@ -6,7 +6,7 @@ Times int64 ns, on the clock of the rank they are about.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -88,7 +88,8 @@ class KernelTime:
     median: int
 
 
-class RankSummary(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class RankSummary:
     """All that the comparison needs of one rank: small, and fit to be sent between processes."""
 
     rank: int | None
@@ -111,7 +112,7 @@ class RankSummary(NamedTuple):
     """Name of the machine."""
     device: str = ""
     """Name of the headline device; empty where the profile does not tell it."""
-    recorded: Mapping[str, str] = {}
+    recorded: Mapping[str, str] = field(default_factory=dict)
     """What was recorded: option → value."""
     environment: Mapping[str, str] | None = None
     """Variables of the libraries that should be equal on all ranks; None where the profile states none."""
@@ -124,7 +125,7 @@ class RankSummary(NamedTuple):
 
     def of_rank(self, rank: int | None) -> RankSummary:
         """The same as the rank that the run made of it."""
-        return self._replace(rank=rank, label="" if rank is None else str(rank))
+        return replace(self, rank=rank, label="" if rank is None else str(rank))
 
 
 @dataclass(frozen=True)
