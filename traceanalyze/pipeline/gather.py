@@ -1,4 +1,4 @@
-"""Reading every recording under some paths, one after another, keeping of each only what is asked for."""
+"""Reading every recording under some paths, one after another, keeping of each only what is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from traceanalyze import plugins
 from traceanalyze.errors import InputError
-from traceanalyze.model.columns import Strings
+from traceanalyze.model.columns import strings_of
 from traceanalyze.model.trace import Events, Flows, Instants, Trace
 from traceanalyze.readers.kineto import read_trace
 from traceanalyze.readers.source import Source
@@ -96,7 +96,7 @@ def sampled(trace: Trace) -> Trace:
     events, instants, flows = trace.events, trace.instants, trace.flows
     return replace(
         trace,
-        strings=Strings(np.zeros(0, np.uint8), np.zeros(2, np.int64)),
+        strings=strings_of([b""]),
         events=_few(events, events.ts + events.dur),
         instants=_few(instants, instants.ts),
         flows=_few(flows, flows.ts),

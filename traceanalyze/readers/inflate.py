@@ -28,7 +28,7 @@ class Inflation:
 
 
 class _Input:
-    """The compressed bytes, with as many of them at hand as were asked for."""
+    """The compressed bytes, with as many of them at hand as are needed."""
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read = read

@@ -76,7 +76,7 @@ def _members(source: Source) -> tuple[Source, ...] | None:
             return None
         found = members_of_archive(Path(source.path))
     except (InputError, OSError):
-        # Who wants to read it is told what is wrong with it.
+        # Reading it says what is wrong with it.
         return None
     return tuple(one for one in found if one.member.lower().endswith(_SUFFIXES))
 

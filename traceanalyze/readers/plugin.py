@@ -1,7 +1,7 @@
 """Recordings of formats that the tool itself does not know: readers that plug-ins bring.
 
-A package names its `Reader` under the entry-point group `traceanalyze.readers`; README, "Plug-ins". Readers are asked
-only about files that the tool's own readers refuse, so none can take a Chrome trace or an Ascend profile over.
+A package names its `Reader` under the entry-point group `traceanalyze.readers`; README, "Plug-ins". Readers see
+only files that the tool's own readers refuse, so none can take a Chrome trace or an Ascend profile over.
 """
 
 from __future__ import annotations

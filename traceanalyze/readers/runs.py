@@ -61,7 +61,7 @@ def numbered_ranks(paths: Sequence[str]) -> list[int] | None:
 
 
 def run_folder(path: str) -> str:
-    """The folder a run is told by: that of the file, or the one above if that is named after a rank."""
+    """The folder that stands for a run: that of the file, or the one above if that is named after a rank."""
     parent = PurePath(path.replace(ARCHIVE_MARK, "/")).parent
     while any(pattern.search(parent.name) for pattern in _EXPLICIT):
         parent = parent.parent
@@ -114,7 +114,7 @@ class _Recording:
 
 def group_runs(traces: Sequence[Trace]) -> tuple[Run, ...]:
     """Put traces together that are ranks of one run; runs in the order of their folders, then of time."""
-    distinct, repeats = _without_repeats(traces)
+    distinct, repeats = _distinct(traces)
     above = _folders_of_hosts(distinct)
     folders: dict[str, list[Trace]] = {}
     for trace in distinct:
@@ -135,7 +135,7 @@ def _place(recording: _Recording) -> str:
 
 
 def _folders_of_hosts(traces: Sequence[Trace]) -> dict[str, str]:
-    """Folders to be told by the one above: those of the hosts of one job, which Ascend profiles may lie in.
+    """Folders that the one above stands for: those of the hosts of one job, which Ascend profiles may lie in.
 
     They lie side by side, and all their ranks are known and different.
     """
@@ -152,7 +152,7 @@ def _folders_of_hosts(traces: Sequence[Trace]) -> dict[str, str]:
     return {folder: job for folder, job in above.items() if len(hosts[job]) > 1}
 
 
-def _without_repeats(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]]]:
+def _distinct(traces: Sequence[Trace]) -> tuple[list[Trace], dict[str, list[str]]]:
     """Drop files with the same content as an earlier one: path of the one kept → paths left out."""
     kept: dict[tuple[object, ...], Trace] = {}
     repeats: dict[str, list[str]] = {}

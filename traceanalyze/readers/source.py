@@ -69,10 +69,6 @@ def nothing_found(place: str, what: str, ignored: Sequence[str]) -> InputError:
         return InputError(f"{place}: {found}; give the trace export_chrome_trace wrote")
     names = ", ".join(ignored[:_NAMES_SHOWN]) + (", …" if len(ignored) > _NAMES_SHOWN else "")
     count = "1 file, not a trace" if len(ignored) == 1 else f"{len(ignored):,} files, none of them a trace"
-    told = _ASCEND if _looks_ascend(place, *ignored) else stray_of(name.partition(" (")[0] for name in ignored)
-    ascend = f"; {told}" if told else ""
-    return InputError(f"{place}: no trace in this {what}: {count}: {names}{ascend}")
-
-
-def _looks_ascend(*names: str) -> bool:
-    return any("ascend_p" in name.lower() for name in names)
+    profile = any("ascend_p" in name.lower() for name in (place, *ignored))
+    advice = _ASCEND if profile else stray_of(name.partition(" (")[0] for name in ignored)
+    return InputError(f"{place}: no trace in this {what}: {count}: {names}" + (f"; {advice}" if advice else ""))

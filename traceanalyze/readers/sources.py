@@ -18,7 +18,7 @@ from traceanalyze.readers.source import STDIN, Source, no_permission, not_found,
 from traceanalyze.readers.streams import read_head
 
 TRACE_SUFFIXES = (".json", ".gz", ".zst", ".zip")
-"""Names worth opening when nobody asked for the file by name."""
+"""Names worth opening when the file was not named."""
 _RESOURCE_FORKS = "__MACOSX/"
 
 
@@ -35,7 +35,7 @@ def _files_of_folder(folder: Path) -> Iterator[Source]:
             continue
         shown = sorted(name for name in folders if not name.startswith("."))
         folders[:] = [name for name in shown if may_look_into(place / name)]
-        # A folder that may not be looked into stands for what it holds: who wants to read it is told so.
+        # A folder that may not be looked into stands for what it holds: reading it says so.
         yield from (Source(str(place / name)) for name in shown if name not in folders)
         for name in sorted(names):
             if not name.startswith("."):
@@ -84,7 +84,7 @@ def _file_or_members(path: Path) -> Iterator[Source]:
     """A file found by searching; an archive gives its members instead."""
     if not path.is_file():
         if path.is_symlink() and not path.exists():
-            yield Source(str(path))  # a link to nothing: whoever wants to read it is told so
+            yield Source(str(path))  # a link to nothing: reading it says so
         return
     if path.name.lower().endswith(TRACE_SUFFIXES):
         try:
@@ -92,7 +92,7 @@ def _file_or_members(path: Path) -> Iterator[Source]:
                 yield from members_of_archive(path)
                 return
         except (InputError, OSError):
-            pass  # opening it again, by whoever wants to read it, tells why it cannot be read
+            pass  # reading it says why it cannot be read
     yield Source(str(path), size=path.stat().st_size)
 
 
@@ -221,7 +221,7 @@ def _searched(
 
 
 def _why_not(source: Source) -> str | None:
-    """Why a file found by searching is passed over (empty if its name says it); None for a trace."""
+    """Why a file found by searching is skipped (empty if its name says it); None for a trace."""
     if source.folder:
         return None
     name = source.member or source.path

@@ -53,7 +53,7 @@ class Background:
         """Stop the thread and wait for it; blocks not taken yet are dropped."""
         self._closed.set()
         while self._thread.is_alive():
-            # A full queue may hold the thread up: make room until it has seen the flag.
+            # A full queue may hold the thread up: make room until it meets the flag.
             while not self._ready.empty():
                 self._ready.get_nowait()
             self._thread.join(0.01)

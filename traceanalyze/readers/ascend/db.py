@@ -164,7 +164,8 @@ def _tables(reading: Reading) -> dict[str, Any]:
     blocks = [groups, planes, *framework, calls, *tasks, db_host.garbage_collections(reading), db_host.marks(reading)]
     blocks.append(db_host.step_markers(reading, framework))
     records, texts = db_host.allocator_records(reading), reading.strings.texts
-    track = reading.track(*db_host.main_thread(reading))
+    thread = db_host.main_thread(reading)
+    track = reading.track(thread, thread)
     return {
         "tracks": np.array([texts.codes(ids) for ids in reading.tracks], np.int32).reshape(-1, 2),
         "events": joined_events(blocks, texts),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
-from traceanalyze.readers.ascend.db_file import Columns, count, select
+from traceanalyze.readers.ascend.db_file import Columns, select
 from traceanalyze.readers.ascend.db_rows import Reading, block, known, selected, timed
 from traceanalyze.readers.ascend.hardware import task_category
 from traceanalyze.readers.ascend.shared import (
@@ -51,7 +51,7 @@ def device_tasks(reading: Reading) -> tuple[Columns, list[Block]]:
     table = timed(reading, database.integers("TASK", _TASK))
     compute = database.integers("COMPUTE_TASK_INFO", _COMPUTE)
     at = index_of(compute["globalTaskId"], table["globalTaskId"])
-    lost = count(compute) - len(np.unique(at[at >= 0]))
+    lost = len(compute["name"]) - len(np.unique(at[at >= 0]))
     if lost:
         reading.notes.append(f"{lost:,} rows of COMPUTE_TASK_INFO have no task with times and were left out")
     kind = strings.names(table["taskType"])
@@ -62,7 +62,7 @@ def device_tasks(reading: Reading) -> tuple[Columns, list[Block]]:
         return np.asarray(strings.table.lookup(kind, lambda text: task_category(text, text) == cat) > 0)
 
     kernel = at >= 0
-    if count(compute) == 0:
+    if len(compute["name"]) == 0:
         operations = database.integers("COMMUNICATION_OP", ["connectionId"])
         kernel = are(KERNEL) & ~np.isin(table["connectionId"], operations["connectionId"])
         if kernel.any():

@@ -148,11 +148,6 @@ def _columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     return frozenset(row[0].decode("utf-8", "replace").lower() for row in found)
 
 
-def count(columns: Columns) -> int:
-    """Number of rows."""
-    return len(next(iter(columns.values())))
-
-
 def select(columns: Columns, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Columns:
     """Some of the rows, by mask or index."""
     return {name: values[rows] for name, values in columns.items()}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.patterns import regex
-from traceanalyze.readers.ascend.db_file import Columns, count, select
+from traceanalyze.readers.ascend.db_file import Columns, select
 from traceanalyze.readers.ascend.db_rows import Reading, StringIds, block, known, selected, timed
 from traceanalyze.readers.ascend.shared import (
     ABSENT,
@@ -146,16 +146,16 @@ def cann_calls(reading: Reading) -> Block:
     plain = reading.strings.names(table["name"])
     name = np.zeros(len(plain), np.int32)
     for layer in set(table["type"].tolist()):
-        mine = table["type"] == layer
+        calls = table["type"] == layer
         prefix = layers.get(layer, str(layer))
-        name[mine] = reading.strings.texts.mapped(plain[mine], f"{prefix}@{{}}".format)
+        name[calls] = reading.strings.texts.mapped(plain[calls], f"{prefix}@{{}}".format)
     return block(CANN, table, name, reading.threads(table["globalTid"]), {"correlation": known(table["connectionId"])})
 
 
 def garbage_collections(reading: Reading) -> Block:
     """GC_RECORD."""
     table = timed(reading, reading.database.integers("GC_RECORD", ["startNs", "endNs", "globalTid"]))
-    name = np.full(count(table), reading.strings.texts.code("GC"), np.int32)
+    name = np.full(len(table["startNs"]), reading.strings.texts.code("GC"), np.int32)
     return block(GC, table, name, reading.threads(table["globalTid"]), {})
 
 
@@ -172,17 +172,16 @@ def step_markers(reading: Reading, framework: list[Block]) -> Block:
     table = timed(reading, reading.database.integers("STEP_TIME", ["id", "startNs", "endNs"]))
     codes = [code for text, code in reading.strings.known.items() if _STEP.fullmatch(text)]
     if any(np.isin(part.name, codes).any() for part in framework):
-        table = select(table, np.zeros(count(table), np.bool_))
+        table = select(table, np.empty(0, np.int64))
     name = reading.strings.texts.codes(f"ProfilerStep#{number}" for number in table["id"].tolist())
-    pid, tid = main_thread(reading)
-    return block(_ANNOTATION, table, name, reading.tracks_of(table["id"] * 0, lambda _: (pid, tid)), {})
+    pid = main_thread(reading)
+    return block(_ANNOTATION, table, name, reading.tracks_of(table["id"] * 0, lambda _: (pid, pid)), {})
 
 
-def main_thread(reading: Reading) -> tuple[str, str]:
-    """Texts of process and thread id of the first process that has a thread of its own number, as on Linux."""
-    processes = list(dict.fromkeys(pid for pid, _ in reading.tracks))
-    pid = next((pid for pid in processes if (pid, pid) in reading.tracks), next(iter(processes), "0"))
-    return pid, pid
+def main_thread(reading: Reading) -> str:
+    """Process id, and id of its main thread as on Linux: of the first process that has a thread of its own number."""
+    processes = [pid for pid, _ in reading.tracks]
+    return next((pid for pid in processes if (pid, pid) in reading.tracks), next(iter(processes), "0"))
 
 
 _OPERATORS = (
