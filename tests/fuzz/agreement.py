@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,13 +103,13 @@ def meaning(scan: Scan, *, odd: bool = True) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for table in ("events", "instants", "flows"):
         columns = getattr(scan, table)
-        for column in fields(columns):
-            values = getattr(columns, column.name)
-            where = f"{table}.{column.name}"
-            if column.name == "fields":
+        for column in type(columns).__annotations__:
+            values = getattr(columns, column)
+            where = f"{table}.{column}"
+            if column == "fields":
                 for name, sparse in values.items():
                     found[f"{where}.{name}"] = _sparse(sparse, kinds[table][name], texts)
-            elif column.name in {"name", "cat"}:
+            elif column in {"name", "cat"}:
                 found[where] = texts[values].tolist()
             else:
                 found[where] = (str(values.dtype), values.tolist())
