@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.comparison.make import side_from
-from traceanalyze.comparison.operators import DATA_LOADER, api_pairs
+from traceanalyze.comparison.apis import DATA_LOADER, api_pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import NotMeasured
 

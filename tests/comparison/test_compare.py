@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from tests.comparison.make import side_from, training
+from tests.comparison.make import reason_rows, side_from, training
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions
 
 OF_SECTION = {
-    "profiling": {"overall"},
-    "operator": {"operators", "operator_pairs", "modules"},
-    "memory": {"memory", "memory_calls"},
-    "communication": {"collectives"},
-    "api": {"apis"},
-    "kernel": {"kernels", "kernel_types"},
+    "profiling": {"overall_metrics"},
+    "operator": {"operator_compare_statistic", "operator_compare", "module_compare_statistic", "module_compare"},
+    "memory": {"memory_compare_statistic", "memory_compare"},
+    "communication": {"communication_compare"},
+    "api": {"api_compare"},
+    "kernel": {"kernel_compare", "kernel_type_compare"},
 }
 
 
 def there(options=None):
-    """Sections that are not None."""
+    """Tables of sections that are there."""
     one = side_from(training())
     found = compare_sides(one, one, options)
     assert found.parts
-    assert found.contributions
-    return {name for names in OF_SECTION.values() for name in names if getattr(found, name) is not None}
+    assert reason_rows(one, one, options)
+    assert {"step_difference", "causes"} <= set(found.tables)
+    return {name for names in OF_SECTION.values() for name in names if name in found.tables}
 
 
 def test_every_section_is_there_by_default():
@@ -37,9 +38,9 @@ def test_a_section_alone(name):
     assert there(CompareOptions(sections=frozenset({name}))) == OF_SECTION[name]
 
 
-def test_without_details_modules_and_types_of_kernels():
-    left_out = {"operator_pairs", "memory_calls", "modules", "kernel_types"}
-    options = CompareOptions(details=False, modules=False, kernel_types=False)
+def test_without_details_and_modules():
+    left_out = {"operator_compare", "memory_compare", "module_compare_statistic", "module_compare"}
+    options = CompareOptions(details=False, modules=False)
     assert there(options) == set().union(*OF_SECTION.values()) - left_out
 
 

@@ -6,16 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
-from tests.comparison.make import side_from, training
+from tests.comparison.make import reason_rows, side_from, training
 from traceanalyze.comparison.attribution import parts
-from traceanalyze.comparison.reasons import contributions
+from traceanalyze.comparison.pairs import PerStep
+from traceanalyze.comparison.reasons import causes_table, reasons
 from traceanalyze.comparison.side import CompareOptions
 
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 
-def rows(base, candidate):
-    return contributions(base, candidate, CompareOptions())
+rows = reason_rows
+
+
+def causes(base, candidate):
+    """Rows of the table, which has only reasons that differ."""
+    found = reasons(base, candidate, CompareOptions())
+    return list(causes_table(found, PerStep.of(base.info, candidate.info)).records())
 
 
 def told(found, part):
@@ -34,7 +40,7 @@ def test_largest_change_per_step_comes_first():
     assert told(found, "compute") == [("operator", "aten::mm", (60.0, 150.0), (2, 3))]
     assert told(found, "memory_ops") == [("copy", "h2d", (10.0, 15.0), (2, 3))]
     # Per step: -40, +20; the copy takes 5 on both sides.
-    assert [row.part for row in found[:2]] == ["data_loading", "compute"]
+    assert [row.part for row in causes(base, candidate)[:2]] == ["data_loading", "compute"]
     assert found[-1].base * candidate.info.count == found[-1].candidate * base.info.count
 
 
@@ -81,7 +87,7 @@ def test_operators_meet_under_one_name_with_their_direction():
 
 def test_the_users_map_of_names_joins_operators():
     options = CompareOptions(op_name_map={"mine::norm": "aten::layer_norm"})
-    found = contributions(named("mine::norm"), named("aten::layer_norm"), options)
+    found = rows(named("mine::norm"), named("aten::layer_norm"), options)
     assert [row[2:] for row in told(found, "compute")] == [((10.0, 10.0), (1, 1))]
     assert len(told(rows(named("mine::norm"), named("aten::layer_norm")), "compute")) == 2
 
@@ -115,22 +121,22 @@ def test_several_groups_are_told_apart():
 
 
 def test_the_source_line_is_that_of_the_longest_piece_and_of_the_candidate():
-    def stacked(long_line, short_line):
+    def stacked(long_line, short_line, longest=30):
         b = TraceBuilder()
         b.step(0, 0, 100)
-        for at, line, length in ((1, short_line, 5), (20, long_line, 30)):
+        for at, line, length in ((1, short_line, 5), (20, long_line, longest)):
             b.python(f"train.py({line}): step", at, 6)
             b.op("aten::mm", at + 1, 4)
             b.launch(at + 2, 1, at + 10, length)
         return side_from(b)
 
-    (row,) = (row for row in rows(stacked(7, 8), stacked(17, 18)) if row.part == "compute")
+    (row,) = (row for row in causes(stacked(7, 8), stacked(17, 18, 31)) if row.part == "compute")
     assert row.frame == "train.py(17): step"
-    (row,) = (row for row in rows(stacked(7, 8), side_from(training())) if row.part == "compute")
+    (row,) = (row for row in causes(stacked(7, 8), side_from(training())) if row.part == "compute")
     assert row.frame == "train.py(7): step"
 
 
-def with_modules(*calls):
+def with_modules(*calls, length=20):
     """One kernel in each call of a module."""
     b = TraceBuilder()
     b.step(0, 0, 300)
@@ -139,19 +145,21 @@ def with_modules(*calls):
         b.python("nn.Module: Net_0", at, 30)
         b.python(f"nn.Module: {name}", at + 1, 20)
         b.op("aten::mm", at + 2, 10)
-        b.launch(at + 3, 2, at + 8, 20)
+        b.launch(at + 3, 2, at + 8, length)
     return side_from(b)
 
 
 def test_the_module_is_named_where_all_the_work_lies_in_it():
     def module(base, candidate):
-        (row,) = (row for row in rows(base, candidate) if row.part == "compute")
+        (row,) = (row for row in causes(base, candidate) if row.part == "compute")
         return row.module
 
     one, two = with_modules("Linear_0", "Linear_0"), with_modules("Linear_0", "Linear_1")
-    assert module(one, one) == "Net_0/Linear_0"
-    assert module(two, two) is None
-    assert module(one, two) is None
+    one_longer = with_modules("Linear_0", "Linear_0", length=21)
+    two_longer = with_modules("Linear_0", "Linear_1", length=21)
+    assert module(one, one_longer) == "Net_0/Linear_0"
+    assert module(two, two_longer) is None
+    assert module(one, two_longer) is None
     assert module(one, side_from(training())) is None
 
 
@@ -159,7 +167,7 @@ def test_nothing_is_laid_to_anything_without_a_device():
     b = TraceBuilder()
     b.op("aten::mm", 0, 10)
     host = side_from(b)
-    assert rows(host, host) == ()
+    assert rows(host, host) == causes(host, host) == []
 
 
 works = st.lists(
@@ -203,5 +211,9 @@ def test_rows_sum_to_their_part_and_swapping_the_sides_swaps_them(one, one_steps
     assert {(r.part, r.what, r.name, r.base, r.candidate) for r in there} == {
         (r.part, r.what, r.name, r.candidate, r.base) for r in back
     }
-    changes = [abs(r.candidate * base.info.count - r.base * candidate.info.count) for r in there]
+    changes = [
+        abs(r.candidate_sum_ns * base.info.count - r.base_sum_ns * candidate.info.count)
+        for r in causes(base, candidate)
+    ]
+    assert len(changes) == sum(bool(r.candidate * base.info.count - r.base * candidate.info.count) for r in there)
     assert changes == sorted(changes, reverse=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import tomllib
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
-import traceanalyze
-
-if TYPE_CHECKING:
-    from traceanalyze.comparison.results import Comparison
+from tests.comparison.make import compared, side_of
+from traceanalyze.pipeline import load
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "gpu_npu_pair"
 FACTS = tomllib.loads((SAMPLE / "case.toml").read_text(encoding="utf-8"))
@@ -20,10 +18,9 @@ _PARTS = {"compute": "compute", "communication": "comm_exposed", "memory_ops": "
 
 
 @pytest.fixture(scope="module")
-def comparison() -> Comparison:
-    found = traceanalyze.compare(SAMPLE / "gpu", SAMPLE / "npu").comparison
-    assert found is not None
-    return found
+def comparison() -> Any:
+    base, candidate = (side_of(load(SAMPLE / name).traces) for name in ("gpu", "npu"))
+    return compared(base, candidate)
 
 
 def truth(part: str) -> int:
@@ -31,7 +28,7 @@ def truth(part: str) -> int:
     return sum(one["parts"].get(part, 0) for one in FACTS["difference"])
 
 
-def test_every_part_changes_by_what_was_put_in(comparison: Comparison) -> None:
+def test_every_part_changes_by_what_was_put_in(comparison: Any) -> None:
     assert comparison.base.count == comparison.candidate.count == 3
     seen = {part.key: part.candidate - part.base for part in comparison.parts}
     for key, name in _PARTS.items():
@@ -43,7 +40,7 @@ def test_every_part_changes_by_what_was_put_in(comparison: Comparison) -> None:
     assert sum(truth(name) for name in idle | set(_PARTS.values())) == steps[1] - steps[0]
 
 
-def test_causes_are_ranked_by_the_size_of_what_was_put_in(comparison: Comparison) -> None:
+def test_causes_are_ranked_by_the_size_of_what_was_put_in(comparison: Any) -> None:
     change = comparison.candidate.step_time - comparison.base.step_time
     causes = [(one.part, one.name, one.candidate - one.base) for one in comparison.contributions]
     loud = [(part, name) for part, name, diff in causes if abs(diff) > Fraction(change, 100)]
@@ -63,12 +60,12 @@ def test_causes_are_ranked_by_the_size_of_what_was_put_in(comparison: Comparison
     assert matmuls == sizes["slower_matmul"] + sizes["layout_changes"]
 
 
-def test_all_of_the_difference_is_in_the_causes(comparison: Comparison) -> None:
+def test_all_of_the_difference_is_in_the_causes(comparison: Any) -> None:
     change = comparison.candidate.step_time - comparison.base.step_time
     assert sum(one.candidate - one.base for one in comparison.contributions) == change
 
 
-def test_numbered_kernels_of_the_npu_are_one_row_by_their_type(comparison: Comparison) -> None:
+def test_numbered_kernels_of_the_npu_are_one_row_by_their_type(comparison: Any) -> None:
     assert isinstance(comparison.kernels, list)
     names = [str(row.shared["kernel"]) for row in comparison.kernels if row.candidate]
     assert len(names) == len(set(names))

@@ -7,11 +7,10 @@ from functools import cache
 
 import pytest
 
-from traceanalyze.comparison.compare import compare_sides
+from tests.comparison.make import compared, side_of
+from traceanalyze.comparison.apis import APIS
 from traceanalyze.comparison.modules import ALL_OPERATORS
-from traceanalyze.comparison.operators import APIS
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.comparison.side import CompareOptions, side_of
 from traceanalyze.pipeline import load
 
 BERT, QWEN = "gaunernst_bert-small-uncased__1016001.json.gz", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
@@ -60,7 +59,7 @@ def ranges(rows, value):
 
 def check(base, candidate, **options):
     """The comparison, after checking that every table has all device time."""
-    found = compare_sides(base, candidate, CompareOptions(**options))
+    found = compared(base, candidate, **options)
     whole = [base.info.device_time, candidate.info.device_time]
     assert ranges(found.operators, lambda side: side["device_ns"]) == whole
     assert ranges(found.operator_pairs, lambda side: side["device_ns"]) == whole
@@ -77,7 +76,7 @@ def check(base, candidate, **options):
 
 
 def matched(found, section):
-    return {row.side: 1 - row.time / row.of_time for row in found.unmatched if row.section == section}
+    return {row.side: 1 - row.share for row in found.unmatched if row.section == section}
 
 
 @pytest.mark.parametrize("name", PAIRS)

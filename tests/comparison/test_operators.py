@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tests.comparison.calls import Program, told
 from tests.comparison.make import amounts, side_from
 from traceanalyze.comparison.compare import compare_sides
-from traceanalyze.comparison.operators import EXTRA_STEPS, operator_pairs, operator_totals, operators_table
-from traceanalyze.comparison.pairs import PerStep
+from traceanalyze.comparison.operators import EXTRA_STEPS, operator_pairs, operator_totals
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import NotMeasured
 
@@ -68,8 +67,7 @@ def test_largest_change_per_step_comes_first():
     base = Program().step().op("aten::mm", 30).op("aten::add", 10).op("aten::mul", 5)
     candidate = Program().step().op("aten::mm", 32).op("aten::add", 20).op("aten::mul", 5)
     found = compare_sides(side_from(base.builder), side_from(candidate.builder))
-    table = operators_table(found.operators, PerStep.of(found.base, found.candidate))
-    assert table.column("op") == ("aten::add", "aten::mm", "aten::mul")
+    assert found.tables["operator_compare_statistic"].column("op") == ("aten::add", "aten::mm", "aten::mul")
 
 
 def test_forward_and_backward_of_an_operator_meet_their_like_whatever_the_library():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.builder import TraceBuilder
 from tests.comparison.make import side_from, training
 from traceanalyze.comparison.attribution import parts
-from traceanalyze.comparison.overall import overall
+from traceanalyze.comparison.overall import time_rows
+from traceanalyze.comparison.peaks import peak_rows
 from traceanalyze.comparison.side import side
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.table import NotMeasured
@@ -28,17 +29,16 @@ PERMUTE = "void fbgemm_gpu::permute_2D_data_kernel<long, float>"
 
 
 def table(base, candidate):
-    return overall(base, candidate, parts(base, candidate))
+    return time_rows(base, candidate, parts(base, candidate))
 
 
 def tree(found):
     """Path of each row → µs and number of the base."""
     path, out = [], {}
     for row in found:
-        if row.kind == "duration":
-            path = [*path[: row.level], row.name or row.key]
-            time = row.base / 1000 if isinstance(row.base, int) else row.base
-            out["/".join(path)] = (time, row.base_count)
+        path = [*path[: row.level], row.name or row.key]
+        time = row.base / 1000 if isinstance(row.base, int) else row.base
+        out["/".join(path)] = (time, None if row.counts is None else row.counts[0])
     return out
 
 
@@ -145,19 +145,15 @@ def test_peaks_of_memory_are_labelled_and_not_per_step():
     b = training()
     b.memory(5, 1000, allocated=5000, reserved=9000)
     b.memory(9, -400, allocated=4600, reserved=9000)
-    found = {
-        row.key: (row.base, row.candidate)
-        for row in table(side_from(b), side_from(training()))
-        if row.kind != "duration"
-    }
+    found = {key: peaks for key, *peaks in peak_rows(side_from(b), side_from(training()))}
     missing = NotMeasured("no_memory_records")
     assert found == {
-        "peak_allocated": (5000, missing),
-        "peak_reserved": (9000, missing),
-        "peak_recorded": (1000, missing),
+        "peak_allocated": [5000, missing],
+        "peak_reserved": [9000, missing],
+        "peak_recorded": [1000, missing],
     }
     one_side = side_from(training())
-    assert not [row for row in table(one_side, one_side) if row.kind != "duration"]
+    assert list(peak_rows(one_side, one_side)) == []
 
 
 def test_the_memory_of_the_process_is_a_row_of_its_own():
@@ -169,16 +165,16 @@ def test_the_memory_of_the_process_is_a_row_of_its_own():
     for process, peak in ((samples[:1], 12_000), (samples[1:], 50_000), (samples, 12_000)):
         trace = replace(npu.context.trace, process_memory=process)
         told = side(trace)
-        found = {row.key: (row.base, row.candidate) for row in table(told, npu) if row.kind == "bytes"}
-        assert found["peak_process"] == (peak, NotMeasured("no_process_memory"))
-        assert found["peak_reserved"] == (9000, 9000)
+        found = {key: peaks for key, *peaks in peak_rows(told, npu)}
+        assert found["peak_process"] == [peak, NotMeasured("no_process_memory")]
+        assert found["peak_reserved"] == [9000, 9000]
 
 
 def test_memory_records_may_number_the_only_device_otherwise():
     b = training()
     b.memory(5, 1000, device=4, allocated=5000, reserved=9000)
     one_side = side_from(b)
-    assert next(row.base for row in table(one_side, one_side) if row.key == "peak_allocated") == 5000
+    assert next(base for key, base, _ in peak_rows(one_side, one_side) if key == "peak_allocated") == 5000
 
 
 def test_idle_time_that_is_one_part_has_no_causes():

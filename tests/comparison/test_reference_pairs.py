@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
+from tests.comparison.make import compared, side_of
 from traceanalyze.comparison.attribution import headline
-from traceanalyze.comparison.compare import compare_sides
-from traceanalyze.comparison.side import side, side_of
+from traceanalyze.comparison.side import side
 from traceanalyze.model.vocabulary import DISPATCH_CALLS
 from traceanalyze.pipeline import load
 
@@ -51,7 +51,7 @@ def rounded(changes):
 
 
 def test_resnet50_more_loader_workers_buy_less_than_the_loader_cost(sides):
-    found = compare_sides(*sides("resnet50"))
+    found = compared(*sides("resnet50"))
     changes = milliseconds(found, headline(found.parts))
     assert round(float(sum(changes.values())), 2) == -36.52
     ranked = sorted((key for key in changes if changes[key]), key=lambda key: -abs(changes[key]))
@@ -73,7 +73,7 @@ def test_resnet50_more_loader_workers_buy_less_than_the_loader_cost(sides):
 
 def test_resnet50_convolutions_have_a_backward_pass(sides):
     """Time of kernels under `CudnnConvolutionBackward` is not lost in matmul and other work (compare-parity M4)."""
-    rows = {row.key: row for row in compare_sides(*sides("resnet50")).overall if row.level == 1}
+    rows = {row.key: row for row in compared(*sides("resnet50")).overall if row.level == 1}
     assert rows["convolution_backward"].base > rows["convolution_forward"].base > 100_000_000
 
 
@@ -85,7 +85,7 @@ def test_resnet50_convolutions_have_a_backward_pass(sides):
     ],
 )
 def test_busy_parts_and_idle_time(sides, pair, step, expected):
-    found = compare_sides(*sides(pair))
+    found = compared(*sides(pair))
     changes = milliseconds(found, found.parts)
     busy = {key: changes.pop(key) for key in ("compute", "memory_ops", "communication")}
     assert round(float(sum(busy.values()) + sum(changes.values())), 2) == step
@@ -94,7 +94,7 @@ def test_busy_parts_and_idle_time(sides, pair, step, expected):
 
 def test_hta_shows_no_matmul_gain_that_is_none(sides):
     """Matrix products that lost their operator still are matrix products (compare-parity M5)."""
-    found = compare_sides(*sides("hta"))
+    found = compared(*sides("hta"))
     assert "coverage_differs" in {caveat.key for caveat in found.caveats}
     matmul = next(row for row in found.overall if row.key == "matmul")
     assert matmul.candidate > 2 * matmul.base
@@ -105,7 +105,7 @@ def test_hta_shows_no_matmul_gain_that_is_none(sides):
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_rows_sum_to_parts_and_parts_to_the_step(sides, pair):
-    found = compare_sides(*sides(pair))
+    found = compared(*sides(pair))
     assert sum(part.base for part in found.parts) == found.base.step_time
     assert sum(part.candidate for part in found.parts) == found.candidate.step_time
     for part in found.parts:
@@ -117,7 +117,7 @@ def test_rows_sum_to_parts_and_parts_to_the_step(sides, pair):
 
 def check_levels(rows):
     """Rows sum to the row above; the first level sums to the step."""
-    times = [row for row in rows if row.kind == "duration" and row.key not in {"comm_wait", "comm_transfer"}]
+    times = [row for row in rows if row.key not in {"comm_wait", "comm_transfer"}]
     step = next(index for index, row in enumerate(times) if row.key == "step")
     assert sum(row.base for row in times[:step] if row.level == 0) == times[step].base
     for index, above in enumerate(times[:step]):
@@ -130,24 +130,25 @@ def check_levels(rows):
         if inside:
             assert sum(row.base for row in inside) == above.base
             assert sum(row.candidate for row in inside) == above.candidate
-            if above.base_count is not None:
-                assert sum(row.base_count for row in inside) == above.base_count
+            if above.counts is not None:
+                assert sum(row.counts[0] for row in inside) == above.counts[0]
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_a_side_against_itself_shows_no_difference(sides, pair):
     one, _ = sides(pair)
-    found = compare_sides(one, one)
+    found = compared(one, one)
     assert all(part.base == part.candidate for part in found.parts)
     assert all((row.base, row.base_count) == (row.candidate, row.candidate_count) for row in found.contributions)
-    assert all((row.base, row.base_count) == (row.candidate, row.candidate_count) for row in found.overall)
+    assert all(row.base == row.candidate for row in found.overall)
+    assert all(row.counts[0] == row.counts[1] for row in found.overall if row.counts is not None)
     assert found.caveats == ()
 
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_swapping_the_sides_swaps_every_row(sides, pair):
     one, other = sides(pair)
-    there, back = compare_sides(one, other), compare_sides(other, one)
+    there, back = compared(one, other), compared(other, one)
     assert [(p.key, p.base, p.candidate) for p in there.parts] == [(p.key, p.candidate, p.base) for p in back.parts]
 
     def keyed(row, old, new):
@@ -172,7 +173,7 @@ def test_two_ascend_ranks_that_wait_for_others(shared_traces, form, wait):
     if not folder.exists():
         pytest.skip("not among the shared traces")
     traces = load(folder).traces
-    found = compare_sides(side(traces[0], ranks=2), side(traces[1], ranks=2))
+    found = compared(side(traces[0], ranks=2), side(traces[1], ranks=2))
     rows = {row.key: row for row in found.overall}
     waited = rows["comm_wait"]
     assert (round(waited.base / 1e6, 2), round(waited.candidate / 1e6, 2)) == wait

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.comparison.make import compared
 from tests.simulate.simulate import simulate
 from tests.simulate.test_faults import CASES
 from tests.simulate.workload import Fault
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
-from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import side
 from traceanalyze.readers.kineto import read_text
 
@@ -23,7 +23,7 @@ def recorded(workload):
 @pytest.mark.parametrize("name", ["slow_loader", "gc_pause"])
 def test_faults_of_the_host_leave_all_work_matched(name):
     plain, size = CASES[name]
-    found = compare_sides(recorded(plain), recorded(replace(plain, faults=(Fault(name, size),))))
+    found = compared(recorded(plain), recorded(replace(plain, faults=(Fault(name, size),))))
     rows = [row for row in found.unmatched if row.of_time]
     assert rows
     assert all(row.count == 0 for row in rows)
@@ -34,7 +34,7 @@ def test_faults_of_the_host_leave_all_work_matched(name):
 def test_every_table_has_all_device_time(name):
     plain, size = CASES[name]
     sides = recorded(plain), recorded(replace(plain, faults=(Fault(name, size),)))
-    found = compare_sides(*sides)
+    found = compared(*sides)
     for side_name, one in zip(("base", "candidate"), sides, strict=True):
         calls = [getattr(row, side_name) for row in found.operator_pairs]
         kernels = [getattr(row, side_name) for row in found.kernels]

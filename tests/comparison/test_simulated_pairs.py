@@ -9,6 +9,7 @@ from statistics import median
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.comparison.make import compared
 from tests.simulate.compare import CAUSES
 from tests.simulate.faults import FAULTS, without
 from tests.simulate.simulate import simulate
@@ -19,7 +20,6 @@ from tests.simulate.workload import Fault
 from tests.simulate.writers.kineto import write
 from tests.simulate.writers.layouts import TODAY
 from traceanalyze.comparison.attribution import headline, headline_keys
-from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import side
 from traceanalyze.readers.kineto import read_text
 
@@ -65,7 +65,7 @@ def differences(found, parts=None):
 
 def check(base, candidate):
     """The comparison of two schedules, after checking it against what they know."""
-    found = compare_sides(recorded(base), recorded(candidate))
+    found = compared(recorded(base), recorded(candidate))
     (old, old_step), (new, new_step) = per_step(base), per_step(candidate)
     found_differences = differences(found)
     assert found_differences == {key: new[key] - old[key] for key in old}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builder import TraceBuilder
 from tests.comparison.calls import Program
-from tests.comparison.make import side_from
+from tests.comparison.make import side_from, unmatched_rows
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import CompareOptions
 
@@ -13,7 +13,7 @@ def told(base, candidate, **options):
     found = compare_sides(side_from(base.builder), side_from(candidate.builder), CompareOptions(**options))
     return {
         (row.section, row.side): (row.count, row.time / 1000, row.of_time / 1000)
-        for row in found.unmatched
+        for row in unmatched_rows(found)
         if row.section in {"operators", "kernels"}
     }
 
@@ -50,6 +50,6 @@ def test_a_side_may_have_called_no_operator_in_its_steps():
     b.step(0, 100, 50)
     b.device(110, 20, name="graph")
     found = compare_sides(side_from(BASE.builder), side_from(b), CompareOptions())
-    lacking = {(row.section, row.side): row.count for row in found.unmatched}
+    lacking = {(row.section, row.side): row.count for row in unmatched_rows(found)}
     assert lacking["operators", "base"] == 3
     assert lacking["operators", "candidate"] == 0

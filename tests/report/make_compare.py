@@ -2,23 +2,119 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from traceanalyze.comparison.modules import ALL_OPERATORS
-from traceanalyze.comparison.results import (
-    Caveat,
-    Comparison,
-    Contribution,
-    Overall,
-    Pair,
-    Part,
-    SideInfo,
-    Unmatched,
-)
+from traceanalyze.report.assembly import compare as assembly
+
+from traceanalyze.comparison.apis import APIS
+from traceanalyze.comparison.caveats import unmatched_table
+from traceanalyze.comparison.collectives import COLLECTIVES
+from traceanalyze.comparison.kernels import KERNEL_TYPES, KERNELS
+from traceanalyze.comparison.memory import MEMORY, MEMORY_CALLS
+from traceanalyze.comparison.modules import ALL_OPERATORS, module_tables
+from traceanalyze.comparison.operators import CALLS, operators_table
+from traceanalyze.comparison.overall import Row, overall_table, parts_table
+from traceanalyze.comparison.pairs import PerStep
+from traceanalyze.comparison.peaks import peak_table
+from traceanalyze.comparison.reasons import Reason, causes_table
+from traceanalyze.comparison.results import Caveat, Comparison, Pair, Part, SideInfo
 from traceanalyze.model.table import NotMeasured, Word
 
 MS = 1_000_000
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize96x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
+
+
+class Overall(NamedTuple):
+    """A row of the overall table, or a peak (bytes)."""
+
+    key: str
+    level: int
+    kind: str
+    base: Any
+    candidate: Any
+    base_count: int | None
+    candidate_count: int | None
+
+
+class Contribution(NamedTuple):
+    """A reason for the difference, both sides in one."""
+
+    part: str
+    what: str
+    name: str
+    base: int
+    candidate: int
+    base_count: int
+    candidate_count: int
+    frame: str | None = None
+
+
+class Made(NamedTuple):
+    """A comparison by the exact sums behind its tables; sections that are None have none."""
+
+    base: SideInfo
+    candidate: SideInfo
+    parts: Any
+    contributions: Any
+    overall: Any
+    operators: Any
+    operator_pairs: Any
+    modules: Any
+    collectives: Any
+    kernels: Any
+    kernel_types: Any
+    apis: Any
+    memory: Any
+    memory_calls: Any
+    caveats: Any
+
+    def tables(self):
+        """All tables in reading order."""
+        per = PerStep.of(self.base, self.candidate)
+        steps = self.base.step_time, self.candidate.step_time
+        yield parts_table(self.parts, steps, per)
+        if self.overall is not None:
+            times = [row for row in self.overall if row.kind == "duration"]
+            counts = [None if row.base_count is None else (row.base_count, row.candidate_count) for row in times]
+            rows = zip(times, counts, strict=True)
+            yield overall_table(
+                [Row(row.key, row.level, row.base, row.candidate, each) for row, each in rows], steps, per
+            )
+            yield from peak_table((row.key, row.base, row.candidate) for row in self.overall if row.kind == "bytes")
+        reasons: tuple[dict[Any, Reason], dict[Any, Reason]] = {}, {}
+        for row in self.contributions:
+            key = row.part, row.what, row.name
+            reasons[0][key] = Reason(row.base, row.base_count, None, None)
+            reasons[1][key] = Reason(row.candidate, row.candidate_count, None, row.frame)
+        yield causes_table(reasons, per)
+        if self.collectives is not None:
+            yield COLLECTIVES.fill(self.collectives, per)
+        if self.modules is not None:
+            yield from module_tables(self.modules, per)
+        if self.operators is not None:
+            yield operators_table(self.operators, per)
+        for section, pairs in (
+            (CALLS, self.operator_pairs),
+            (MEMORY, self.memory),
+            (MEMORY_CALLS, self.memory_calls),
+            (APIS, self.apis),
+            (KERNELS, self.kernels),
+            (KERNEL_TYPES, self.kernel_types),
+        ):
+            if pairs is not None:
+                yield section.fill(pairs, per)
+        yield from unmatched_table(None, None, None, None, self.kernels, per)
+
+    def made(self):
+        """The comparison itself."""
+        tables = {table.key: table for table in self.tables()}
+        return Comparison(self.base, self.candidate, self.parts, tables, self.caveats)
+
+
+def build_compare(found, **more):
+    """The report of a hand-made comparison."""
+    return assembly.build_compare(found.made(), **more)
 
 
 def side(path, *, steps=2, step_time, **changes):
@@ -43,7 +139,7 @@ def side(path, *, steps=2, step_time, **changes):
 
 
 def overall(key, level, base, candidate, counts=(None, None), **more):
-    return Overall(key, level, more.pop("kind", "duration"), base, candidate, *counts, **more)
+    return Overall(key, level, more.pop("kind", "duration"), base, candidate, *counts)
 
 
 def contribution(part, what, name, base, candidate, counts=(1, 1), **more):
@@ -103,7 +199,7 @@ def allocations(name, shapes, dtypes, each):
 
 def comparison():
     """Two steps of 100 ms against four of 80 ms: the data loader got faster, a kernel slower, one is new."""
-    return Comparison(
+    return Made(
         base=side("runs/before.json", step_time=200 * MS),
         candidate=side("runs/after.json", steps=4, step_time=320 * MS, left_out=1),
         parts=(
@@ -212,10 +308,6 @@ def comparison():
             ),
             Pair({"order": 2}, None, allocations("aten::clone", None, None, ((100, None),))),
         ),
-        unmatched=(
-            Unmatched("kernels", "base", 0, 0, 120 * MS),
-            Unmatched("kernels", "candidate", 8, 8 * MS, 248 * MS),
-        ),
         caveats=(Caveat("run_note", (("text", "The two profiles have different levels."),)),),
     )
 
@@ -238,12 +330,7 @@ SECTIONS = (
 
 def _mirrored(row):
     """Fields of the base and the fields of the candidate they stand for."""
-    names = row._fields if isinstance(row, tuple) else [field.name for field in fields(row)]
-    return {name: name.replace("base", "candidate") for name in names if name.startswith("base")}
-
-
-def _replaced(row, **values):
-    return row._replace(**values) if isinstance(row, tuple) else replace(row, **values)
+    return {name: name.replace("base", "candidate") for name in row._fields if name.startswith("base")}
 
 
 def itself():
@@ -251,7 +338,7 @@ def itself():
     found = comparison()
 
     def doubled(row):
-        return _replaced(row, **{other: getattr(row, name) for name, other in _mirrored(row).items()})
+        return row._replace(**{other: getattr(row, name) for name, other in _mirrored(row).items()})
 
     def there(row):
         return any(getattr(row, name) for name in _mirrored(row)) or isinstance(row, Part | Overall)
@@ -267,7 +354,7 @@ def swapped():
     def flip(row):
         pairs = _mirrored(row)
         values = {name: getattr(row, other) for name, other in pairs.items()}
-        return _replaced(row, **values, **{other: getattr(row, name) for name, other in pairs.items()})
+        return row._replace(**values, **{other: getattr(row, name) for name, other in pairs.items()})
 
     sections = {name: tuple(flip(row) for row in getattr(found, name)) for name in SECTIONS}
     return found._replace(base=found.candidate, candidate=found.base, **sections)

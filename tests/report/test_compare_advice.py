@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.report.make_compare import MS, comparison, contribution, itself, swapped
+from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
 from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
-from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.format import Formatter
 
 

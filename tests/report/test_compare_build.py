@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.make_compare import MS, comparison, itself, side, swapped
+from tests.report.make_compare import MS, Contribution, build_compare, comparison, itself, side, swapped
 from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.reasons import effects
-from traceanalyze.comparison.results import Contribution, Part
+from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
-from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.format import Formatter
 
 WORDS = texts()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.report.make_compare import comparison, contribution, itself
+from tests.report.make_compare import build_compare, comparison, contribution, itself
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.console import Style

@@ -10,13 +10,12 @@ import pytest
 
 import traceanalyze
 from tests.report.browser import dump_dom, evaluated
-from tests.report.make_compare import MS, comparison, contribution, itself, swapped
+from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
 from tests.report.test_compare_on_traces import PAIRS
 from tests.report.test_html import HOSTILE, Page, in_browser, table_of
 from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.html import render_compare
 from traceanalyze.report.html.compare import MAX_CAUSES, MAX_TEXT
 from traceanalyze.report.json import render_compare as render_json

@@ -6,10 +6,9 @@ import json
 
 import pytest
 
-from tests.report.make_compare import MS, comparison
+from tests.report.make_compare import MS, build_compare, comparison
 from traceanalyze.locales import texts
 from traceanalyze.report import folder
-from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.json import render_compare
 
 

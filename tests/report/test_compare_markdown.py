@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 
 import traceanalyze
-from tests.report.make_compare import MS, comparison, contribution, itself, swapped
+from tests.report.make_compare import MS, build_compare, comparison, contribution, itself, swapped
 from tests.report.test_compare_on_traces import PAIRS
 from tests.report.test_markdown import tables_of
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.markdown import render_compare as render
 from traceanalyze.report.view import View
 

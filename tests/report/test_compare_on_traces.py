@@ -69,7 +69,13 @@ def test_everything_has_a_text_and_fits(compared, name):
         for index, column in enumerate(table.columns):
             if column.kind == Kind.TERM and isinstance(table.rows, tuple) and column.key != "index":
                 assert {row[index] for row in table.rows} <= set(words.terms), (table.key, column.key)
-    assert {row.key for row in report.comparison.overall if row.name is None} <= set(words.terms)
+    named, above = {row[0] for table in report.listing if table.key == "memory_peak" for row in table.rows}, ""
+    for row in report.tables["overall_metrics"].records():
+        above = row.index if row.level == 0 else above
+        # Rows in communication may be groups, which the profile names.
+        if row.level == 0 or above != "communication" or row.index.startswith("comm_"):
+            named.add(row.index)
+    assert named <= set(words.terms)
     for width in (80, 160):
         page = render(report, words, Style(width=width), View(Detail.VERBOSE, 10))
         assert max(map(len, page.splitlines())) <= width

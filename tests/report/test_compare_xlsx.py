@@ -7,11 +7,10 @@ import zipfile
 import openpyxl
 import pytest
 
-from tests.report.make_compare import MS, allocated, comparison, itself, kernels, measured
+from tests.report.make_compare import MS, allocated, build_compare, comparison, itself, kernels, measured
 from traceanalyze.comparison.results import Pair
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.xlsx.compare import render
 from traceanalyze.report.xlsx.plan import MAX_ROWS
 

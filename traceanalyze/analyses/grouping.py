@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.table import Column, Kind
 
+_K = TypeVar("_K")
 _DENSE = 16
 """Keys up to this many times the number of rows are grouped by a table, larger ones by sorting."""
 
@@ -123,3 +125,15 @@ def _positions(key: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     position = np.empty(len(key), np.int64)
     position[order] = np.cumsum(opens)
     return position, int(opens.sum()) + 1
+
+
+def distinct(keys: Iterable[_K], of: NDArray[np.int64]) -> tuple[list[_K], NDArray[np.int64]]:
+    """Keys without repetition, and the position of each member's among them.
+
+    Args:
+        keys: of each group; several groups may have the same.
+        of: group of each member.
+    """
+    listed = list(keys)
+    position = {key: index for index, key in enumerate(dict.fromkeys(listed))}
+    return list(position), np.array([position[key] for key in listed], np.int64)[of]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -74,9 +75,6 @@ def write_compare(report: CompareReport, target: Target, texts: Texts, view: Vie
         except OSError as error:
             raise UsageError(f"--output {target.make_folder}: cannot be made: {error.strerror}") from error
     write_file(COMPARE, report, target, texts, view)
-
-
-_NAMES = ("profiling", "operator", "memory", "communication", "api", "kernel")
 
 
 def compare(
@@ -187,6 +185,7 @@ def compare(
     # Imported here, so that --help and usage errors answer at once.
     from traceanalyze.cli.guard import tell_slow_scanner
     from traceanalyze.cli.progress import Progress
+    from traceanalyze.comparison.side import SECTIONS, CompareOptions
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
     from traceanalyze.pipeline.compare import CompareChoices, SideChoices, compare_report
@@ -195,25 +194,19 @@ def compare(
     if debug:
         os.environ[DEBUG_VARIABLE] = "1"
     base_path, candidate_path = sides(paths or [], base=base, candidate=candidate)
-    wanted = zip(_NAMES, (profiling, operator, memory, communication, api, kernel), strict=True)
+    flags = profiling, operator, memory, communication, api, kernel
     choices = CompareChoices(
-        base=SideChoices("base", base_path, base_step, "--base-step", base_rank, "--base-rank"),
-        candidate=SideChoices(
-            "candidate", candidate_path, comparison_step, "--comparison-step", comparison_rank, "--comparison-rank"
+        base=SideChoices("base", base_path, base_step, base_rank),
+        candidate=SideChoices("candidate", candidate_path, comparison_step, comparison_rank),
+        common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, tuple(category or ())),
+        options=CompareOptions(
+            sections=frozenset(compress(SECTIONS, flags)) or frozenset(SECTIONS),
+            details=not disable_details,
+            modules=not disable_module,
+            max_kernel_num=max_kernel_num,
+            use_input_shape=use_input_shape,
         ),
-        common=Choices(
-            step_marker=step_marker,
-            data_regex=data_regex,
-            comm_regex=comm_regex,
-            not_comm_regex=not_comm_regex,
-            categories=tuple(category or ()),
-        ),
-        sections=frozenset(name for name, named in wanted if named),
-        details=not disable_details,
-        modules=not disable_module,
-        max_kernel_num=max_kernel_num,
         op_name_map=op_name_map,
-        use_input_shape=use_input_shape,
     )
     target = compare_target(output, format_, inputs=(base_path, candidate_path))
     words = texts(lang)

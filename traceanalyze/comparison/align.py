@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +48,6 @@ def align(a: NDArray[np.int64], b: NDArray[np.int64]) -> Pairs:
     No other matching in order has more pairs, provided that `len(a) * len(b) <= MEMORY_BITS` or that this one leaves
     out at most `MEMORY_BITS / (2 * shorter + longer)` tokens. So whatever so many tokens are inserted into a copy of a
     sequence, all its tokens are matched. Beyond that it is the longest matching within the widest band that fits.
-
-    Args:
-        a: tokens, any whole numbers.
-        b: tokens.
     """
     if (len(a), a.tolist()) > (len(b), b.tolist()):
         right, left = align(b, a)
@@ -152,31 +147,23 @@ class Pairing(NamedTuple):
     """Calls of the steps that the other side does not have as many of."""
 
 
-_Key = tuple[int | None, bool, tuple[tuple[str, str], ...]]
-_known: WeakKeyDictionary[Context, WeakKeyDictionary[Context, dict[_Key, Pairing]]] = WeakKeyDictionary()
-
-
 def paired(base: Context, candidate: Context, options: CompareOptions) -> tuple[tuple[Calls, Calls], Pairing]:
     """Calls of both sides and how they are matched, which is worked out once for two sides."""
+    return base.once(_paired, candidate, options)
+
+
+def _paired(base: Context, candidate: Context, options: CompareOptions) -> tuple[tuple[Calls, Calls], Pairing]:
     fused = fused_names(base, candidate, options)
     sides = calls_of(base, options, fused), calls_of(candidate, options, fused)
-    key = (options.max_kernel_num, options.use_input_shape, tuple(sorted(options.op_name_map.items())))
-    found = _known.setdefault(base, WeakKeyDictionary()).setdefault(candidate, {})
-    if key not in found:
-        found[key] = pair_calls(*sides, options.max_kernel_num)
-    return sides, found[key]
+    return sides, pair_calls(*sides, options.max_kernel_num)
 
 
 def pair_calls(base: Calls, candidate: Calls, most: int | None) -> Pairing:
     """Match the calls of both sides; the first step with the first step, and so on.
 
     Of each step the calls of one pass on one thread are matched in order (see `align`). What that leaves over is
-    matched by its order of occurrence among the equal calls of the step: it has moved.
-
-    Args:
-        base: one side.
-        candidate: the other.
-        most: a matched pair of calls with more device events gives way to the calls inside.
+    matched by its order of occurrence among the equal calls of the step: it has moved. A matched pair of calls with
+    more device events than `most` gives way to the calls inside.
     """
     sides = (base, candidate)
     tokens = common_tokens(sides)

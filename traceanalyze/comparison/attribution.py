@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses
@@ -57,11 +58,8 @@ def parts(base: Side, candidate: Side) -> tuple[Part, ...]:
     if base.partition is None or candidate.partition is None:
         return _without_device(base, candidate)
     of_cause = idle_parts(base, candidate)
-    found = [
-        Part("compute", int(base.partition.compute.sum()), int(candidate.partition.compute.sum())),
-        Part("communication", int(base.partition.comm_exposed.sum()), int(candidate.partition.comm_exposed.sum())),
-        Part("memory_ops", int(base.partition.mem_exposed.sum()), int(candidate.partition.mem_exposed.sum())),
-    ]
+    busy = (("compute", "compute"), ("communication", "comm_exposed"), ("memory_ops", "mem_exposed"))
+    found = [Part(key, *(int(getattr(side.partition, name).sum()) for side in (base, candidate))) for key, name in busy]
     for key in dict.fromkeys(of_cause.values()):
         causes = [cause for cause in Cause if of_cause[cause] == key]
         found.append(Part(key, _idle_time(base, causes), _idle_time(candidate, causes)))
@@ -150,8 +148,9 @@ Cell = tuple[str, str | None]
 Sums = dict[tuple[Cell, ...], tuple[int, int]]
 """Time and device events by path from the part down; each path holds what is below it too."""
 
+_Paths = list[tuple[Cell, ...]]
+
 _DIRECTED = {KernelGroup.ATTENTION: "attention", KernelGroup.CONVOLUTION: "convolution"}
-_OF_THEIR_OWN = {KernelGroup.MATMUL: "matmul", KernelGroup.COMPILED: "compiled", KernelGroup.OTHER: "other"}
 _PAGED = regex(r"paged?_?att", re.IGNORECASE)
 _BACKWARD = regex(r"bwd|backward|[dw]grad|bprop|_wrw|grad_(in|weight|out)put", re.IGNORECASE)
 _FORWARD = regex(r"fwd|forward|fprop", re.IGNORECASE)
@@ -164,22 +163,34 @@ _CORES = {
     "AI_CPU": TensorCore.NO,
 }
 """Which NPU cores have a matrix unit."""
-_VECTOR: Cell = ("vector_work", None)
+
+
+def headline_work(context: Context) -> list[NDArray[np.int64]]:
+    """Positions in `device_work` of the headline device's events, by `DeviceClass`."""
+    device, event = context.device, context.once(device_work).event
+    own = device.device[event] == context.devices[0]
+    return [np.flatnonzero(own & (device.klass[event] == each)) for each in DeviceClass]
 
 
 def work_classes(side: Side, names: Names) -> Sums:
     """Time and number of device events of the headline device by class; sums to the busy parts of the step.
 
-    `names` of process groups are those of `groups.common_names`.
+    `names` of process groups are those of `common_names`.
     """
     context = side.context
-    mine = np.flatnonzero(context.device.device[context.once(device_work).event] == context.devices[0])
-    klass = context.device.klass[context.once(device_work).event[mine]]
+    every = context.once(device_work).event
     sums: Sums = {}
-    compute, comm, mem = (mine[klass == each] for each in DeviceClass)
-    tables = ((_compute(side, compute), compute), (_groups(side, comm, names), comm), (_copies(side, mem), mem))
-    for (paths, of), rows in tables:
-        time = side.exclusive[context.once(device_work).event[rows]]
+    compute, comm, mem = headline_work(context)
+    labels, group_of = event_groups(context, every[comm])
+    groups: _Paths = [(("communication", None), ("group", names[label])) for label in labels]
+    copies: _Paths = [(("memory_ops", None), (name, None)) for name in DIRECTIONS]
+    tables = (
+        (compute, *_compute(side, compute)),
+        (comm, groups, group_of),
+        (mem, copies, directions(context, every[mem])),
+    )
+    for rows, paths, of in tables:
+        time = side.exclusive[every[rows]]
         table = group(of)
         for first, total, count in zip(
             table.first.tolist(), table.sum(time).tolist(), table.count().tolist(), strict=True
@@ -191,13 +202,13 @@ def work_classes(side: Side, names: Names) -> Sums:
     return sums
 
 
-def _compute(side: Side, chosen: NDArray[np.int64]) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
+def _compute(side: Side, chosen: NDArray[np.int64]) -> tuple[_Paths, NDArray[np.int64]]:
     """Class by the kernel first; direction of attention and convolutions by phase; matrix or vector units."""
     context = side.context
     device, event = context.device, context.once(device_work).event[chosen]
     backward, units, purpose = _direction(side, event), _units(side, chosen), _purpose(side, chosen)
     rows = group(device.name[event], purpose, units, device.rule[event], backward)
-    paths = []
+    paths: _Paths = []
     for first in rows.first.tolist():
         at = int(event[first])
         name, rule = context.trace.strings.text(int(device.name[at])), device.rules[int(device.rule[at])]
@@ -211,17 +222,16 @@ def _purpose(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Convolutions run as matrix products and change formats on the way; NPUs change formats for matrix products, too.
     """
-    context = side.context
-    purpose = context.once(device_work).group[chosen].astype(np.int64)
-    named = context.once(device_work).op_name[chosen]
+    context, work = side.context, side.context.once(device_work)
+    purpose, named = work.group[chosen].astype(np.int64), work.op_name[chosen]
     op = np.full(len(chosen), KernelGroup.OTHER, np.int64)
     known, codes = context.options.classify.plugins, named[named >= 0].astype(np.int32)
     op[named >= 0] = context.trace.strings.lookup(codes, lambda text: kind_of_op(text, known))
-    on_npu = context.trace.events.numbers("core", context.device.row[context.once(device_work).event[chosen]]) >= 0
+    on_npu = context.trace.events.numbers("core", context.device.row[work.event[chosen]]) >= 0
     steps = np.isin(purpose, (KernelGroup.LAYOUT, KernelGroup.OTHER))
     of_matmul = (op == KernelGroup.MATMUL) & steps & on_npu
     of_convolution = (op == KernelGroup.CONVOLUTION) & (steps | (purpose == KernelGroup.MATMUL))
-    by_kernel = context.once(device_work).plugin[chosen] < 0  # what a plug-in says stays
+    by_kernel = work.plugin[chosen] < 0  # what a plug-in says stays
     purpose[of_matmul & by_kernel] = KernelGroup.MATMUL
     purpose[of_convolution & by_kernel] = KernelGroup.CONVOLUTION
     return purpose
@@ -230,24 +240,25 @@ def _purpose(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
 def _path(what: KernelGroup, name: str, rule: str, units: TensorCore, direction: int) -> tuple[Cell, ...]:
     compute: Cell = ("compute", None)
     if rule == "fused_comm":
-        return compute, ("fused_communication", None), (_UNITS[units], None)
-    if what == KernelGroup.ATTENTION and _PAGED.search(name):
-        return compute, ("paged_attention", None), (_UNITS[units], None)
-    if what in _DIRECTED:
+        key = "fused_communication"
+    elif what == KernelGroup.ATTENTION and _PAGED.search(name):
+        key = "paged_attention"
+    elif what in _DIRECTED:
         key = _DIRECTED[what] + ("", "_forward", "_backward")[direction]
-        return compute, (key, None), (_UNITS[units], None)
-    if what == KernelGroup.MATMUL:
-        return compute, ("matmul", None), (_UNITS[units], None)
-    if what in _OF_THEIR_OWN:
-        return compute, (_OF_THEIR_OWN[what], None)
-    return compute, _VECTOR, (what.name.lower(), None)
+    elif what == KernelGroup.MATMUL:
+        key = "matmul"
+    elif what in {KernelGroup.COMPILED, KernelGroup.OTHER}:
+        return compute, (what.name.lower(), None)
+    else:
+        return compute, ("vector_work", None), (what.name.lower(), None)
+    return compute, (key, None), (_UNITS[units], None)
 
 
 def _units(side: Side, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     """`TensorCore` of each event: of an NPU by the counters of its matrix unit, else its core; else by its name."""
-    context = side.context
-    row, strings = context.device.row[context.once(device_work).event[chosen]], context.trace.strings
-    units = context.once(device_work).tensor_core[chosen].astype(np.int64)
+    context, work = side.context, side.context.once(device_work)
+    row, strings = context.device.row[work.event[chosen]], context.trace.strings
+    units = work.tensor_core[chosen].astype(np.int64)
     core = context.trace.events.numbers("core", row)
     on_npu = np.flatnonzero(core >= 0)
     units[on_npu] = strings.lookup(core[on_npu].astype(np.int32), lambda text: _CORES.get(text, TensorCore.UNKNOWN))
@@ -274,13 +285,3 @@ def _named_direction(name: str) -> int:
     if _BACKWARD.search(name):
         return 2
     return 1 if _FORWARD.search(name) else 0
-
-
-def _groups(side: Side, chosen: NDArray[np.int64], names: Names) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
-    labels, of = event_groups(side.context, side.context.once(device_work).event[chosen])
-    return [(("communication", None), ("group", names[label])) for label in labels], of
-
-
-def _copies(side: Side, chosen: NDArray[np.int64]) -> tuple[list[tuple[Cell, ...]], NDArray[np.int64]]:
-    of = directions(side.context, side.context.once(device_work).event[chosen])
-    return [(("memory_ops", None), (name, None)) for name in DIRECTIONS], of

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.operators import counted_events
 from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, Level, canonical_ops, top_level
 from traceanalyze.comparison.names import is_wrapper
@@ -58,9 +58,8 @@ class Calls:
         """Distinct shapes, empty where there are none, and those of each place."""
         code = np.maximum(self.context.trace.events.numbers("shapes", self.context.op_nest.row), 0)
         rows = group(code)
-        texts = [compact(self.context.trace.strings.text(int(code[first]))) for first in rows.first.tolist()]
-        position = {text: index for index, text in enumerate(dict.fromkeys(texts))}
-        return list(position), np.array([position[text] for text in texts], np.int64)[rows.of]
+        text = self.context.trace.strings.text
+        return distinct((compact(text(int(code[first]))) for first in rows.first.tolist()), rows.of)
 
     def key(self, place: int) -> tuple[str, str]:
         """What must be equal for calls of both sides to be alike: name with direction, and shapes."""
@@ -70,7 +69,7 @@ class Calls:
         return self.ops.own_label(place), texts[int(of[place])]
 
     def owned(self, owner: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Time and number of device events of each place that owns others (see `levels.Level`)."""
+        """Time and number of device events of each place that owns others (see `Level`)."""
         of, size = owner[self.event_unit], len(owner)
         count = np.bincount(of, minlength=size)
         return np.bincount(of, self.events[1], size).astype(np.int64), count
@@ -130,14 +129,20 @@ class Calls:
             step[rows.first].tolist(), back[rows.first].tolist(), rank[lanes.of[rows.first]].tolist(), strict=True
         )
         return {
-            (int(at), bool(backward), int(lane)): places[mine]
-            for (at, backward, lane), mine in zip(keys, members, strict=True)
+            (int(at), bool(backward), int(lane)): places[member]
+            for (at, backward, lane), member in zip(keys, members, strict=True)
         }
 
 
 def compact(text: str) -> str:
     """A list of the profile on one line, so that it can be read and compared."""
     return re.sub(r",(?! )", ", ", re.sub(r"\s*\n\s*", "", text))
+
+
+def described(context: Context, field: str, row: NDArray[np.int64]) -> list[str | None]:
+    """What events say of their inputs, shapes or dtypes, on one line each; None where they do not."""
+    text = context.trace.strings.text
+    return [compact(text(code)) if code >= 0 else None for code in context.trace.events.numbers(field, row).tolist()]
 
 
 def calls_of(context: Context, options: CompareOptions, fused: Fused) -> Calls:

@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.forward_ops import ForwardOps
 from traceanalyze.analyses.host.operators import added, counted_events
 from traceanalyze.analyses.steps.phases import PhaseRanges
@@ -38,11 +37,7 @@ class FusedCalls(NamedTuple):
 def fused_calls(context: Context, ops: CanonicalOps, calls: NDArray[np.int64], fused: frozenset[str]) -> FusedCalls:
     """Groups of calls that do what a fused operator does, and the backward calls of their members.
 
-    Args:
-        context: one side.
-        ops: canonical names so far.
-        calls: places of the calls with device work, in tree order, none inside another.
-        fused: canonical names of the fused operators looked for.
+    `calls` are places of the calls with device work, in tree order, none inside another.
     """
     size = len(ops.code)
     found = FusedCalls(np.full(size, -1, np.int64), np.full(size, -1, np.int64))
@@ -52,9 +47,9 @@ def fused_calls(context: Context, ops: CanonicalOps, calls: NDArray[np.int64], f
         if f"aten::{name}" in fused:
             letters, expression = _spelled(ops.names, pattern)
             code = ops.names.index(f"aten::{name}")
-            for mine in threads:
-                for match in expression.finditer(_text(letters, ops, mine, found.unit)):
-                    part = mine[slice(*match.span())]
+            for thread in threads:
+                for match in expression.finditer(_text(letters, ops, thread, found.unit)):
+                    part = thread[slice(*match.span())]
                     found.code[part], found.unit[part] = code, part[0]
     if (found.unit >= 0).any():
         _add_backward(context, ops, calls, found)
@@ -91,13 +86,13 @@ def _add_backward(context: Context, ops: CanonicalOps, calls: NDArray[np.int64],
     place[nested.row] = np.arange(len(nested))
     forward = np.where(row >= 0, place[np.maximum(row, 0)], -1)
     group_of = _groups(nested.stop, found, calls)
-    mine = np.flatnonzero(forward >= 0)
-    unit = group_of[forward[mine]]
-    mine, unit = mine[unit >= 0], unit[unit >= 0]
+    known = np.flatnonzero(forward >= 0)
+    unit = group_of[forward[known]]
+    known, unit = known[unit >= 0], unit[unit >= 0]
     first = np.full(len(ops.code), len(ops.code), np.int64)
-    np.minimum.at(first, unit, back[mine])
-    found.code[back[mine]] = found.code[unit]
-    found.unit[back[mine]] = first[unit]
+    np.minimum.at(first, unit, back[known])
+    found.code[back[known]] = found.code[unit]
+    found.unit[back[known]] = first[unit]
 
 
 def _groups(stop: NDArray[np.int32], found: FusedCalls, calls: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -137,10 +132,7 @@ def top_level(context: Context) -> Level:
 def opened(stop: NDArray[np.int32], level: Level, calls: NDArray[np.int64]) -> Level:
     """The level below: some whole calls give way to the calls right inside them, the other calls stay.
 
-    Args:
-        stop: of `context.op_nest`.
-        level: the level above.
-        calls: places of the calls that are looked through; they keep the work that they launch themselves.
+    The calls that are looked through keep the work that they launch themselves.
     """
     through = np.zeros(len(stop), np.bool_)
     through[calls] = True
@@ -154,10 +146,6 @@ def accountable(context: Context, fused: NDArray[np.bool_]) -> NDArray[np.int64]
     What an operator runs under names without a library is the vendor's way of running it: records of CANN's launches
     (`aclnnMul` inside `aten::mul`), `record_param_comms` inside `c10d::allreduce_`. And everything inside a fused
     operator is part of it, also where a backend composes it of others. All other calls count for themselves.
-
-    Args:
-        context: one side.
-        fused: which calls are fused operators.
     """
     nested, strings = context.op_nest, context.trace.strings
     names = context.trace.events.name[nested.row]
@@ -209,7 +197,7 @@ class CanonicalOps:
     own: NDArray[np.int64]
     """Position in `names` of a call's own name."""
     whole: NDArray[np.int64]
-    """Place of the call for which its work counts: itself, or one around it (see `levels.accountable`)."""
+    """Place of the call for which its work counts: itself, or one around it (see `accountable`)."""
     code: NDArray[np.int64]
     """Position in `names` of the name for which its work counts."""
     backward: NDArray[np.bool_]
@@ -220,31 +208,26 @@ class CanonicalOps:
         """Canonical name for which its work counts, with `(backward)` where it runs in the backward pass."""
         return self.names[int(self.code[place])] + (BACKWARD_SUFFIX if self.backward[place] else "")
 
+    def named(self, place: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+        """Distinct labels of the calls at some places, and the position of each one's; "" where there is none (-1)."""
+        known = place >= 0
+        code = np.full(len(place), -1, np.int64)
+        code[known] = 2 * self.code[place[known]] + self.backward[place[known]]
+        rows = group(code)
+        return [self.label(at) if at >= 0 else "" for at in place[rows.first].tolist()], rows.of
+
     def own_label(self, place: int) -> str:
         """The same with its own canonical name."""
         return self.names[int(self.own[place])] + (BACKWARD_SUFFIX if self.backward[place] else "")
-
-
-_Key = tuple[tuple[tuple[str, str], ...], Fused]
-_known: WeakKeyDictionary[Context, dict[_Key, CanonicalOps]] = WeakKeyDictionary()
 
 
 def canonical_ops(context: Context, options: CompareOptions, fused: Fused = _NONE) -> CanonicalOps:
     """Canonical names and directions, worked out once for each trace.
 
     An operator belongs to the backward pass if it is called in that phase (definitions §10: inside an autograd node,
-    whatever the thread; recomputed ones too), or if its name says so.
-
-    Args:
-        context: one side.
-        options: for the user's map of names.
-        fused: see `fused_names`.
+    whatever the thread; recomputed ones too), or if its name says so. `fused` are those of `fused_names`.
     """
-    key = (tuple(sorted(options.op_name_map.items())), fused)
-    found = _known.setdefault(context, {})
-    if key not in found:
-        found[key] = _canonical_ops(context, options, fused)
-    return found[key]
+    return context.once(_canonical_ops, options, fused)
 
 
 def fused_names(base: Context, candidate: Context, options: CompareOptions) -> Fused:
@@ -262,14 +245,10 @@ def _canonical_ops(context: Context, options: CompareOptions, fused: Fused) -> C
     raw = context.trace.events.name[nested.row]
     rows = group(raw)
     texts = [strings.text(int(raw[first])) for first in rows.first.tolist()]
-    position: dict[str, int] = {}
-    codes = [position.setdefault(canonical(text, options), len(position)) for text in texts]
-    code = np.array(codes, np.int64)[rows.of]
-    said = np.array([names_backward(text) for text in texts], np.bool_)[rows.of]
-    backward = said | np.isin(_phases(context), (Phase.BACKWARD, Phase.RECOMPUTE))
-    for name in fused:
-        position.setdefault(name, len(position))
-    names, unit = tuple(position), np.arange(len(nested))
+    known, code = distinct((canonical(text, options) for text in texts), rows.of)
+    by_name = np.array([names_backward(text) for text in texts], np.bool_)[rows.of]
+    backward = by_name | np.isin(_phases(context), (Phase.BACKWARD, Phase.RECOMPUTE))
+    names, unit = tuple(dict.fromkeys((*known, *fused))), np.arange(len(nested))
     whole = accountable(context, np.isin(code, [names.index(name) for name in fused]))
     found = CanonicalOps(names, code, whole, code[whole], backward, unit)
     return _with_fused(context, found, fused) if fused and len(nested) else found

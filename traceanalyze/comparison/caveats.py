@@ -10,16 +10,16 @@ from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
 from traceanalyze.comparison.pairs import PerStep, rounded
-from traceanalyze.comparison.results import Caveat, Pair, Pairs, Unmatched
+from traceanalyze.comparison.results import Caveat, Pair, Pairs
 from traceanalyze.comparison.side import Side
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
+from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
 
 COVERAGE_POINTS = 5
 """Shares of compute time with a known operator that differ by more percentage points make operators incomparable."""
 _OPTIONS = ("with_stack", "record_shapes", "profile_memory")
 """Recording options that make the host slower (check Q11)."""
-_SAID_OF_IDLE = {"idle_as_one": "api", "outside_calls_as_one": "host_ops"}
+_IDLE_CAVEATS = {"idle_as_one": "api", "outside_calls_as_one": "host_ops"}
 _MALFORMED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
 
 
@@ -134,11 +134,11 @@ def recorded(context: Context) -> dict[str, bool]:
 
 
 def _recorded(base: Side, candidate: Side) -> Iterator[Caveat]:
-    """What only one side recorded, unless the caveat on idle time says so."""
+    """What only one side recorded, unless the caveat on idle time implies it."""
     has = recorded(base.context), recorded(candidate.context)
-    said = {_SAID_OF_IDLE.get(caveat.key) for caveat in _idle(base, candidate)}
+    known = {_IDLE_CAVEATS.get(caveat.key) for caveat in _idle(base, candidate)}
     for what in has[0]:
-        if has[0][what] != has[1][what] and what not in said:
+        if has[0][what] != has[1][what] and what not in known:
             yield Caveat(f"{what}_on_one", _which(not has[0][what]))
 
 
@@ -170,7 +170,6 @@ def _damage(base: Side, candidate: Side) -> Iterator[Caveat]:
             yield Caveat("side_left_out", (("side", name), ("steps", side.info.left_out)))
 
 
-_SIDES = ("base", "candidate")
 _NO_OPERATOR = frozenset({UNLINKED, OUTSIDE_OPS})
 _UNMATCHED = declare(
     "unmatched",
@@ -185,27 +184,15 @@ _UNMATCHED = declare(
 )
 
 
-def unmatched_table(rows: Sequence[Unmatched], per: PerStep) -> Table:
-    """One row a section and side."""
-    steps = {"base": per.base_steps, "candidate": per.candidate_steps}
-    return _UNMATCHED.fill(
-        section=[f"section_{row.section}" for row in rows],
-        side=[f"side_{row.side}" for row in rows],
-        number=[row.count / steps[row.side] for row in rows],
-        unmatched_ns=[rounded(row.time, steps[row.side]) for row in rows],
-        of_ns=[rounded(row.of_time, steps[row.side]) for row in rows],
-        unmatched_share=[row.time / row.of_time if row.of_time else 0.0 for row in rows],
-    )
-
-
-def unmatched(
+def unmatched_table(
     operators: Pairs | None,
     operator_pairs: Pairs | None,
     modules: Pairs | None,
     collectives: Pairs | None,
     kernels: Pairs | None,
-) -> tuple[Unmatched, ...]:
-    """Number and device time without a partner, of all of the section on that side; sections that were compared only.
+    per: PerStep,
+) -> Iterator[Table]:
+    """Number and device time without a partner, of all of the section on that side; of sections that were compared.
 
     Operators are calls where calls were matched, else names; work of no operator is no part of it. Modules are those
     with work of their own.
@@ -218,12 +205,14 @@ def unmatched(
         ("collectives", collectives, "total_ns", "calls"),
         ("kernels", kernels, "total_ns", "calls"),
     )
-    return tuple(
+    rows = [
         row
         for section, pairs, amount, number in sections
         if pairs is not None and not isinstance(pairs, NotMeasured)
-        for row in _alone(section, pairs, amount, number)
-    )
+        for row in _alone(section, pairs, amount, number, per)
+    ]
+    if rows:
+        yield _UNMATCHED.fill_records(rows)
 
 
 def _of_operators(pairs: Pairs | None) -> Pairs | None:
@@ -239,17 +228,19 @@ def _whole_modules(pairs: Pairs | None) -> Pairs | None:
     return [pair for pair in pairs if pair.shared["op"] == ALL_OPERATORS and pair.shared["module"] != OUTSIDE_MODULES]
 
 
-def _alone(section: str, pairs: Sequence[Pair], amount: str, number: str) -> Iterator[Unmatched]:
+def _alone(section: str, pairs: Sequence[Pair], amount: str, number: str, per: PerStep) -> Iterator[dict[str, Value]]:
     """What one side has, and the other has none of; rows count once, or by a number of theirs."""
     sides = [(pair.base, pair.candidate) for pair in pairs]
-    for at, name in enumerate(_SIDES):
-        numbers = [[0 if side is None else side[number] if number else 1 for side in pair] for pair in sides]
+    numbers = [[0 if side is None else side[number] if number else 1 for side in pair] for pair in sides]
+    for at, (name, steps) in enumerate((("base", per.base_steps), ("candidate", per.candidate_steps))):
         times = [0 if (side := pair[at]) is None else side[amount] for pair in sides]
         alone = [index for index, each in enumerate(numbers) if each[at] and not each[1 - at]]
-        yield Unmatched(
-            section=section,
-            side=name,
-            count=sum(numbers[index][at] for index in alone),
-            time=sum(times[index] for index in alone),
-            of_time=sum(times),
-        )
+        time, every = sum(times[index] for index in alone), sum(times)
+        yield {
+            "section": f"section_{section}",
+            "side": f"side_{name}",
+            "number": sum(numbers[index][at] for index in alone) / steps,
+            "unmatched_ns": rounded(time, steps),
+            "of_ns": rounded(every, steps),
+            "unmatched_share": time / every if every else 0.0,
+        }

@@ -14,7 +14,7 @@ from traceanalyze.analyses.communication.collectives import ranks_label
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.communication.ranges import description_rows, sizes, types
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.comparison.pairs import MATCH, PLACE, STEP_SHARE, SUMS, both, diff, ratio, section
@@ -39,9 +39,7 @@ def event_groups(context: Context, event: NDArray[np.int64]) -> tuple[list[str],
     code = np.maximum(np.where(ranks >= 0, ranks, name), -1)
     rows = group(code)
     texts = [context.trace.strings.text(int(code[f])) if code[f] >= 0 else "" for f in rows.first.tolist()]
-    labels = [ranks_label(text) for text in texts]
-    position = {label: index for index, label in enumerate(dict.fromkeys(labels))}
-    return list(position), np.array([position[label] for label in labels], np.int64)[rows.of]
+    return distinct(map(ranks_label, texts), rows.of)
 
 
 def common_names(base: Context, candidate: Context) -> tuple[Names, Names]:
@@ -66,8 +64,8 @@ def common_names(base: Context, candidate: Context) -> tuple[Names, Names]:
 
 def _labels(context: Context) -> list[str]:
     """Groups in the order of first use."""
-    comm = context.device.klass[context.once(device_work).event] == DeviceClass.COMM
-    labels, of = event_groups(context, context.once(device_work).event[comm])
+    event = context.once(device_work).event
+    labels, of = event_groups(context, event[context.device.klass[event] == DeviceClass.COMM])
     return [labels[each] for each in dict.fromkeys(of.tolist())]
 
 
@@ -92,16 +90,6 @@ class _Key(NamedTuple):
     kind: str
     group: str
     bytes: int
-
-
-class _Side(NamedTuple):
-    """Collectives of one side; one row an event."""
-
-    work: NDArray[np.int64]
-    """Positions in `device_work`."""
-    kinds: list[_Key]
-    of: NDArray[np.int64]
-    """Position in `kinds`."""
 
 
 COLLECTIVES = section(
@@ -136,7 +124,7 @@ COLLECTIVES = section(
 def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> Pairs:
     """Collectives by type, group and size.
 
-    Types are those of definitions §12, whatever the library; groups are matched by `groups.common_names`. Sizes count
+    Types are those of definitions §12, whatever the library; groups are matched by `common_names`. Sizes count
     where both sides state them and share them: of one type and group the collectives that only one side has in their
     size are compared together, in the order in which they ran. Times are inside the steps and on all devices, and sum
     to all device time of communication; so do the exposed times to the time of communication in the step.
@@ -144,30 +132,30 @@ def collective_pairs(base: Context, candidate: Context, _: CompareOptions) -> Pa
     """
     names = common_names(base, candidate)
     sides = [_side(context, own) for context, own in zip((base, candidate), names, strict=True)]
-    if not any(len(side.work) for side in sides):
+    if not any(kinds for _, kinds, _ in sides):
         return NotMeasured("no_communication")
-    shared = _shared_sizes(set(sides[0].kinds), set(sides[1].kinds))
-    keys: dict[_Key, int] = {}
-    numbers = []
-    for context, side in zip((base, candidate), sides, strict=True):
-        number = [keys.setdefault(shared.get(key, key), len(keys)) for key in side.kinds]
-        of = np.array(number, np.int64)[side.of] if number else side.of
-        parts = _parts(context, side.work, of)
-        numbers.append({row: cells | parts[row] for row, cells in measured(context, side.work, of).items()})
+    shared = _shared_sizes(set(sides[0][1]), set(sides[1][1]))
+    amounts = []
+    for context, (work, kinds, of) in zip((base, candidate), sides, strict=True):
+        keys, row = distinct((shared.get(key, key) for key in kinds), of)
+        parts = _parts(context, work, row)
+        amounts.append({keys[at]: cells | parts[at] for at, cells in measured(context, work, row).items()})
     return [
         Pair(
             {"collective": key.kind, "group": key.group, "size_bytes": None if key.bytes == _UNKNOWN else key.bytes},
-            *(side.get(keys[key]) for side in numbers),
+            *(side.get(key) for side in amounts),
         )
-        for key in sorted(keys, key=lambda key: (key.kind, key.group, max(key.bytes, 0)))
+        for key in sorted(amounts[0] | amounts[1], key=lambda key: (key.kind, key.group, max(key.bytes, 0)))
     ]
 
 
-def _side(context: Context, names: Mapping[str, str]) -> _Side:
-    work = np.flatnonzero(context.device.klass[context.once(device_work).event] == DeviceClass.COMM)
-    event = context.once(device_work).event[work]
+def _side(context: Context, names: Mapping[str, str]) -> tuple[NDArray[np.int64], list[_Key], NDArray[np.int64]]:
+    """Positions of collectives in `device_work`, their distinct keys, and the key of each."""
+    every = context.once(device_work).event
+    work = np.flatnonzero(context.device.klass[every] == DeviceClass.COMM)
+    event = every[work]
     if len(event) == 0:
-        return _Side(work, [], event)
+        return work, [], event
     described = description_rows(context, event)
     kind = types(context, event, described)
     labels, which = event_groups(context, event)
@@ -178,8 +166,7 @@ def _side(context: Context, names: Mapping[str, str]) -> _Side:
         for first in rows.first.tolist()
     ]
     # Groups that are called the same have the same key.
-    position = {key: index for index, key in enumerate(dict.fromkeys(kinds))}
-    return _Side(work, list(position), np.array([position[key] for key in kinds], np.int64)[rows.of])
+    return work, *distinct(kinds, rows.of)
 
 
 def _shared_sizes(base: set[_Key], candidate: set[_Key]) -> dict[_Key, _Key]:
@@ -199,27 +186,26 @@ def _parts(context: Context, work: NDArray[np.int64], of: NDArray[np.int64]) -> 
 
     Waiting is what is left of a collective without the time in which some plane moves data.
     """
-    event, time = context.once(device_work).event[work], context.once(device_work).time[work]
+    of_device = context.once(device_work)
+    event, time = of_device.event[work], of_device.time[work]
     windows = intervals.merge(context.steps.start, context.steps.end)
     exposed = np.zeros(len(context.device), np.int64)
     for one in context.devices if len(work) else ():
         exposed += exclusive_time(context.device, one, windows)
     rows = group(of)
-    bare = rows.sum(exposed[event]).tolist()
+    bare, keys = rows.sum(exposed[event]).tolist(), of[rows.first].tolist()
     parts = context.once(collective_parts)
-    keys = of[rows.first].tolist()
-    if parts is None:
-        why = NotMeasured("needs_all_ranks")
-        return {
-            key: {"wait_ns": why, "transfer_ns": why, "exposed_ns": each} for key, each in zip(keys, bare, strict=True)
-        }
-    moved = parts.by_event(intervals.coverage(windows, parts.start, parts.end))[event]
-    unknown = rows.sum(~parts.recorded[event]).tolist()
-    sums = zip(rows.sum(time - moved).tolist(), rows.sum(moved).tolist(), strict=True)
-    why = NotMeasured("no_collective_tasks")
+    why: Time = NotMeasured("needs_all_ranks" if parts is None else "no_collective_tasks")
+    wait: list[Time] = [why] * len(keys)
+    transfer = list(wait)
+    if parts is not None:
+        moved = parts.by_event(intervals.coverage(windows, parts.start, parts.end))[event]
+        waited, sent = rows.sum(time - moved), rows.sum(moved)
+        for row in np.flatnonzero(rows.sum(~parts.recorded[event]) == 0).tolist():
+            wait[row], transfer[row] = int(waited[row]), int(sent[row])
     return {
-        key: {"wait_ns": why if some else wait, "transfer_ns": why if some else transfer, "exposed_ns": each}
-        for key, each, some, (wait, transfer) in zip(keys, bare, unknown, sums, strict=True)
+        key: dict(zip(("wait_ns", "transfer_ns", "exposed_ns"), each, strict=True))
+        for key, *each in zip(keys, wait, transfer, bare, strict=True)
     }
 
 
@@ -242,13 +228,8 @@ def common_labels(base: Iterable[str], candidate: Iterable[str], *ways: tuple[Si
     """What each name of either side is called in a comparison.
 
     Equal names are. Of the rest, names that one way of simplifying makes equal are called by the simple name, if both
-    sides have some; then the next way is tried. A way that may join only single names is passed over where several
-    names of a side have the same simple name.
-
-    Args:
-        base: names of one side.
-        candidate: names of the other.
-        ways: a function that simplifies a name, and whether it may join several names of a side.
+    sides have some; then the next way is tried. A way is a function that simplifies a name, and whether it may join
+    several names of a side: if not, names of a side that become equal are left alone.
     """
     rest = set(base), set(candidate)
     same = rest[0] & rest[1]

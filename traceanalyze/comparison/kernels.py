@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
-from traceanalyze.analyses.grouping import group
+from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
 from traceanalyze.comparison.pairs import (
@@ -83,11 +83,8 @@ class _Key(NamedTuple):
     core: str | None
 
 
-class _Side(NamedTuple):
-    """Distinct kinds of device events of one side, and the kind of each event of `device_work`."""
-
-    kinds: list[_Key]
-    of: NDArray[np.int64]
+_Kinds = tuple[list[_Key], NDArray[np.int64]]
+"""Distinct kinds of device events of one side, and the kind of each event of `device_work`."""
 
 
 def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
@@ -103,9 +100,7 @@ def kernel_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
         return NotMeasured("no_device_events")
     typed = _typed(base, candidate)
     foreign = base.trace.origin.format != candidate.trace.origin.format
-    return _pairs(
-        (base, candidate), [_kinds(context, options, typed=typed, foreign=foreign) for context in (base, candidate)]
-    )
+    return _pairs((base, candidate), lambda context: _kinds(context, options, typed=typed, foreign=foreign))
 
 
 def kernel_type_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
@@ -115,22 +110,21 @@ def kernel_type_pairs(base: Context, candidate: Context, options: CompareOptions
     """
     if min(len(base.device), len(candidate.device)) == 0:
         return NotMeasured("no_device_events")
-    if not _typed(base, candidate):
-        return _pairs((base, candidate), [_families(context) for context in (base, candidate)])
-    return _pairs((base, candidate), [_types(context, options) for context in (base, candidate)])
+    typed = _typed(base, candidate)
+    return _pairs((base, candidate), lambda context: _types(context, options) if typed else _families(context))
 
 
 def _typed(base: Context, candidate: Context) -> bool:
     return all("op_type" in context.trace.events.fields for context in (base, candidate))
 
 
-def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: bool) -> _Side:
+def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: bool) -> _Kinds:
     """Names as mapped by the user; with `typed` the type of operator where it is stated, its shapes and core.
 
     Against a profile in another format the type stands for the name, too.
     """
-    row = context.device.row[context.once(device_work).event]
-    name = context.device.name[context.once(device_work).event].astype(np.int64)
+    event = context.once(device_work).event
+    row, name = context.device.row[event], context.device.name[event].astype(np.int64)
     shapes = core = np.full(len(row), -1, np.int64)
     if typed or foreign:
         stated = context.trace.events.numbers("op_type", row)
@@ -138,58 +132,63 @@ def _kinds(context: Context, options: CompareOptions, *, typed: bool, foreign: b
     if typed:
         shapes, core = (context.trace.events.numbers(field, row) for field in ("kernel_shapes", "core"))
     rows = group(name, shapes, core)
-    text = context.trace.strings.text
     kinds = []
     for first in rows.first.tolist():
-        own = plain_collective(text(int(name[first])))
-        more = (text(int(code[first])) if code[first] >= 0 else None for code in (shapes, core))
-        kinds.append(_Key(options.op_name_map.get(own, own), *more))
-    return _Side(kinds, rows.of)
+        own = plain_collective(context.trace.strings.text(int(name[first])))
+        kinds.append(
+            _Key(options.op_name_map.get(own, own), _text(context, shapes[first]), _text(context, core[first]))
+        )
+    return kinds, rows.of
 
 
-def _types(context: Context, options: CompareOptions) -> _Side:
+def _text(context: Context, code: int) -> str | None:
+    return context.trace.strings.text(int(code)) if code >= 0 else None
+
+
+def _types(context: Context, options: CompareOptions) -> _Kinds:
     """Types of operator as mapped by the user, and cores; what states none by family."""
-    row, family = context.device.row[context.once(device_work).event], context.once(device_work).group
-    stated, core = (context.trace.events.numbers(field, row) for field in ("op_type", "core"))
-    rows = group(stated, core, np.where(stated >= 0, 0, family))
-    text = context.trace.strings.text
+    work = context.once(device_work)
+    stated, core = (
+        context.trace.events.numbers(field, context.device.row[work.event]) for field in ("op_type", "core")
+    )
+    rows = group(stated, core, np.where(stated >= 0, 0, work.group))
     kinds = []
     for first in rows.first.tolist():
-        own = text(int(stated[first])) if stated[first] >= 0 else KernelGroup(int(family[first])).name.lower()
-        where = text(int(core[first])) if core[first] >= 0 else None
-        kinds.append(_Key(options.op_name_map.get(own, own), None, where))
-    return _Side(kinds, rows.of)
+        own = context.trace.strings.text(int(stated[first])) if stated[first] >= 0 else _family(work.group[first])
+        kinds.append(_Key(options.op_name_map.get(own, own), None, _text(context, core[first])))
+    return kinds, rows.of
 
 
-def _families(context: Context) -> _Side:
-    rows = group(context.once(device_work).group)
-    names = [KernelGroup(int(code)).name.lower() for code in context.once(device_work).group[rows.first].tolist()]
-    return _Side([_Key(name, None, None) for name in names], rows.of)
+def _families(context: Context) -> _Kinds:
+    family = context.once(device_work).group
+    rows = group(family)
+    return [_Key(_family(code), None, None) for code in family[rows.first]], rows.of
 
 
-def _pairs(contexts: tuple[Context, Context], sides: Sequence[_Side]) -> list[Pair]:
-    names = [[key.name for key in side.kinds] for side in sides]
+def _family(code: int) -> str:
+    return KernelGroup(int(code)).name.lower()
+
+
+def _pairs(contexts: tuple[Context, Context], kinds_of: Callable[[Context], _Kinds]) -> list[Pair]:
+    sides = [kinds_of(context) for context in contexts]
+    names = [[key.name for key in kinds] for kinds, _ in sides]
     label = common_labels(names[0], names[1], (plain_kernel, True), (untemplated, False))
-    keys: dict[_Key, int] = {}
-    found: list[dict[int, dict[str, Any]]] = []
-    time: dict[tuple[int, int], int] = {}
-    for context, side in zip(contexts, sides, strict=True):
-        number = [keys.setdefault(key._replace(name=label[key.name]), len(keys)) for key in side.kinds]
-        key = np.array(number, np.int64)[side.of] if number else side.of
-        found.append(measured(context, np.arange(len(key)), key, "kernel"))
-        parts = group(key, context.once(device_work).group)
-        for first, total in zip(parts.first.tolist(), parts.sum(context.once(device_work).time).tolist(), strict=True):
-            part = int(key[first]), int(context.once(device_work).group[first])
-            time[part] = time.get(part, 0) + total
-    family: dict[int, int] = {}
-    for (index, kind), _ in sorted(time.items(), key=lambda item: (item[1], -item[0][1])):
-        family[index] = kind
-    ordered = sorted(keys, key=lambda key: (key.name, key.shapes or "", key.core or ""))
-    return [Pair(_shared(key, family[keys[key]]), *(side.get(keys[key]) for side in found)) for key in ordered]
+    found: list[dict[_Key, dict[str, Any]]] = []
+    time: dict[_Key, dict[str, int]] = {}
+    for context, (kinds, of) in zip(contexts, sides, strict=True):
+        work = context.once(device_work)
+        keys, key = distinct((key._replace(name=label[key.name]) for key in kinds), of)
+        found.append({keys[at]: cells for at, cells in measured(context, np.arange(len(key)), key, "kernel").items()})
+        parts = group(key, work.group)
+        for first, total in zip(parts.first.tolist(), parts.sum(work.time).tolist(), strict=True):
+            families, family = time.setdefault(keys[key[first]], {}), _family(work.group[first])
+            families[family] = families.get(family, 0) + total
+    ordered = sorted(time, key=lambda key: (key.name, key.shapes or "", key.core or ""))
+    return [Pair(_shared(key, time[key]), *(side.get(key) for side in found)) for key in ordered]
 
 
-def _shared(key: _Key, family: int) -> dict[str, str | None]:
-    """A type that the profile names, or a kind of work that the tool does."""
-    kind = KernelGroup(family).name.lower()
+def _shared(key: _Key, families: dict[str, int]) -> dict[str, str | None]:
+    """A type that the profile names, or a kind of work that the tool does: that of most time."""
+    kind = max(families, key=lambda family: (families[family], -KernelGroup[family.upper()]))
     name = Word(f"work_{kind}") if key.name == kind else key.name
     return {"kernel": key.name, "kernel_type": name, "shapes": key.shapes, "core": key.core, "work": f"work_{kind}"}

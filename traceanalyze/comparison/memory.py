@@ -15,7 +15,7 @@ from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS
 from traceanalyze.analyses.memory.recorded import HOST, field_of, records_in_time
 from traceanalyze.comparison.align import paired
-from traceanalyze.comparison.calls import Calls, compact
+from traceanalyze.comparison.calls import Calls, described
 from traceanalyze.comparison.canonical_ops import Fused, accountable, canonical_ops, fused_names
 from traceanalyze.comparison.pairs import CHANGE_SHARE, MATCH, OP, PLACE, both, diff, ratio, section
 from traceanalyze.comparison.results import Pair, Pairs
@@ -55,11 +55,11 @@ def allocations(context: Context) -> Allocations | None:
     change, lived = field_of(context, "bytes", row, 0), _lived(context, row)
     made = (change > 0) & intervals.contains(context.host_windows, instants.ts[row])
     at = row[made]
-    op = _asking(context, innermost(context.op_nest, instants.track[at], instants.ts[at]))
+    op = _allocating(context, innermost(context.op_nest, instants.track[at], instants.ts[at]))
     return Allocations(op, change[made], lived[made])
 
 
-def _asking(context: Context, op: NDArray[np.int64]) -> NDArray[np.int64]:
+def _allocating(context: Context, op: NDArray[np.int64]) -> NDArray[np.int64]:
     """The innermost operators that do more than make a tensor; where there is none the outermost."""
     nested = context.op_nest
     if len(nested) == 0:
@@ -120,20 +120,17 @@ def memory_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
 
 
 def _totals(context: Context, found: Allocations, options: CompareOptions, fused: Fused) -> dict[str, _Cells]:
-    ops = canonical_ops(context, options, fused)
-    known, freed = found.op >= 0, found.lived != UNKNOWN
-    key = np.full(len(found.op), -1, np.int64)
-    key[known] = 2 * ops.code[found.op[known]] + ops.backward[found.op[known]]
-    rows = group(key)
+    names, of = canonical_ops(context, options, fused).named(found.op)
+    rows, freed = group(of), found.lived != UNKNOWN
     columns = rows.count(), rows.sum(found.bytes), rows.sum(np.where(freed, found.lived, 0)), rows.sum(freed)
-    cells = zip(found.op[rows.first].tolist(), *(column.tolist() for column in columns), strict=True)
+    cells = zip(of[rows.first].tolist(), *(column.tolist() for column in columns), strict=True)
     return {
-        OUTSIDE_OPS if op < 0 else ops.label(op): {
+        names[name] or OUTSIDE_OPS: {
             "calls": count,
             "bytes": size,
             "lifetime_ns": time if frees else NotMeasured("no_frees"),
         }
-        for op, count, size, time, frees in cells
+        for name, count, size, time, frees in cells
     }
 
 
@@ -191,32 +188,30 @@ class _Side:
 
     def __init__(self, calls: Calls, made: Allocations, owner: NDArray[np.int64]) -> None:
         self._context, self._made = calls.context, made
-        of = np.full(len(made.op), _OUTSIDE, np.int64)
-        known = made.op >= 0
-        of[known] = owner[calls.ops.unit[made.op[known]]]
         self._left: dict[int, list[int]] = {}
+        known = made.op >= 0
+        of = np.full(len(made.op), _OUTSIDE, np.int64)
+        of[known] = owner[calls.ops.unit[made.op[known]]]
         for index, place in enumerate(of.tolist()):
             self._left.setdefault(place, []).append(index)
 
     def call(self, place: int) -> _Cells | None:
         """What one call allocated; None if nothing, or if there is no call (-1)."""
-        made = self._left.pop(place, None) if place >= 0 else None
-        if made is None:
+        rows = self._left.pop(place, None) if place >= 0 else None
+        if rows is None:
             return None
-        context, row = self._context, self._context.op_nest.row[place : place + 1]
-        text = context.trace.strings.text
-        name = text(int(context.trace.events.name[row[0]]))
-        codes = (int(context.trace.events.numbers(field, row)[0]) for field in ("shapes", "dtypes"))
-        given = (compact(text(code)) if code >= 0 else None for code in codes)
-        return self._result(name, made, *given)
+        event = self._context.op_nest.row[place : place + 1]
+        name = self._context.trace.strings.text(int(self._context.trace.events.name[event[0]]))
+        (shapes,), (dtypes,) = (described(self._context, field, event) for field in ("shapes", "dtypes"))
+        return self._cells(name, rows, shapes, dtypes)
 
     def rest(self, name: str) -> _Cells | None:
         """What was allocated in other calls, or in none."""
-        wanted = [place for place in self._left if (place == _OUTSIDE) == (name == OUTSIDE_OPS)]
-        made = sorted(index for place in wanted for index in self._left.pop(place))
-        return self._result(name, made, None, None) if made else None
+        places = [place for place in self._left if (place == _OUTSIDE) == (name == OUTSIDE_OPS)]
+        rows = sorted(index for place in places for index in self._left.pop(place))
+        return self._cells(name, rows, None, None) if rows else None
 
-    def _result(self, name: str, made: Sequence[int], shapes: str | None, dtypes: str | None) -> _Cells:
-        sizes, lived = (column[made].tolist() for column in (self._made.bytes, self._made.lived))
+    def _cells(self, name: str, rows: Sequence[int], shapes: str | None, dtypes: str | None) -> _Cells:
+        sizes, lived = (column[rows].tolist() for column in (self._made.bytes, self._made.lived))
         each = tuple((size, None if time == UNKNOWN else time) for size, time in zip(sizes, lived, strict=True))
         return {"op": name, "shapes": shapes, "dtypes": dtypes, "details": each, "size_bytes": sum(sizes)}

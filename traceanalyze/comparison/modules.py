@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.modules import Places, event_modules, module_places
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.steps.phases import event_phases, launch_places
+from traceanalyze.analyses.steps.phases import event_phases
 from traceanalyze.comparison.align import align
 from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, canonical_ops, fused_names
+from traceanalyze.comparison.operators import frames_of_longest, summed_kernels
 from traceanalyze.comparison.pairs import (
     CHANGE_SHARE,
     MATCH,
@@ -147,12 +146,7 @@ MODULES = section(
     "Modules (per step)",
     *_MODULE,
     replace(OP, alias="Operator Name"),
-    *both(
-        kernels="Kernel Details",
-        self_ns="Device Self Time(ms)",
-        calls="Number",
-        total_ns="Device Total Time(ms)",
-    ),
+    *both(kernels="Kernel Details", self_ns="Device Self Time(ms)", calls="Number", total_ns="Device Total Time(ms)"),
     *_CHANGES,
     by="self_ns",
     of="total_ns",
@@ -162,10 +156,7 @@ MODULE_OPERATORS = section(
     "Operators in their modules (per step)",
     *_MODULE,
     *both(
-        op="Operator Name",
-        kernels="Kernel Details",
-        self_ns="Device Self Time(us)",
-        total_ns="Device Total Time(us)",
+        op="Operator Name", kernels="Kernel Details", self_ns="Device Self Time(us)", total_ns="Device Total Time(us)"
     ),
     *_CHANGES,
     by="self_ns",
@@ -237,9 +228,11 @@ def _rows(sides: tuple[_Side, _Side], match: tuple[int, int], *, backward: bool)
     path, name, level = OUTSIDE_MODULES, "", 0
     if not outside:
         places, index = next((side.places, at) for side, at in zip(sides, match, strict=True) if at >= 0)
-        path, name, level = places.places[index].path, places.places[index].name, _level(places, index)
+        path, name = places.places[index].path, places.places[index].name
+        while (index := places.places[index].parent) >= 0:
+            level += 1
     old, new = ({} if key is None else side.ops.get(key, {}) for side, key in zip(sides, keys, strict=True))
-    inside = sorted(old | new, key=lambda op: (-max(_own(old.get(op)), _own(new.get(op))), op))
+    inside = sorted(old | new, key=lambda op: (-max(side[op]["self_ns"] for side in (old, new) if op in side), op))
     shared: dict[str, Value] = {
         "module": path,
         "module_class": name,
@@ -252,23 +245,13 @@ def _rows(sides: tuple[_Side, _Side], match: tuple[int, int], *, backward: bool)
     ]
 
 
-def _own(side: _Cells | None) -> int:
-    return 0 if side is None else int(side["self_ns"])
-
-
-def _level(found: Places, index: int) -> int:
-    level = 0
-    while (index := found.places[index].parent) >= 0:
-        level += 1
-    return level
-
-
 def _side(context: Context, found: Places, options: CompareOptions, fused: Fused) -> _Side:
     ops = canonical_ops(context, options, fused)
     if len(context.device) == 0:
         return _Side(found, _whole(context, found, {}, {}), {})
     phase = context.once(event_phases)
-    event, time = context.once(device_work).event, context.once(device_work).time
+    work = context.once(device_work)
+    event, time = work.event, work.time
     back = np.isin(phase[event], (Phase.BACKWARD, Phase.RECOMPUTE))
     of = event_modules(context, found, phase)
     op = context.event_op[event]
@@ -281,8 +264,8 @@ def _side(context: Context, found: Places, options: CompareOptions, fused: Fused
     call[known] = ops.unit[ops.whole[op[known]]]
     calls = group(rows.of, call)
     number = np.bincount(rows.of[calls.first], minlength=len(rows)).tolist()
-    kernels = _kernels(context, rows.of, len(rows))
-    frames = _frames(context, rows.of)
+    kernels = summed_kernels(context, event, time, rows.of)
+    frames = frames_of_longest(context, rows.of, event, time)
     inside: dict[_Key, dict[str, _Cells]] = {}
     frame_of: dict[_Key, str | None] = {}
     for index, (first, own) in enumerate(zip(rows.first.tolist(), rows.sum(time).tolist(), strict=True)):
@@ -312,7 +295,7 @@ def _whole(
     """Modules from their operators, with the work of the modules inside them as total."""
     begun = found.of[found.nest.begun_in(context.host_windows)]
     calls = np.bincount(begun, minlength=len(found.places)).tolist()
-    own = {key: sum(_own(side) for side in ops.values()) for key, ops in inside.items()}
+    own = {key: sum(side["self_ns"] for side in ops.values()) for key, ops in inside.items()}
     total = dict(own)
     for index in range(len(found.places) - 1, -1, -1):
         parent = found.places[index].parent
@@ -341,22 +324,3 @@ def _joined(parts: list[tuple[tuple[str, int], ...]]) -> tuple[tuple[str, int], 
         for name, time in kernels:
             found[name] = found.get(name, 0) + time
     return tuple(sorted(found.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _kernels(context: Context, of: NDArray[np.int64], size: int) -> list[tuple[tuple[str, int], ...]]:
-    """Kernels of each row, summed by name, most time first."""
-    name = context.device.name[context.once(device_work).event]
-    rows = group(of, name)
-    found: list[list[tuple[str, int]]] = [[] for _ in range(size)]
-    for first, time in zip(rows.first.tolist(), rows.sum(context.once(device_work).time).tolist(), strict=True):
-        found[of[first]].append((context.trace.strings.text(int(name[first])), time))
-    return [tuple(sorted(kernels, key=lambda item: (-item[1], item[0]))) for kernels in found]
-
-
-def _frames(context: Context, of: NDArray[np.int64]) -> list[str | None]:
-    """User source line that launched the longest event of each row."""
-    order = np.lexsort((np.arange(len(of)), -context.once(device_work).time, of))
-    longest = order[np.concatenate(([True], of[order][1:] != of[order][:-1]))] if len(of) else order
-    track, t = launch_places(context)
-    event = context.once(device_work).event[longest]
-    return locate(context, track[event], t[event])[2]

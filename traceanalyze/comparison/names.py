@@ -8,117 +8,57 @@ from functools import lru_cache
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.patterns import regex
 
-SYNONYMS: dict[str, str] = {
-    # Convolution, as PyTorch, cuDNN, MIOpen and CANN call it.
-    "conv1d": "convolution",
-    "conv2d": "convolution",
-    "conv3d": "convolution",
-    "cudnn_convolution": "convolution",
-    "cudnn_convolution_relu": "convolution",
-    "cudnn_convolution_add_relu": "convolution",
-    "miopen_convolution": "convolution",
-    "miopen_depthwise_convolution": "convolution",
-    "miopen_convolution_transpose": "conv_transpose",
-    "cudnn_convolution_transpose": "conv_transpose",
-    "mkldnn_convolution": "convolution",
-    "slow_conv2d_forward": "convolution",
-    "slow_conv2d": "convolution",
-    "conv_depthwise2d": "convolution",
-    "convolution_overrideable": "convolution",
-    "npu_convolution": "convolution",
-    "npu_conv2d": "convolution",
-    "conv2_d_backprop_input": "convolution",
-    "conv2_d_backprop_filter": "convolution",
-    # Normalization.
-    "batch_norm_impl_index": "batch_norm",
-    "native_batch_norm": "batch_norm",
-    "native_batch_norm_legit": "batch_norm",
-    "cudnn_batch_norm": "batch_norm",
-    "miopen_batch_norm": "batch_norm",
-    "batch_norm_with_update": "batch_norm",
-    "native_layer_norm": "layer_norm",
-    "npu_layer_norm_eval": "layer_norm",
-    "native_group_norm": "group_norm",
-    "npu_group_norm_silu": "group_norm",
-    "npu_rms_norm": "rms_norm",
-    "_fused_rms_norm": "rms_norm",
-    # Attention, forward, all libraries.
-    "scaled_dot_product_flash_attention": "scaled_dot_product_attention",
-    "scaled_dot_product_efficient_attention": "scaled_dot_product_attention",
-    "scaled_dot_product_cudnn_attention": "scaled_dot_product_attention",
-    "scaled_dot_product_fused_attention_overrideable": "scaled_dot_product_attention",
-    "scaled_dot_product_attention_math": "scaled_dot_product_attention",
-    "flash_attention_forward": "scaled_dot_product_attention",
-    "efficient_attention_forward": "scaled_dot_product_attention",
-    "cudnn_attention_forward": "scaled_dot_product_attention",
-    "flash_attention": "scaled_dot_product_attention",
-    "efficient_attention": "scaled_dot_product_attention",
-    "npu_fusion_attention": "scaled_dot_product_attention",
-    "npu_fusion_attention_v2": "scaled_dot_product_attention",
-    "npu_fusion_attention_v3": "scaled_dot_product_attention",
-    "npu_fused_infer_attention_score": "scaled_dot_product_attention",
-    "npu_prompt_flash_attention": "scaled_dot_product_attention",
-    "npu_incre_flash_attention": "scaled_dot_product_attention",
-    "flash_attention_score": "scaled_dot_product_attention",
-    "flash_attn::flash_attn": "scaled_dot_product_attention",
-    "flash_attn::flash_attn_forward": "scaled_dot_product_attention",
-    "flash_attn::flash_attn_varlen_forward": "scaled_dot_product_attention",
-    "flash_attn::flash_attn_varlen": "scaled_dot_product_attention",
-    "xformers_flash::flash_fwd": "scaled_dot_product_attention",
-    "xformers_flash::flash_bwd": "scaled_dot_product_attention",
-    "xformers::efficient_attention_forward_cutlass": "scaled_dot_product_attention",
-    "aiter::mha_fwd": "scaled_dot_product_attention",
-    "aiter::mha_bwd": "scaled_dot_product_attention",
-    "aiter::flash_attn_forward": "scaled_dot_product_attention",
-    "FlashAttnFunc": "scaled_dot_product_attention",
-    "FlashAttnVarlenFunc": "scaled_dot_product_attention",
-    # Activations.
-    "npu_swiglu": "swiglu",
-    "swi_glu": "swiglu",
-    "npu_silu": "silu",
-    "npu_gelu": "gelu",
-    "npu_fast_gelu": "gelu",
-    "fast_gelu": "gelu",
-    "threshold_backward": "relu",
-    "npu_rotary_mul": "rotary_mul",
-    "npu_apply_rotary_pos_emb": "rotary_mul",
-    "rotary_position_embedding": "rotary_mul",
-    # Softmax, losses, dropout, pooling, embedding.
-    "softmax_data": "softmax",
-    "log_softmax_data": "log_softmax",
-    "npu_scaled_masked_softmax": "scaled_masked_softmax",
-    "nll_loss_forward": "nll_loss",
-    "nll_loss_nd": "nll_loss",
-    "nll_loss2d_forward": "nll_loss",
-    "nll_loss2d": "nll_loss",
-    "native_dropout": "dropout",
-    "npu_dropout": "dropout",
-    "npu_dropout_do_mask": "dropout",
-    "_fused_dropout": "dropout",
-    "max_pool2d_with_indices": "max_pool2d",
-    "embedding_dense": "embedding",
-    "npu_embedding_dense": "embedding",
-    # Copies and casts.
-    "npu_dtype_cast": "copy",
-    "npu_transpose": "transpose",
-    "npu_linear": "linear",
-    "npu_bmm_v2": "bmm",
-    "npu_bmmV2": "bmm",
-    "mat_mul": "matmul",
-    "cast": "copy",
-    "index_put_impl": "index_put",
+_SAME = {
+    "convolution": (
+        "conv1d conv2d conv3d cudnn_convolution cudnn_convolution_relu cudnn_convolution_add_relu miopen_convolution "
+        "miopen_depthwise_convolution mkldnn_convolution slow_conv2d_forward slow_conv2d conv_depthwise2d "
+        "convolution_overrideable npu_convolution npu_conv2d conv2_d_backprop_input conv2_d_backprop_filter"
+    ),
+    "conv_transpose": "miopen_convolution_transpose cudnn_convolution_transpose",
+    "batch_norm": (
+        "batch_norm_impl_index native_batch_norm native_batch_norm_legit cudnn_batch_norm miopen_batch_norm "
+        "batch_norm_with_update"
+    ),
+    "layer_norm": "native_layer_norm npu_layer_norm_eval",
+    "group_norm": "native_group_norm npu_group_norm_silu",
+    "rms_norm": "npu_rms_norm _fused_rms_norm",
+    "scaled_dot_product_attention": (
+        "scaled_dot_product_flash_attention scaled_dot_product_efficient_attention scaled_dot_product_cudnn_attention "
+        "scaled_dot_product_fused_attention_overrideable scaled_dot_product_attention_math flash_attention_forward "
+        "efficient_attention_forward cudnn_attention_forward flash_attention efficient_attention npu_fusion_attention "
+        "npu_fusion_attention_v2 npu_fusion_attention_v3 npu_fused_infer_attention_score npu_prompt_flash_attention "
+        "npu_incre_flash_attention flash_attention_score flash_attn::flash_attn flash_attn::flash_attn_forward "
+        "flash_attn::flash_attn_varlen_forward flash_attn::flash_attn_varlen xformers_flash::flash_fwd "
+        "xformers_flash::flash_bwd xformers::efficient_attention_forward_cutlass aiter::mha_fwd aiter::mha_bwd "
+        "aiter::flash_attn_forward FlashAttnFunc FlashAttnVarlenFunc"
+    ),
+    "swiglu": "npu_swiglu swi_glu",
+    "silu": "npu_silu",
+    "gelu": "npu_gelu npu_fast_gelu fast_gelu",
+    "relu": "threshold_backward",
+    "rotary_mul": "npu_rotary_mul npu_apply_rotary_pos_emb rotary_position_embedding",
+    "softmax": "softmax_data",
+    "log_softmax": "log_softmax_data",
+    "scaled_masked_softmax": "npu_scaled_masked_softmax",
+    "nll_loss": "nll_loss_forward nll_loss_nd nll_loss2d_forward nll_loss2d",
+    "dropout": "native_dropout npu_dropout npu_dropout_do_mask _fused_dropout",
+    "max_pool2d": "max_pool2d_with_indices",
+    "embedding": "embedding_dense npu_embedding_dense",
+    "copy": "npu_dtype_cast cast",
+    "transpose": "npu_transpose",
+    "linear": "npu_linear",
+    "bmm": "npu_bmm_v2 npu_bmmV2",
+    "matmul": "mat_mul",
+    "index_put": "index_put_impl",
     "detach": "detach",
-    # Optimizers.
-    "npu_apply_fused_adamw": "_fused_adamw",
-    "npu_apply_fused_adamw_v2": "_fused_adamw",
-    "npu_apply_adam_w": "_fused_adamw",
-    "apply_adam_w_v2": "_fused_adamw",
-    "apply_adam_w": "_fused_adamw",
-    "npu_apply_adam": "_fused_adam",
-    "npu_fused_adamw": "_fused_adamw",
+    "_fused_adamw": (
+        "npu_apply_fused_adamw npu_apply_fused_adamw_v2 npu_apply_adam_w apply_adam_w_v2 apply_adam_w npu_fused_adamw"
+    ),
+    "_fused_adam": "npu_apply_adam",
 }
-"""Name → name of the operator in PyTorch, for one operator on one operator."""
-
+"""Operator of PyTorch → what other libraries, versions and vendors call it."""
+SYNONYMS = {name: operator for operator, names in _SAME.items() for name in names.split()}
+"""The other way round."""
 FUSED: tuple[tuple[str, str], ...] = (
     ("scaled_dot_product_attention", "product (div|mul)? (add|masked_fill)? to? softmax to? dropout? product"),
     ("rms_norm", "to? pow mean add rsqrt mul to? mul"),
@@ -159,16 +99,10 @@ _KEEP_UNDERSCORE = regex(r"_(foreach|fused)_|__")
 def canonical(name: str, options: CompareOptions) -> str:
     """The name under which an operator is compared, without its direction.
 
+    E.g. `aten::convolution` for `autograd::engine::evaluate_function: CudnnConvolutionBackward0`.
     Suffixes of in-place variants and overloads, leading underscores of internal variants and what belongs to the
-    backward pass are dropped; autograd nodes are called by their operator, and names of `name_tables.SYNONYMS` by
+    backward pass are dropped; autograd nodes are called by their operator, and names of `SYNONYMS` by
     PyTorch's. `options.op_name_map` comes first: its keys are names as recorded or as returned here.
-
-    Args:
-        name: as recorded, e.g. `autograd::engine::evaluate_function: CudnnConvolutionBackward0`.
-        options: for the map of the user.
-
-    Returns:
-        e.g. `aten::convolution`.
     """
     mapped = options.op_name_map.get(name)
     if mapped is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +12,18 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
-from traceanalyze.analyses.host.nesting import nest_rows
-from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, added, counted_events
+from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
+from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.comparison.align import paired
-from traceanalyze.comparison.calls import Calls, calls_of, compact
+from traceanalyze.comparison.calls import Calls, calls_of, described
 from traceanalyze.comparison.canonical_ops import Fused, fused_names
-from traceanalyze.comparison.collectives import common_labels, plain_api
-from traceanalyze.comparison.names import BACKWARD_SUFFIX, canonical, names_backward
 from traceanalyze.comparison.pairs import (
-    AVG_RATIO,
     CHANGE_SHARE,
     MATCH,
     OP,
     PLACE,
-    SELF_DIFF,
     SHAPES,
     SUMS,
-    TOTAL_DIFF,
-    TOTAL_RATIO,
     PerStep,
     both,
     diff,
@@ -39,10 +33,7 @@ from traceanalyze.comparison.pairs import (
 )
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
-from traceanalyze.model import calltree
-from traceanalyze.model.classify import is_data_loading, is_step_marker
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
-from traceanalyze.model.vocabulary import EventKind
 
 Work = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Device events, and their time inside the windows."""
@@ -51,7 +42,7 @@ _Cells = dict[str, Any]
 """What a row says of one side."""
 
 
-def without_operator(context: Context) -> dict[str, Work]:
+def unattributed(context: Context) -> dict[str, Work]:
     """Device events in the windows whose launch lies in no operator, or is not known; only what there is."""
     event, time = counted_events(context)
     alone, linked = context.event_op[event] < 0, context.link[event] >= 0
@@ -67,83 +58,92 @@ class OpSides:
         of = owner[calls.event_unit]
         order = np.argsort(of, kind="stable")
         self._event, self._time = (column[order] for column in calls.events)
-        self._bound = np.searchsorted(of[order], np.arange(len(owner) + 1))
-        self._without = without_operator(calls.context)
+        self._bound = np.searchsorted(of[order], np.arange(len(owner) + 1)).tolist()
 
     def busy(self, place: int) -> bool:
         """Whether a call has device work; none (-1) has not."""
-        return place >= 0 and bool(self._bound[place] < self._bound[place + 1])
+        return place >= 0 and self._bound[place] < self._bound[place + 1]
 
     def of(self, places: Sequence[int]) -> list[_Cells | None]:
         """The calls at some places, None for each -1."""
-        context = self._context
-        place = np.array(places, np.int64)
-        row = context.op_nest.row[np.maximum(place, 0)]
-        text = context.trace.strings.text
-        shapes, dtypes = (context.trace.events.numbers(field, row).tolist() for field in ("shapes", "dtypes"))
-        known = np.maximum(place, 0)
-        _, _, frames = locate(context, self._calls.track[known], context.op_nest.start[known])
-        return [
-            None
-            if at < 0
-            else {
-                "op": self._name(at),
-                "shapes": compact(text(shape)) if shape >= 0 else None,
-                "dtypes": compact(text(dtype)) if dtype >= 0 else None,
-                "kernels": self._kernels(slice(int(self._bound[at]), int(self._bound[at + 1]))),
-                "device_ns": int(self._time[self._bound[at] : self._bound[at + 1]].sum()),
-                "start_ns": int(context.op_nest.start[at]),
-                "frame": frame,
-            }
-            for at, shape, dtype, frame in zip(places, shapes, dtypes, frames, strict=True)
-        ]
+        nested, text = self._context.op_nest, self._context.trace.strings.text
+        place = np.maximum(np.array(places, np.int64), 0)
+        shapes, dtypes = (described(self._context, field, nested.row[place]) for field in ("shapes", "dtypes"))
+        frames = locate(self._context, self._calls.track[place], nested.start[place])[2]
+        cells: list[_Cells | None] = []
+        for at, shape, dtype, frame in zip(places, shapes, dtypes, frames, strict=True):
+            if at < 0:
+                cells.append(None)
+                continue
+            own = slice(self._bound[at], self._bound[at + 1])
+            names, times = self._context.device.name[self._event[own]].tolist(), self._time[own].tolist()
+            kernels = tuple((text(name), time) for name, time in zip(names, times, strict=True))
+            start = int(nested.start[at])
+            cells.append(_cells(self._name(at, own), kernels, sum(times), start, shape, dtype, frame))
+        return cells
 
-    def _name(self, place: int) -> str:
+    def _name(self, place: int, own: slice) -> str:
         """Name as recorded; of operators that stand for a fused one those that launched work, in order."""
         events, text = self._context.trace.events, self._context.trace.strings.text
-        if not self._calls.grouped[place]:
-            return text(int(events.name[self._context.op_nest.row[place]]))
-        launched = self._context.event_op[self._event[self._bound[place] : self._bound[place + 1]]]
-        parts = dict.fromkeys(launched[np.argsort(launched, kind="stable")].tolist())
-        return " + ".join(text(int(events.name[self._context.op_nest.row[part]])) for part in parts)
-
-    def _kernels(self, mine: slice) -> tuple[tuple[str, int], ...]:
-        """Device events in order of start."""
-        names = self._context.device.name[self._event[mine]].tolist()
-        text = self._context.trace.strings.text
-        return tuple((text(name), time) for name, time in zip(names, self._time[mine].tolist(), strict=True))
+        launched = np.unique(self._context.event_op[self._event[own]]) if self._calls.grouped[place] else [place]
+        return " + ".join(text(int(events.name[self._context.op_nest.row[part]])) for part in launched)
 
     def together(self, name: str, places: NDArray[np.int64]) -> _Cells | None:
         """Several calls as one; None if they have no device work."""
-        mine = np.concatenate(
-            [np.zeros(0, np.int64), *(np.arange(self._bound[at], self._bound[at + 1]) for at in places.tolist())]
-        )
-        return self._sum(name, (self._event[mine], self._time[mine])) if len(mine) else None
+        own = [np.arange(self._bound[at], self._bound[at + 1]) for at in places.tolist() if self.busy(at)]
+        return self._sum(name, self._event[np.concatenate(own)], self._time[np.concatenate(own)]) if own else None
 
     def alone(self, name: str) -> _Cells | None:
-        """Work of no operator, see `without_operator`."""
-        work = self._without.get(name)
-        return None if work is None else self._sum(name, work)
+        """Work of no operator, see `unattributed`."""
+        work = unattributed(self._context).get(name)
+        return None if work is None else self._sum(name, *work)
 
-    def _sum(self, name: str, work: Work) -> _Cells:
+    def _sum(self, name: str, event: NDArray[np.int64], time: NDArray[np.int64]) -> _Cells:
         """Work as one row, its kernels summed by name, most time first."""
-        event, time = work
-        return {
-            "op": name,
-            "shapes": None,
-            "dtypes": None,
-            "kernels": summed_kernels(self._context, event, time),
-            "device_ns": int(time.sum()),
-            "start_ns": int(self._context.device.start[event].min()),
-            "frame": None,
-        }
+        start = int(self._context.device.start[event].min())
+        return _cells(name, summed_kernels(self._context, event, time)[0], int(time.sum()), start)
 
 
-def summed_kernels(context: Context, event: NDArray[np.int64], time: NDArray[np.int64]) -> tuple[tuple[str, int], ...]:
-    """Time of device events by name, most first."""
-    rows = group(context.device.name[event])
-    names = [context.trace.strings.text(int(code)) for code in context.device.name[event[rows.first]].tolist()]
-    return tuple(sorted(zip(names, rows.sum(time).tolist(), strict=True), key=lambda item: (-item[1], item[0])))
+def _cells(
+    op: str,
+    kernels: tuple[tuple[str, int], ...],
+    device_ns: int,
+    start_ns: int,
+    shapes: str | None = None,
+    dtypes: str | None = None,
+    frame: str | None = None,
+) -> _Cells:
+    return {
+        "op": op,
+        "shapes": shapes,
+        "dtypes": dtypes,
+        "kernels": kernels,
+        "device_ns": device_ns,
+        "start_ns": start_ns,
+        "frame": frame,
+    }
+
+
+def summed_kernels(
+    context: Context, event: NDArray[np.int64], time: NDArray[np.int64], of: NDArray[np.int64] | None = None
+) -> list[tuple[tuple[str, int], ...]]:
+    """Time of device events by name, most first: one list for each row that `of` names, or one of all."""
+    name, row = context.device.name[event], np.zeros(len(event), np.int64) if of is None else of
+    rows = group(row, name)
+    found: list[list[tuple[str, int]]] = [[] for _ in range(int(row.max(initial=0)) + 1)]
+    for first, total in zip(rows.first.tolist(), rows.sum(time).tolist(), strict=True):
+        found[row[first]].append((context.trace.strings.text(int(name[first])), total))
+    return [tuple(sorted(kernels, key=lambda item: (-item[1], item[0]))) for kernels in found]
+
+
+def frames_of_longest(
+    context: Context, of: NDArray[np.int64], event: NDArray[np.int64], time: NDArray[np.int64]
+) -> list[str | None]:
+    """User source line that launched the longest piece of each row; of equals the first. Events below 0 are none."""
+    order = np.lexsort((np.arange(len(of)), -time, of))
+    longest = event[order[np.unique(of[order], return_index=True)[1]]]
+    track, t = launch_places(context)
+    return locate(context, np.where(longest >= 0, track[longest], -1), t[longest])[2]
 
 
 EXTRA_STEPS = "<steps without a partner>"
@@ -217,7 +217,7 @@ def _totals(context: Context, options: CompareOptions, fused: Fused) -> _Totals:
             rows.first.tolist(), names, rows.sum(time[known]).tolist(), count.tolist(), strict=True
         )
     }
-    for name, alone in without_operator(context).items():
+    for name, alone in unattributed(context).items():
         found[name, ""] = _total([name], int(alone[1].sum()), len(alone[0]))
     return {key: total for key, total in found.items() if total["calls"] or total["device_ns"]}
 
@@ -259,7 +259,7 @@ CALLS = section(
 def operator_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
     """Calls of both sides matched by the call tree, in order of time; those without device work are left out.
 
-    Matched are the outermost operators of each step (see `levels.top_level`) by canonical name and direction, and by
+    Matched are the outermost operators of each step (see `top_level`) by canonical name and direction, and by
     shapes if the options say so. Work of no operator, and steps that only one side has, have one row each: so the
     times of a side sum to all its device time. NotMeasured if a side has no operators.
     """
@@ -273,90 +273,3 @@ def operator_pairs(base: Context, candidate: Context, options: CompareOptions) -
     rest += [(old.alone(name), new.alone(name)) for name in (UNLINKED, OUTSIDE_OPS)]
     pairs += [sides for sides in rest if any(sides)]
     return [Pair({"order": order}, *sides) for order, sides in enumerate(pairs, start=1)]
-
-
-DATA_LOADER = "enumerate(DataLoader)"
-"""Stands for the waiting for every kind of data loader."""
-
-
-class _Host(NamedTuple):
-    """Host calls of one side by name code."""
-
-    names: list[str]
-    of: NDArray[np.int64]
-    """Position in `names` of each call."""
-    stop: NDArray[np.int32]
-    time: NDArray[np.int64]
-    own: NDArray[np.int64]
-    counted: NDArray[np.bool_]
-
-
-APIS = section(
-    "api_compare",
-    "Host operators and runtime calls (per step)",
-    replace(PLACE, alias="Order Id"),
-    Column("api", Kind.NAME, "operator or runtime call", heading="call", alias="api name"),
-    *both(total_ns="Total Duration(ms)", self_ns="Self Time(ms)", avg_ns="Avg Duration(ms)", calls="Calls"),
-    TOTAL_RATIO,
-    ratio("self_ratio", "Diff Self Ratio", meaning="candidate over base, time in itself"),
-    AVG_RATIO,
-    ratio("calls_ratio", "Diff Calls Ratio", meaning="candidate over base, calls per step"),
-    TOTAL_DIFF,
-    SELF_DIFF,
-    CHANGE_SHARE,
-    MATCH,
-    by="self_ns",
-    of="total_ns",
-)
-
-
-def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
-    """Calls begun in the steps by name.
-
-    Times are sums over threads. A call's own time is what lies in none of the calls inside it on its thread, so it is
-    never negative and the rows of a side sum to its host time. Of calls inside calls of the same name only the outer
-    one counts in the total. Names are matched as recorded; else as canonical operators, and as runtime calls without
-    the vendor's prefix. All data loaders are one row. NotMeasured if neither side has host calls.
-    """
-    sides = [_host(context) for context in (base, candidate)]
-    if not any(side.names for side in sides):
-        return NotMeasured("no_host_ops")
-
-    def operator(name: str) -> str:
-        return canonical(name, options) + (BACKWARD_SUFFIX if names_backward(name) else "")
-
-    label = common_labels(sides[0].names, sides[1].names, (plain_api, True), (operator, True))
-    mapped = {name: options.op_name_map.get(own, own) for name, own in label.items()}
-    old, new = (_sums(side, mapped) for side in sides)
-    return [Pair({"api": name}, old.get(name), new.get(name)) for name in sorted(old | new)]
-
-
-def _host(context: Context) -> _Host:
-    """All calls of all threads, without step markers, which are no calls."""
-    classify, strings = context.options.classify, context.trace.strings
-    rows = np.flatnonzero(np.isin(context.kind, (EventKind.HOST_OP, EventKind.ANNOTATION, EventKind.API)))
-    marker = strings.lookup(context.trace.events.name[rows], lambda text: is_step_marker(text, classify))
-    nested = nest_rows(context.trace, rows[marker == 0], context.kind)
-    code = context.trace.events.name[nested.row]
-    found = group(code)
-    names = [strings.text(int(code[first])) for first in found.first.tolist()]
-    names = [DATA_LOADER if is_data_loading(name, classify) else name for name in names]
-    time = context.trace.events.dur[nested.row]
-    return _Host(names, found.of, nested.stop, time, nested.own, nested.begun_in(context.host_windows))
-
-
-def _sums(side: _Host, label: Mapping[str, str]) -> dict[str, _Cells]:
-    position = {name: index for index, name in enumerate(dict.fromkeys(label[name] for name in side.names))}
-    if not position:
-        return {}
-    of = np.array([position[label[name]] for name in side.names], np.int64)[side.of]
-    size = len(position)
-    outer = calltree.outermost(side.stop, of.astype(np.int32), size)
-    count = added(of, side.counted, size).tolist()
-    total = added(of, side.time * (side.counted & outer), size).tolist()
-    own = added(of, side.own * side.counted, size).tolist()
-    return {
-        name: {"calls": number, "total_ns": time, "self_ns": alone}
-        for name, number, time, alone in zip(position, count, total, own, strict=True)
-        if number
-    }

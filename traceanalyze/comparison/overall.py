@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.memory.recorded import memory
 from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.comparison.attribution import IDLE, STEP, Cell, Sums, headline, headline_keys, summed, work_classes
 from traceanalyze.comparison.collectives import Names, common_names, event_groups, several
 from traceanalyze.comparison.pairs import (
     DIFF,
+    INDEX,
     PART,
     STEP_SHARE,
     SUMS,
@@ -26,41 +27,28 @@ from traceanalyze.comparison.pairs import (
     of_candidate,
     ratio,
 )
-from traceanalyze.comparison.results import Comparison, Overall, Part, Time
+from traceanalyze.comparison.results import Part, Time
 from traceanalyze.comparison.side import Side
 from traceanalyze.model import intervals
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import BUSY_PARTS, DeviceClass
 
-_LOCAL = frozenset({"ON_CHIP", "LOCAL", "INVALID_TYPE", ""})
-"""Not a way between devices."""
 
+class Row(NamedTuple):
+    """A row of the overall table; rows of level 0 before the step sum to it, deeper ones to the row above them.
 
-def link_rates(side: Side) -> dict[str, int] | None:
-    """Bytes a second by kind of link (HCCS, RoCE, PCIe …) inside the steps; transfers run in parallel, so the union.
-
-    None where the profile does not hold the tasks of collectives.
+    Device rows hold exclusive time: at each instant one event counts, compute before communication before copies and
+    of several of one class the one that started first. Hence classes sum to the union.
     """
-    context, events = side.context, side.context.trace.events
-    part = events.fields.get("part_of")
-    if part is None:
-        return None
-    row = part.row.astype(np.int64)
-    size, link = context.trace.events.numbers("bytes", row), context.trace.events.numbers("link_type", row)
-    transport = context.trace.events.numbers("transport", row)
-    code = np.where(link >= 0, link, transport)
-    windows = intervals.merge(context.steps.start, context.steps.end)
-    moved = (size > 0) & (code >= 0) & intervals.contains(windows, events.ts[row])
-    text = context.trace.strings.text
-    found: dict[str, int] = {}
-    for each in np.unique(code[moved]).tolist():
-        if text(each) in _LOCAL:
-            continue
-        mine = row[moved & (code == each)]
-        busy = intervals.total(events.active(mine))
-        if busy:
-            found[text(each)] = int(size[moved & (code == each)].sum()) * 10**9 // busy
-    return found
+
+    key: str
+    level: int
+    base: Time
+    candidate: Time
+    counts: tuple[int, int] | None = None
+    """Device events behind both times; None where counting makes no sense."""
+    name: str | None = None
+    """Of rows that the profile names: a process group."""
 
 
 def exposed_transfers(side: Side, names: Names) -> dict[str, Time]:
@@ -88,40 +76,18 @@ def exposed_transfers(side: Side, names: Names) -> dict[str, Time]:
     moved = parts.by_event(intervals.coverage(free, start, parts.end))[comm]
     found: dict[str, Time] = {}
     for index, label in enumerate(labels):
-        mine = group_of == index
-        recorded = bool(parts.recorded[comm[mine]].all())
-        found[names[label]] = int(moved[mine].sum()) if recorded else NotMeasured("no_collective_tasks")
+        own = group_of == index
+        recorded = bool(parts.recorded[comm[own]].all())
+        found[names[label]] = int(moved[own].sum()) if recorded else NotMeasured("no_collective_tasks")
     return found
 
 
-_PEAKS = ("peak_allocated", "peak_reserved", "peak_recorded")
-"""Highest totals of the allocator; highest sum of recorded allocations minus frees, without what was there before."""
-_PROCESS = "peak_process"
-"""Highest memory of the whole process, the libraries' own included: never the same quantity as the allocator's."""
-_ORDER = {
-    key: place
-    for place, key in enumerate(
-        (
-            "matmul",
-            "fused_communication",
-            "attention_forward",
-            "attention_backward",
-            "attention",
-            "convolution_forward",
-            "convolution_backward",
-            "convolution",
-            "paged_attention",
-            "vector_work",
-            "compiled",
-            "other",
-            "cube",
-            "vector",
-            "units_unknown",
-        )
-    )
-}
-
-
+_ORDER = (
+    *("matmul", "fused_communication", "attention_forward", "attention_backward", "attention"),
+    *("convolution_forward", "convolution_backward", "convolution", "paged_attention"),
+    *("vector_work", "compiled", "other", "cube", "vector", "units_unknown"),
+)
+"""Of classes of work; others follow by name."""
 _PARTS = declare(
     "step_difference",
     "What the difference is made of (per step)",
@@ -133,11 +99,10 @@ _PARTS = declare(
     *SUMS,
     detail=True,
 )
-_INDEX = replace(PART, key="index", heading="part", meaning=f"{PART.meaning}; rows further in lie inside the row above")
 _OVERALL = declare(
     "overall_metrics",
     "Where the steps' time went (per step)",
-    replace(_INDEX, alias="Index"),
+    replace(INDEX, alias="Index"),
     *of_base(time_ns="Duration(ms)"),
     *minor(*of_base(share="Duration Ratio", number="Number")),
     *of_candidate(time_ns="Duration(ms)"),
@@ -149,64 +114,35 @@ _OVERALL = declare(
     *SUMS,
     level="level",
 )
-_PEAK_MEMORY = declare(
-    "memory_peak", "Peak memory", _INDEX, *both(peak_bytes="Mem Usage"), diff("diff_bytes"), ratio(alias="")
-)
-_LINK_RATES = declare(
-    "link_rates",
-    "Speed of the links between devices (10⁹ bytes a second)",
-    Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
-    *both(rate_gbs="SDMA Bandwidth, RDMA Bandwidth"),
-    Column("rate_ratio", Kind.RATIO, "candidate over base; above 1 is faster", heading="ratio"),
-)
 SPAN = "device_span"
 
 
-def parts_table(comparison: Comparison, per: PerStep) -> Table:
+def parts_table(found: Sequence[Part], steps: tuple[int, int], per: PerStep) -> Table:
     """The exclusive parts of the step on both sides; they sum to the step. What neither side has is left out."""
-    shown = [
-        part for part in headline(comparison.parts) if part.key in BUSY_PARTS or part.base != 0 or part.candidate != 0
-    ]
+    shown = [part for part in headline(found) if part.key in BUSY_PARTS or part.base != 0 or part.candidate != 0]
     table = _PARTS.fill_records({"part": part.key, **per.amounts(part.base, part.candidate)} for part in shown)
     # Where the step is the only part, it needs no sum.
-    if [part.key for part in shown] == [STEP]:
-        return table
-    whole = {"part": STEP, **per.amounts(comparison.base.step_time, comparison.candidate.step_time)}
+    whole = None if [part.key for part in shown] == [STEP] else {"part": STEP, **per.amounts(*steps)}
     return replace(table, totals=whole)
 
 
-def overall_tables(comparison: Comparison, per: PerStep) -> Iterator[Table]:
-    """Every row with its share of the step and of the difference; peaks of memory and speed of links as they are.
-
-    Nothing where it was not asked for, no peaks and links where no side tells any.
-    """
-    if comparison.overall is None:
-        return
-    steps = comparison.base.step_time, comparison.candidate.step_time
-    found = [row for row in comparison.overall if row.kind == "duration"]
-    rows = [row for row in _worth_showing(found) if row.key not in {STEP, SPAN}]
-    table = _OVERALL.fill_records(_cells(row, steps, per) for row in rows)
-    total = next((_cells(row, steps, per) for row in found if row.key == STEP), None)
-    yield replace(table, totals=total, notes=tuple(_span_note(found, per)))
-    peaks = [row for row in comparison.overall if row.kind == "bytes"]
-    missing = [row.base for row in peaks if isinstance(row.base, NotMeasured)]
-    if peaks and all(isinstance(row.base, NotMeasured) and isinstance(row.candidate, NotMeasured) for row in peaks):
-        yield replace(_PEAK_MEMORY, absent=missing[0])
-    elif peaks:
-        yield _PEAK_MEMORY.fill_records(map(_peak_cells, peaks))
-    rates = [row for row in comparison.overall if row.kind == "rate"]
-    if rates:
-        yield _LINK_RATES.fill_records(map(_rate_cells, rates))
+def overall_table(rows: Iterable[Row], steps: tuple[int, int], per: PerStep) -> Table:
+    """Every row with its share of the step and of the difference."""
+    found = list(rows)
+    whole = next((_cells(row, steps, per) for row in found if row.key == STEP), None)
+    shown = (row for row in _worth_showing(found) if row.key not in {STEP, SPAN})
+    table = _OVERALL.fill_records(_cells(row, steps, per) for row in shown)
+    return replace(table, totals=whole, notes=tuple(_span_note(found, per)))
 
 
-def _cells(row: Overall, steps: Sequence[int], per: PerStep) -> dict[str, Value]:
+def _cells(row: Row, steps: Sequence[int], per: PerStep) -> dict[str, Value]:
     return {
         "index": row.name or row.key,
         "level": row.level,
         "base_share": _share(row.base, steps[0]),
         "candidate_share": _share(row.candidate, steps[1]),
-        "base_number": None if row.base_count is None else row.base_count / per.base_steps,
-        "candidate_number": None if row.candidate_count is None else row.candidate_count / per.candidate_steps,
+        "base_number": None if row.counts is None else row.counts[0] / per.base_steps,
+        "candidate_number": None if row.counts is None else row.counts[1] / per.candidate_steps,
         **per.amounts(row.base, row.candidate),
     }
 
@@ -217,26 +153,7 @@ def _share(amount: Time, whole: int) -> Value:
     return amount / whole if whole else 0.0
 
 
-def _peak_cells(row: Overall) -> dict[str, Value]:
-    cells: dict[str, Value] = {
-        "index": row.name or row.key,
-        "base_peak_bytes": row.base,
-        "candidate_peak_bytes": row.candidate,
-    }
-    if isinstance(row.base, NotMeasured) or isinstance(row.candidate, NotMeasured):
-        why = row.base if isinstance(row.base, NotMeasured) else row.candidate
-        return cells | {"diff_bytes": why, "ratio": why}
-    by = row.candidate / row.base if row.base else None
-    return cells | {"diff_bytes": row.candidate - row.base, "ratio": by}
-
-
-def _rate_cells(row: Overall) -> dict[str, Value]:
-    base, candidate = (rate if isinstance(rate, NotMeasured) else rate / 10**9 for rate in (row.base, row.candidate))
-    by = row.candidate / row.base if isinstance(row.base, int) and isinstance(row.candidate, int) and row.base else None
-    return {"link": row.name, "base_rate_gbs": base, "candidate_rate_gbs": candidate, "rate_ratio": by}
-
-
-def _worth_showing(rows: Sequence[Overall]) -> Iterator[Overall]:
+def _worth_showing(rows: Sequence[Row]) -> Iterator[Row]:
     """Rows of the first level always; inside those that are not zero, rows that are not zero themselves."""
     hidden = False
     for row in rows:
@@ -248,7 +165,7 @@ def _worth_showing(rows: Sequence[Overall]) -> Iterator[Overall]:
             yield row
 
 
-def _span_note(rows: Sequence[Overall], per: PerStep) -> Iterator[Message]:
+def _span_note(rows: Sequence[Row], per: PerStep) -> Iterator[Message]:
     """First to last device event: what other tools call the end-to-end time."""
     for row in rows:
         if row.key == SPAN and isinstance(row.base, int) and isinstance(row.candidate, int):
@@ -260,30 +177,16 @@ def _span_note(rows: Sequence[Overall], per: PerStep) -> Iterator[Message]:
             yield Message("compare_span", values)
 
 
-def overall(base: Side, candidate: Side, parts: Sequence[Part]) -> tuple[Overall, ...]:
-    """Rows from compute to the step, then the device's span and peaks of memory; classes without events are left out.
-
-    Args:
-        base: reference.
-        candidate: what is under test.
-        parts: the parts of both, as `attribution.parts` gives them.
-    """
-    return (
-        *_work(base, candidate),
-        *_idle(parts),
-        _row("step", 0, base.info.step_time, candidate.info.step_time),
-        *_span(base, candidate),
-        *_peaks(base, candidate),
-        *_rates(base, candidate),
-    )
+def time_rows(base: Side, candidate: Side, parts: Sequence[Part]) -> Iterator[Row]:
+    """Rows from compute to the step, then the device's span; classes without events are left out."""
+    yield from _work(base, candidate)
+    yield from _idle(parts)
+    yield Row(STEP, 0, base.info.step_time, candidate.info.step_time)
+    if base.partition is not None and candidate.partition is not None:
+        yield Row(SPAN, 0, _device_span(base), _device_span(candidate))
 
 
-def _row(key: str, level: int, base: Time, candidate: Time, counts: tuple[int, int] | None = None) -> Overall:
-    old, new = counts or (None, None)
-    return Overall(key, level, "duration", base, candidate, old, new)
-
-
-def _work(base: Side, candidate: Side) -> Iterator[Overall]:
+def _work(base: Side, candidate: Side) -> Iterator[Row]:
     """Compute, communication and memory operations with their classes."""
     if base.partition is None or candidate.partition is None:
         return
@@ -298,67 +201,58 @@ def _work(base: Side, candidate: Side) -> Iterator[Overall]:
         for path in sorted(paths, key=_place):
             (old, old_count), (new, new_count) = (side.get(path, (0, 0)) for side in sums)
             cell, name = path[-1]
-            yield Overall(cell, len(path) - 1, "duration", old, new, old_count, new_count, name)
+            yield Row(cell, len(path) - 1, old, new, (old_count, new_count), name)
             if cell == "group" and measured:
                 yield from _waiting(path, sums, moved)
         some = any(path[0][0] == key for side in sums for path in side)
         if key == "communication" and some and not measured:
             why = [next(iter(each.values()), 0) for each in moved]
-            yield _row("comm_wait", 1, why[0], why[1])
-            yield _row("comm_transfer", 1, why[0], why[1])
+            yield Row("comm_wait", 1, why[0], why[1])
+            yield Row("comm_transfer", 1, why[0], why[1])
         elif key == "communication" and some and len(paths) == 1:
             yield from _waiting(((key, None), ("group", "")), sums, moved)
 
 
-def _waiting(group: tuple[Cell, ...], sums: tuple[Sums, Sums], moved: Sequence[dict[str, Time]]) -> Iterator[Overall]:
+def _waiting(group: tuple[Cell, ...], sums: tuple[Sums, Sums], moved: Sequence[dict[str, Time]]) -> Iterator[Row]:
     """A group's exposed time split into waiting for other ranks and moving data."""
-    known = [_moved(side, group, each) for side, each in zip(sums, moved, strict=True)]
+    transfer = [each.get(group[-1][1] or "", 0) for each in moved]
+    wait = [
+        time if isinstance(time, NotMeasured) else side.get(group, (0, 0))[0] - time
+        for side, time in zip(sums, transfer, strict=True)
+    ]
     level = 2 if group[-1][1] else 1
-    yield _row("comm_wait", level, known[0][0], known[1][0])
-    yield _row("comm_transfer", level, known[0][1], known[1][1])
-
-
-def _moved(side: Sums, group: tuple[Cell, ...], moved: dict[str, Time]) -> tuple[Time, Time]:
-    """Waiting and transfer of a group on one side."""
-    whole = side.get(group, (0, 0))[0]
-    transfer = moved.get(group[-1][1] or "", 0)
-    return (transfer, transfer) if isinstance(transfer, NotMeasured) else (whole - transfer, transfer)
+    yield Row("comm_wait", level, wait[0], wait[1])
+    yield Row("comm_transfer", level, transfer[0], transfer[1])
 
 
 def _place(path: tuple[Cell, ...]) -> list[tuple[int, str, str]]:
-    """Order of rows: as listed, other classes by name."""
-    return [(_ORDER.get(key, len(_ORDER)), key, name or "") for key, name in path]
+    return [(_ORDER.index(key) if key in _ORDER else len(_ORDER), key, name or "") for key, name in path]
 
 
-def _idle(parts: Sequence[Part]) -> Iterator[Overall]:
+def _idle(parts: Sequence[Part]) -> Iterator[Row]:
     """Idle time by cause; of a comparison without a device the parts as they are."""
     causes = [part for part in parts if part.key not in {*BUSY_PARTS, STEP}]
     if len(causes) == len(parts):
-        yield from (_row(part.key, 0, part.base, part.candidate) for part in parts)
+        yield from (Row(part.key, 0, part.base, part.candidate) for part in parts)
         return
     if not causes:
         return
-    yield _row("free", 0, summed([part.base for part in causes]), summed([part.candidate for part in causes]))
+    yield Row("free", 0, summed([part.base for part in causes]), summed([part.candidate for part in causes]))
     keys = headline_keys(parts)
     for whole in headline(parts):
         if whole.key in {*BUSY_PARTS, IDLE}:
             continue
-        yield _row(whole.key, 1, whole.base, whole.candidate)
+        yield Row(whole.key, 1, whole.base, whole.candidate)
         for part in causes:
             if keys[part.key] == whole.key != part.key:
-                yield _row(part.key, 2, part.base, part.candidate)
-
-
-def _span(base: Side, candidate: Side) -> Iterator[Overall]:
-    if base.partition is not None and candidate.partition is not None:
-        yield _row(SPAN, 0, _device_span(base), _device_span(candidate))
+                yield Row(part.key, 2, part.base, part.candidate)
 
 
 def _device_span(side: Side) -> int:
     """From the first to the last work of the headline device in each step, summed."""
     context, steps = side.context, side.context.steps
-    mine = context.device.device == context.devices[0]
-    busy = intervals.merge(context.device.start[mine], context.device.end[mine])
+    own = context.device.device == context.devices[0]
+    busy = intervals.merge(context.device.start[own], context.device.end[own])
     window = np.flatnonzero(steps.end > steps.start)
     hit = intervals.overlaps(busy, intervals.Intervals(steps.start[window], steps.end[window]))
     if len(hit.start) == 0:
@@ -366,45 +260,3 @@ def _device_span(side: Side) -> int:
     opens = np.concatenate(([True], hit.second[1:] != hit.second[:-1]))
     closes = np.concatenate((opens[1:], [True]))
     return int((hit.end[closes] - hit.start[opens]).sum())
-
-
-def _peaks(base: Side, candidate: Side) -> Iterator[Overall]:
-    """Peaks of the allocator and of the process over the whole recording; left out where neither side can tell."""
-    found = [(*_allocator(side), _process(side)) for side in (base, candidate)]
-    for key, old, new in zip((*_PEAKS, _PROCESS), *found, strict=True):
-        if not (isinstance(old, NotMeasured) and isinstance(new, NotMeasured)):
-            yield Overall(key, 0, "bytes", old, new, None, None)
-
-
-def _rates(base: Side, candidate: Side) -> Iterator[Overall]:
-    """Bytes a second by kind of link; 0 where a side that tells did not use it."""
-    sides = [(link_rates(side), side.info.vendor) for side in (base, candidate)]
-    for link in sorted({link for rates, _ in sides for link in rates or ()}):
-        before, after = (
-            # Only Ascend profiles can tell, at a higher level; others never do.
-            NotMeasured("no_collective_tasks" if vendor == "ascend" else "vendor_does_not_say")
-            if rates is None
-            else rates.get(link, 0)
-            for rates, vendor in sides
-        )
-        yield Overall("link_rate", 0, "rate", before, after, None, None, link)
-
-
-def _allocator(side: Side) -> tuple[Time, Time, Time]:
-    """The values of `_PEAKS`. Some profilers number devices otherwise in memory records; the only one is meant."""
-    missing = NotMeasured("no_memory_records")
-    mine = [each for each in memory(side.context).records() if each.memory_of == "memory_of_device"]
-    if side.partition is None:
-        return missing, missing, missing
-    if len(mine) > 1:
-        mine = [each for each in mine if each.device == side.partition.device]
-    if len(mine) != 1:
-        return missing, missing, missing
-    return mine[0].peak_allocated_bytes, mine[0].peak_reserved_bytes, mine[0].relative_peak_bytes
-
-
-def _process(side: Side) -> Time:
-    mine = side.context.trace.process_memory
-    if len(mine) > 1 and side.partition is not None:
-        mine = tuple(each for each in mine if each.device == side.partition.device)
-    return mine[0].peak if len(mine) == 1 else NotMeasured("no_process_memory")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from traceanalyze.comparison.results import Pair, Pairs, SideInfo
@@ -54,7 +56,11 @@ class PerStep(NamedTuple):
 
     def diff(self, base: int, candidate: int) -> int:
         """Candidate minus base per step; swapping the sides negates it."""
-        return rounded(self.exact(base, candidate), self.base_steps * self.candidate_steps)
+        return self.mean(self.exact(base, candidate))
+
+    def mean(self, exact: int) -> int:
+        """An exact difference as a whole number per step."""
+        return rounded(exact, self.base_steps * self.candidate_steps)
 
     def ratio(self, base: int, candidate: int) -> float | None:
         """Candidate over base; 1 where both are nothing, None where only the base is."""
@@ -87,6 +93,7 @@ class PerStep(NamedTuple):
 
 _ONE_CALL = PerStep(1, 1, 0)
 PART = Column("part", Kind.TERM, "what the time was spent on")
+INDEX = replace(PART, key="index", heading="part", meaning=f"{PART.meaning}; rows further in lie inside the row above")
 OP = Column("op", Kind.NAME, "innermost operator around the call", heading="operator")
 SHAPES = Column("shapes", Kind.NAME, "shapes of its tensors")
 MODULE = Column("module", Kind.NAME, "place in the model")
@@ -105,7 +112,7 @@ CHANGE_SHARE = Column(
 )
 MATCH = Column("match", Kind.TERM, "which sides have it", heading="on", minor=True)
 _D, _N, _T = Kind.DURATION, Kind.NUMBER, Kind.NAME
-_SIDED = {
+_EITHER = {
     column.key: column
     for column in (
         Column("time_ns", _D, "time per step", heading=""),
@@ -158,7 +165,7 @@ def both(**aliases: str) -> tuple[Column, ...]:
 
 
 def _of_side(side: str, key: str, alias: str) -> Column:
-    own = _SIDED[key]
+    own = _EITHER[key]
     return replace(
         own,
         key=f"{side}_{key}",
@@ -201,24 +208,20 @@ NAMED = 20
 
 def kernel_details(kernels: Sequence[tuple[str, int]]) -> str | None:
     """Names and microseconds in their order, equal neighbours once; None without any."""
-    if not kernels:
-        return None
-    runs: list[tuple[str, int, int]] = []
-    for name, ns in kernels:
-        if runs and runs[-1][0] == name:
-            runs[-1] = (name, runs[-1][1] + ns, runs[-1][2] + 1)
-        else:
-            runs.append((name, ns, 1))
-    return _listed(f"{name} [{ns / 1000:.3f} µs{f', {count} times' if count > 1 else ''}]" for name, ns, count in runs)
+    parts = []
+    for name, run in groupby(kernels, key=itemgetter(0)):
+        times = [ns for _, ns in run]
+        more = f", {len(times)} times" if len(times) > 1 else ""
+        parts.append(f"{name} [{sum(times) / 1000:.3f} µs{more}]")
+    return _listed(parts) if parts else None
 
 
 def _allocation_details(each: Sequence[tuple[int, int | None]]) -> str:
     """Sizes, and how long each lived, if that is known."""
-    return _listed(f"{size} B" + (f", {ns / 1000:.3f} µs" if ns is not None else "") for size, ns in each)
+    return _listed([f"{size} B" + (f", {ns / 1000:.3f} µs" if ns is not None else "") for size, ns in each])
 
 
-def _listed(parts: Iterable[str]) -> str:
-    texts = list(parts)
+def _listed(texts: Sequence[str]) -> str:
     return "; ".join(texts[:NAMED]) + (f"; … {len(texts) - NAMED} more" if len(texts) > NAMED else "")
 
 
@@ -270,11 +273,10 @@ class Section(NamedTuple):
         if column.key in _DERIVED:
             return [_DERIVED[column.key](self, row, per) for row in rows]
         side, _, key = column.key.partition("_")
-        if side == "base" and key in _SIDED:
-            return _cells(column, key, [row.pair.base for row in rows], per.base_steps)
-        if side == "candidate" and key in _SIDED:
-            return _cells(column, key, [row.pair.candidate for row in rows], per.candidate_steps)
-        return [row.pair.shared[column.key] for row in rows]
+        if side not in {"base", "candidate"}:
+            return [row.pair.shared[column.key] for row in rows]
+        steps = per.base_steps if side == "base" else per.candidate_steps
+        return _cells(column, key, [getattr(row.pair, side) for row in rows], steps)
 
 
 def section(
@@ -305,13 +307,6 @@ def _cells(column: Column, key: str, sides: Sequence[Mapping[str, Any] | None], 
     return [rounded(value, steps) if isinstance(value, int) else value for value in values]
 
 
-def _match(pair: Pair) -> str:
-    """Which sides have a row."""
-    if pair.base is None:
-        return "only_candidate"
-    return "only_base" if pair.candidate is None else "both_sides"
-
-
 def _mean_ratio(pair: Pair) -> float | None:
     """Time of one call of the candidate over that of the base; None where a side has no call or no time."""
     (base, candidate), (old, new) = _amount(pair, "total_ns"), _amount(pair, "calls")
@@ -330,7 +325,9 @@ _DERIVED: dict[str, Callable[[Section, Ranked, PerStep], Value]] = {
     "place": lambda _, row, __: row.place,
     "change_share": lambda _, row, __: row.share,
     "step_change_share": lambda section, row, per: per.share(*_amount(row.pair, section.amounts[0])),
-    "match": lambda _, row, __: _match(row.pair),
+    "match": lambda _, row, __: (
+        "only_candidate" if row.pair.base is None else "only_base" if row.pair.candidate is None else "both_sides"
+    ),
     "avg_ratio": lambda _, row, __: _mean_ratio(row.pair),
     "diff_ns": _made_of(PerStep.diff),
     "diff_bytes": _made_of(PerStep.diff),

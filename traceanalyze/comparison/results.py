@@ -1,4 +1,4 @@
-"""What a comparison returns: two sides, the exact make-up of the difference, and the rows of every section.
+"""What a comparison returns: two sides, the exact make-up of the difference, and the tables of every section.
 
 Times are int64 ns summed over the steps a side was analysed over (`SideInfo.count`); per-step numbers are these sums
 divided by that count when shown, so that parts sum to the whole exactly. None means that the side has no such thing,
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from traceanalyze.model.table import NotMeasured, Value
+from traceanalyze.model.table import NotMeasured, Table, Value
 
 Time = int | NotMeasured
 
@@ -63,50 +63,6 @@ class Part(NamedTuple):
     candidate: Time
 
 
-class Overall(NamedTuple):
-    """One row of the overall table; `level` 0 rows before `step` sum to it, deeper rows to the row above them.
-
-    Device rows hold exclusive time: at each instant one event counts, compute before communication before copies and
-    of several of one class the one that started first. Hence classes sum to the union.
-    """
-
-    key: str
-    """compute, matmul, attention_forward, …, vector_work, communication, group, comm_wait, comm_transfer, memory_ops,
-    h2d, …, fill, free, data_loading, sync, dispatch, …, step, device_span, peak_allocated, peak_reserved,
-    peak_recorded, peak_process."""
-    level: int
-    kind: str
-    """duration, bytes, or rate (bytes a second)."""
-    base: Time
-    candidate: Time
-    base_count: int | None
-    """Device events behind the time; None where counting makes no sense."""
-    candidate_count: int | None
-    name: str | None = None
-    """Of rows named by the profile: a process group, a link class."""
-
-
-class Contribution(NamedTuple):
-    """One reason for the difference; the rows of one `part` sum to that part on both sides, exactly."""
-
-    part: str
-    """Key of the `Part` it belongs to."""
-    what: str
-    """operator, kernels (work by what it is for, where the operator is not known or not comparable), collective, copy,
-    next_op (idle before work of this operator), data_loading or rest."""
-    name: str
-    base: int
-    """Exclusive device time, or idle time."""
-    candidate: int
-    base_count: int
-    """Device events (of idle: gaps) behind it."""
-    candidate_count: int
-    module: str | None = None
-    """Module path, when both sides recorded modules and the row lies in one."""
-    frame: str | None = None
-    """User source line of the candidate, else of the base."""
-
-
 class Pair(NamedTuple):
     """A row of a section: exact sums, counts and names of each side, None where a side has no such thing."""
 
@@ -120,20 +76,6 @@ class Pair(NamedTuple):
 Pairs = Sequence[Pair] | NotMeasured
 
 
-@dataclass(frozen=True)
-class Unmatched:
-    """Work without a partner: counted, never lost."""
-
-    section: str
-    """operators, modules, collectives, kernels"""
-    side: str
-    """base or candidate"""
-    count: int
-    time: int
-    of_time: int
-    """All device time of the section on that side."""
-
-
 class Caveat(NamedTuple):
     """Something that makes a section less comparable."""
 
@@ -143,25 +85,11 @@ class Caveat(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Everything this version says about two sides. Sections that were not asked for are None."""
+    """Everything this version says about two sides."""
 
     base: SideInfo
     candidate: SideInfo
     parts: tuple[Part, ...]
-    contributions: tuple[Contribution, ...]
-    """Largest absolute change per step first."""
-    overall: tuple[Overall, ...] | None
-    operators: Pairs | None
-    """Rows sum to all device time."""
-    operator_pairs: Pairs | None
-    """Matched calls in order of time."""
-    modules: Pairs | None
-    collectives: Pairs | None
-    kernels: Pairs | None
-    kernel_types: Pairs | None
-    apis: Pairs | None
-    memory: Pairs | None
-    unmatched: tuple[Unmatched, ...]
+    tables: Mapping[str, Table]
+    """Of the sections that were compared, by key, in reading order."""
     caveats: tuple[Caveat, ...]
-    memory_calls: Pairs | None = None
-    """Allocations of matched calls, in order of time."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -107,56 +107,24 @@ def mean_step(trace: Trace, options: Options) -> Fraction:
     return Fraction(int(time.sum()), len(time)) if len(time) else Fraction(0)
 
 
-def decide(traces: Iterable[Trace], options: Options) -> int:
-    """Position of the rank that decides how long the run's step takes: its mean step is longest; of equals the first.
-
-    The traces are looked at one after another, so they may be read while they are asked for.
-    """
-    means = [mean_step(trace, options) for trace in traces]
-    return max(range(len(means)), key=lambda index: (means[index], -index))
-
-
-def side_of(traces: Sequence[Trace], options: Options | None = None) -> Side:
-    """The side of a run: that of its deciding rank."""
-    chosen = options or Options()
-    index = decide(traces, chosen) if len(traces) > 1 else 0
-    return side(traces[index], chosen, ranks=len(traces), rank_choice="decides" if len(traces) > 1 else "only")
-
-
 def side(trace: Trace, options: Options | None = None, *, ranks: int = 1, rank_choice: str = "only") -> Side:
-    """Analyse one rank as a side of a comparison.
+    """Analyse one rank of a run as a side of a comparison.
 
-    Args:
-        trace: the rank's recording.
-        options: as for an analysis; its steps are those that count, all complete ones when none are chosen.
-        ranks: ranks in the run.
-        rank_choice: how this rank was chosen, see `SideInfo.rank_choice`.
+    The steps that count are those of the options, all complete ones when none are chosen there.
     """
     chosen = options or Options()
     context = Context(trace, restricted(chosen))
     steps = context.steps
-    info = _info(context, ranks, rank_choice, _step_choice(context, chosen))
-    host = context.once(host_split)
-    if len(context.device) == 0:
-        nothing = np.zeros(0, np.int64)
-        return Side(
-            context,
-            info,
-            None,
-            NotMeasured("no_device_events"),
-            host,
-            nothing,
-            nothing.astype(np.uint8),
-            module_places(context),
-        )
-    device = context.devices[0]
-    windows = intervals.merge(steps.start, steps.end)
+    recorded = len(context.device) > 0
+    device, windows = context.devices[0] if recorded else -1, intervals.merge(steps.start, steps.end)
     return Side(
         context=context,
-        info=info,
-        partition=partition(context.device, device, context.class_sets(device), steps.start, steps.end),
-        idle=idle_causes(context),
-        host=host,
+        info=_info(context, ranks, rank_choice, _step_choice(context, chosen)),
+        partition=partition(context.device, device, context.class_sets(device), steps.start, steps.end)
+        if recorded
+        else None,
+        idle=idle_causes(context) if recorded else NotMeasured("no_device_events"),
+        host=context.once(host_split),
         exclusive=exclusive_time(context.device, device, windows),
         phase=context.once(event_phases),
         modules=module_places(context),
@@ -206,15 +174,12 @@ def _device_name(context: Context) -> str | None:
 def measured(
     context: Context, work: NDArray[np.int64], key: NDArray[np.int64], named: str = "name"
 ) -> dict[int, dict[str, Any]]:
-    """Device time by key, as `Pair` has it of a side; a row is called by its name with most time.
+    """Device time by key, as `Pair` has it of a side; a row is called by its name with most time, in column `named`.
 
-    Args:
-        context: one side.
-        work: positions in `device_work`.
-        key: of each, which row it belongs to.
-        named: column of the name.
+    `work` are positions in `device_work`; `key` is the row of each.
     """
-    time, name = context.once(device_work).time[work], context.device.name[context.once(device_work).event[work]]
+    every = context.once(device_work)
+    time, name = every.time[work], context.device.name[every.event[work]]
     rows = group(key)
     names = group(rows.of, name)
     most = np.lexsort((name[names.first], -names.sum(time), rows.of[names.first]))
@@ -251,5 +216,6 @@ class CompareOptions:
     """Names of one side → names they are to be matched under; several may map to one."""
     use_input_shape: bool = False
     """Match operators by name and shapes, not by name alone."""
-    kernel_types: bool = True
-    """Also compare device events by the type of operator they belong to."""
+
+    def __hash__(self) -> int:
+        return hash((self.sections, self.max_kernel_num, self.use_input_shape, *sorted(self.op_name_map.items())))

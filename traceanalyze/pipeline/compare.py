@@ -16,15 +16,13 @@ from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
 from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run, Trace
-from traceanalyze.pipeline.choices import Choices
+from traceanalyze.pipeline.choices import Choices, PathLike
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
 from traceanalyze.pipeline.selection import listed, step_chooser
 from traceanalyze.readers.runs import group_runs
 from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.model import CompareReport
 from traceanalyze.version import __version__
-
-PathLike = str | os.PathLike[str]
 
 MEDIAN = "median"
 
@@ -37,17 +35,19 @@ class SideChoices(NamedTuple):
     path: str
     steps: str | None = None
     """Numbers as of `analyze`, or `median`; None: all complete steps."""
-    steps_option: str = "--base-step"
     rank: int | None = None
     """None: the rank whose step takes longest."""
-    rank_option: str = "--base-rank"
+
+    def option(self, what: str) -> str:
+        """Name of an option for this side on the command line."""
+        return f"--{'base' if self.name == 'base' else 'comparison'}-{what}"
 
     def options(self, choices: Choices) -> Options:
         """For the analyses of this side."""
         common = choices.options()
         if self.steps is None:
             return common
-        chosen = median_step if self.steps == MEDIAN else step_chooser(self.steps, self.steps_option)
+        chosen = median_step if self.steps == MEDIAN else step_chooser(self.steps, self.option("step"))
         return common._replace(steps=chosen)
 
 
@@ -59,46 +59,23 @@ class CompareChoices:
     candidate: SideChoices
     common: Choices = field(default_factory=Choices)
     """Regular expressions and categories, for both sides."""
-    sections: frozenset[str] = frozenset()
-    """Names of `SECTIONS`; empty means all."""
-    details: bool = True
-    modules: bool = True
-    max_kernel_num: int | None = None
+    options: CompareOptions = field(default_factory=CompareOptions)
+    """Without names of operators, which are a text here."""
     op_name_map: str | None = None
     """JSON, a Python dictionary, or the name of a file that holds one."""
-    use_input_shape: bool = False
-
-    def options(self) -> CompareOptions:
-        """The same for the comparison.
-
-        Raises:
-            UsageError: A text cannot be understood.
-        """
-        unknown = self.sections - set(SECTIONS)
-        if unknown:
-            raise UsageError(f"no section {', '.join(sorted(unknown))}; there is {', '.join(SECTIONS)}")
-        return CompareOptions(
-            sections=self.sections or frozenset(SECTIONS),
-            details=self.details,
-            modules=self.modules,
-            max_kernel_num=self.max_kernel_num,
-            op_name_map=name_map(self.op_name_map) if self.op_name_map else {},
-            use_input_shape=self.use_input_shape,
-        )
 
     def listed(self) -> dict[str, str]:
         """Options in effect, by their names on the command line."""
+        options = self.options
         found = {
-            "--base-step": self.base.steps,
-            "--comparison-step": self.candidate.steps,
-            "--base-rank": self.base.rank,
-            "--comparison-rank": self.candidate.rank,
-            "sections": ", ".join(name for name in SECTIONS if name in (self.sections or SECTIONS)),
-            "--disable-details": not self.details,
-            "--disable-module": not self.modules,
-            "--max-kernel-num": self.max_kernel_num,
+            **{side.option("step"): side.steps for side in (self.base, self.candidate)},
+            **{side.option("rank"): side.rank for side in (self.base, self.candidate)},
+            "sections": ", ".join(name for name in SECTIONS if name in options.sections),
+            "--disable-details": not options.details,
+            "--disable-module": not options.modules,
+            "--max-kernel-num": options.max_kernel_num,
             "--op-name-map": self.op_name_map,
-            "--use-input-shape": self.use_input_shape,
+            "--use-input-shape": options.use_input_shape,
             "--step-marker": self.common.step_marker,
             "--data-regex": self.common.data_regex,
             "--comm-regex": self.common.comm_regex,
@@ -114,8 +91,8 @@ def name_map(text: str) -> Mapping[str, str]:
     Raises:
         UsageError: It is none of these.
     """
-    inline = text.lstrip().startswith("{")
-    if not inline:
+    content = text
+    if not text.lstrip().startswith("{"):
         try:
             content = Path(text).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -123,8 +100,6 @@ def name_map(text: str) -> Mapping[str, str]:
             raise UsageError(
                 f"--op-name-map {text}: neither a dictionary nor a file that can be read: {reason}"
             ) from error
-    else:
-        content = text
     found = _literal(content)
     if not isinstance(found, dict) or not all(isinstance(name, str) for item in found.items() for name in item):
         raise UsageError(f'--op-name-map {text}: write names in braces: {{"npu::name": "aten::name"}}')
@@ -191,44 +166,39 @@ def compare(
         InputError: A side cannot be read.
         UsageError: The options do not fit the input.
     """
-    choices = CompareChoices(
-        base=SideChoices("base", os.fspath(base), base_step, rank=base_rank),
-        candidate=SideChoices(
-            "candidate",
-            os.fspath(candidate),
-            comparison_step,
-            "--comparison-step",
-            comparison_rank,
-            "--comparison-rank",
-        ),
-        common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, tuple(categories)),
-        sections=frozenset(sections),
-        details=details,
-        modules=modules,
-        max_kernel_num=max_kernel_num,
-        op_name_map=json.dumps(dict(op_name_map)) if op_name_map else None,
-        use_input_shape=use_input_shape,
+    unknown = set(sections) - set(SECTIONS)
+    if unknown:
+        raise UsageError(f"no section {', '.join(sorted(unknown))}; there is {', '.join(SECTIONS)}")
+    return compare_report(
+        CompareChoices(
+            base=SideChoices("base", os.fspath(base), base_step, base_rank),
+            candidate=SideChoices("candidate", os.fspath(candidate), comparison_step, comparison_rank),
+            common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, tuple(categories)),
+            options=CompareOptions(
+                sections=frozenset(sections or SECTIONS),
+                details=details,
+                modules=modules,
+                max_kernel_num=max_kernel_num,
+                use_input_shape=use_input_shape,
+            ),
+            op_name_map=json.dumps(dict(op_name_map)) if op_name_map else None,
+        )
     )
-    return compare_report(choices)
 
 
 def compare_report(choices: CompareChoices, *, progress: ReadProgress | None = None) -> CompareReport:
     """The comparison that the choices describe."""
-    options = choices.options()
-    analyses = [each.options(choices.common) for each in (choices.base, choices.candidate)]
-    base, candidate = (
-        _load(each, wanted, progress) for each, wanted in zip((choices.base, choices.candidate), analyses, strict=True)
+    options, both = choices.options, (choices.base, choices.candidate)
+    # What cannot be understood is an error before anything is read.
+    if choices.op_name_map:
+        options = replace(options, op_name_map=name_map(choices.op_name_map))
+    analyses = [each.options(choices.common) for each in both]
+    (base, base_notes), (candidate, candidate_notes) = (
+        _load(each, wanted, progress) for each, wanted in zip(both, analyses, strict=True)
     )
-    comparison = compare_sides(base.side, candidate.side, options)
-    notes = [(name, note) for name, one in (("base", base), ("candidate", candidate)) for note in one.notes]
+    notes = [*(("base", note) for note in base_notes), *(("candidate", note) for note in candidate_notes)]
+    comparison = compare_sides(base, candidate, options)
     return build_compare(comparison, version=__version__, notes=notes, options=choices.listed())
-
-
-class _Loaded(NamedTuple):
-    """One side and the remarks on its input."""
-
-    side: Side
-    notes: tuple[str, ...]
 
 
 class _Keeper:
@@ -256,7 +226,8 @@ class _Keeper:
         return small
 
 
-def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) -> _Loaded:
+def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) -> tuple[Side, tuple[str, ...]]:
+    """One side, and the remarks on its input."""
     keeper = _Keeper(chosen.rank, options)
     inputs = gather([chosen.path], keeper.use, progress=progress)
     runs = group_runs(list(inputs.traces))
@@ -264,31 +235,23 @@ def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) 
         names = ", ".join(run.name for run in runs)
         raise UsageError(f"{chosen.name} {chosen.path}: holds {len(runs)} runs ({names}); name one of them")
     run = runs[0]
-    trace = _kept(chosen, keeper.kept, run)
-    several = len(run.traces) > 1
-    choice = "asked" if chosen.rank is not None else "decides" if several else "only"
-    found = side(trace, options, ranks=len(run.traces), rank_choice=choice)
-    return _Loaded(found, (*inputs.notes, *run.notes))
+    choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
+    found = side(_kept(chosen, keeper.kept, run), options, ranks=len(run.traces), rank_choice=choice)
+    return found, (*inputs.notes, *run.notes)
 
 
 def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:
     """The trace that was kept, with the rank that its run gives it."""
     if chosen.rank is None and kept is not None:
-        return _numbered(kept, run)
+        origins = {trace.origin.path: trace.origin for trace in run.traces}
+        return replace(kept, origin=origins.get(kept.origin.path, kept.origin))
     wanted = [trace for trace in run.traces if trace.origin.rank == chosen.rank]
     if not wanted:
-        known = [rank for rank in run.ranks if rank is not None]
+        known, option = [rank for rank in run.ranks if rank is not None], f"{chosen.option('rank')} {chosen.rank}"
         if not known:
-            raise UsageError(f"{chosen.rank_option} {chosen.rank}: the profile of {run.name} does not tell any rank")
-        raise UsageError(
-            f"{chosen.rank_option} {chosen.rank}: there is no rank {chosen.rank}; there is {listed(known)}"
-        )
+            raise UsageError(f"{option}: the profile of {run.name} does not tell any rank")
+        raise UsageError(f"{option}: there is no rank {chosen.rank}; there is {listed(known)}")
     if kept is None:
         # Its rank follows only from the names of all files together.
         kept = gather([wanted[0].origin.path], lambda trace: trace, progress=None).traces[0]
     return replace(kept, origin=wanted[0].origin)
-
-
-def _numbered(kept: Trace, run: Run) -> Trace:
-    origins = {trace.origin.path: trace.origin for trace in run.traces}
-    return replace(kept, origin=origins.get(kept.origin.path, kept.origin))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.comparison.attribution import CALLS, STEP, headline, headline_keys
-from traceanalyze.comparison.compare import tables
 from traceanalyze.comparison.pairs import EVEN, PerStep, rounded
-from traceanalyze.comparison.reasons import WORDS, contribution_name
-from traceanalyze.comparison.results import Comparison, Contribution, Part, SideInfo, Unmatched
+from traceanalyze.comparison.reasons import WORDS
+from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.contents.quality import typed
@@ -45,11 +44,7 @@ _SIDES = declare(
         heading="device time with a known launch",
     ),
     Column(
-        "resolution_ns",
-        Kind.DURATION,
-        "finest time the file distinguishes",
-        heading="clock resolution",
-        scale="clock",
+        "resolution_ns", Kind.DURATION, "finest time the file distinguishes", heading="clock resolution", scale="clock"
     ),
     Column("profiler_level", Kind.TEXT, "level of the Ascend profiler"),
     layout=Layout.RECORD,
@@ -72,24 +67,24 @@ def build_compare(
     options: Mapping[str, str] | None = None,
 ) -> CompareReport:
     """The report of a comparison; `options` are shown as they are, `notes` are remarks on the input of a side."""
-    per = PerStep.of(comparison.base, comparison.candidate)
+    per, given = PerStep.of(comparison.base, comparison.candidate), options or {}
+    sides = _SIDES.fill_records([_cells("base", comparison.base), _cells("candidate", comparison.candidate)])
     return CompareReport(
         version=version,
         paths=(comparison.base.path, comparison.candidate.path),
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
         verdict=_verdict(comparison, per),
         sides=(tuple(_about_side(comparison.base)), tuple(_about_side(comparison.candidate))),
-        listing=(*tables(comparison, per), _sides_table(comparison), _options_table(options or {})),
-        caveats=_caveats(comparison),
-        quality=tuple(_quality(comparison.base, comparison.candidate, comparison)),
-        notes=tuple(_note(side, text) for side, text in notes),
-        advice=_advice(comparison, per),
+        listing=(*comparison.tables.values(), sides, _OPTIONS.fill(option=[*given], option_value=[*given.values()])),
+        caveats=tuple(_caveat(caveat) for caveat in comparison.caveats),
+        quality=tuple(_quality(comparison)),
+        notes=tuple(
+            Message("side_note", (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)))
+            for side, text in notes
+        ),
+        advice=tuple(_advice(comparison, per)),
         comparison=comparison,
     )
-
-
-def _note(side: str, text: str) -> Message:
-    return Message("side_note", (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)))
 
 
 def _about_side(side: SideInfo) -> Iterator[Message]:
@@ -111,23 +106,12 @@ def _about_side(side: SideInfo) -> Iterator[Message]:
         yield Message("side_steps" if side.step_choice == "asked" else "side_steps_complete", (time, *counts))
 
 
-def _sides_table(comparison: Comparison) -> Table:
-    """Everything about both sides, one record each."""
-    sides = (("base", comparison.base), ("candidate", comparison.candidate))
-    return _SIDES.fill_records(_side_cells(key, side) for key, side in sides)
-
-
-def _options_table(options: Mapping[str, str]) -> Table:
-    """Options in effect, as given."""
-    return _OPTIONS.fill(option=list(options), option_value=list(options.values()))
-
-
 def mean_step(side: SideInfo) -> int:
     """Mean time of the steps that count, ns."""
     return rounded(side.step_time, max(side.count, 1))
 
 
-def _side_cells(key: str, side: SideInfo) -> dict[str, Value]:
+def _cells(key: str, side: SideInfo) -> dict[str, Value]:
     labels = step_labels(side.steps)
     more = ", …" if len(labels) > _STEPS_NAMED else ""
     return {
@@ -161,75 +145,62 @@ UNEXPLAINED = ("untraced", "idle", "outside_calls")
 """Parts that say only that the profile does not tell."""
 
 
+def _exact(parts: Iterable[Part], per: PerStep) -> dict[str, int]:
+    """By how much each part differs, see `PerStep.exact`; what one side cannot tell is left out."""
+    return {
+        part.key: per.exact(part.base, part.candidate)
+        for part in parts
+        if isinstance(part.base, int) and isinstance(part.candidate, int)
+    }
+
+
 def _verdict(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
     """What there is to say, most important first."""
-    changes = _changes(comparison, per)
+    every = [(key, per.mean(exact)) for key, exact in _exact(headline(comparison.parts), per).items() if key != STEP]
+    changes = sorted([item for item in every if item[1]], key=lambda item: -abs(item[1]))
+    whole = sum(abs(diff) for _, diff in changes)
     base, candidate = mean_step(comparison.base), mean_step(comparison.candidate)
-    step = comparison.base.step_time, comparison.candidate.step_time
     values: list[tuple[str, Kind, Value]] = [("base", Kind.DURATION, base), ("candidate", Kind.DURATION, candidate)]
+    change = ("diff", Kind.CHANGE, per.mean(per.change))
     if per.change == 0 and not changes:
         return (Message("compare_same", (("time", Kind.DURATION, base),)),)
-    if per.even and sum(abs(diff) for _, diff in changes) <= EVEN * max(base, candidate):
-        return (Message("compare_even", (*values, ("diff", Kind.CHANGE, per.diff(*step)))),)
-    named = _named(changes)
-    for number, (part, diff) in enumerate(named, start=1):
-        values += [(f"part{number}", Kind.TERM, part.key), (f"diff{number}", Kind.CHANGE, diff)]
+    if per.even and whole <= EVEN * max(base, candidate):
+        return (Message("compare_even", (*values, change)),)
+    named = [item for item in changes[:NAMED] if abs(item[1]) >= WORTH_NAMING * whole]
+    for number, (key, diff) in enumerate(named, start=1):
+        values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
     if per.even:
-        return (Message(f"compare_equal_{len(named)}", (*values, ("diff", Kind.CHANGE, per.diff(*step)))),)
-    word = "slower" if per.change > 0 else "faster"
-    share = abs(per.change) / (step[0] * per.candidate_steps) if step[0] else NotMeasured("empty_window")
-    values += [("diff", Kind.DURATION, abs(per.diff(*step))), ("share", Kind.SHARE, share)]
+        return (Message(f"compare_equal_{len(named)}", (*values, change)),)
+    word, step = "slower" if per.change > 0 else "faster", comparison.base.step_time
+    share = abs(per.change) / (step * per.candidate_steps) if step else NotMeasured("empty_window")
+    values += [("diff", Kind.DURATION, abs(per.mean(per.change))), ("share", Kind.SHARE, share)]
     first = Message(f"compare_{word}_{len(named)}", tuple(values))
     if not named:
         return (first, Message("compare_unexplained"))
-    return (first, *_explained(comparison, per), *_largest(comparison, named, per))
+    return (first, _explained(comparison, per), *_largest(comparison.tables["causes"], named))
 
 
-def _changes(comparison: Comparison, per: PerStep) -> list[tuple[Part, int]]:
-    """Parts that differ, largest change first; what one side cannot tell is left out."""
-    known = [
-        (part, per.diff(part.base, part.candidate))
-        for part in headline(comparison.parts)
-        if part.key != STEP and isinstance(part.base, int) and isinstance(part.candidate, int)
-    ]
-    return sorted([item for item in known if item[1]], key=lambda item: -abs(item[1]))
-
-
-def _named(changes: list[tuple[Part, int]]) -> list[tuple[Part, int]]:
-    whole = sum(abs(diff) for _, diff in changes)
-    return [item for item in changes[:NAMED] if abs(item[1]) >= WORTH_NAMING * whole]
-
-
-def _explained(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
+def _explained(comparison: Comparison, per: PerStep) -> Message:
     """How much of the difference is not mere time that the profiles do not show."""
-    unknown = [
-        per.exact(part.base, part.candidate)
-        for part in comparison.parts
-        if part.key in UNEXPLAINED and isinstance(part.base, int) and isinstance(part.candidate, int)
-    ]
-    rest = sum(unknown)
+    rest = sum(exact for key, exact in _exact(comparison.parts, per).items() if key in UNEXPLAINED)
     share = max(0.0, 1 - abs(rest) / abs(per.change))
     if share > ALL:
-        return (Message("compare_explained_all"),)
-    scale = per.base_steps * per.candidate_steps
-    left: tuple[str, Kind, Value] = ("rest", Kind.CHANGE, round(rest / scale))
-    if not share:
-        # More is unknown than differs in all: the known parts nearly cancel out, and no share says so.
-        return (Message("compare_unknown", (left,)),)
-    return (Message("compare_explained", (("share", Kind.SHARE, share), left)),)
+        return Message("compare_explained_all")
+    left: tuple[str, Kind, Value] = ("rest", Kind.CHANGE, round(rest / (per.base_steps * per.candidate_steps)))
+    # Where more is unknown than differs in all, the known parts nearly cancel out, and no share says so.
+    return (
+        Message("compare_explained", (("share", Kind.SHARE, share), left))
+        if share
+        else Message("compare_unknown", (left,))
+    )
 
 
-def _largest(comparison: Comparison, named: list[tuple[Part, int]], per: PerStep) -> tuple[Message, ...]:
+def _largest(causes: Table, named: Sequence[tuple[str, int]]) -> Iterator[Message]:
     """The largest single reason, if it says more than its part does."""
-    found = [row for row in comparison.contributions if row.what != "rest"]
-    if not found:
-        return ()
-    top: Contribution = max(found, key=lambda row: abs(per.exact(row.base, row.candidate)))
-    diff = per.diff(top.base, top.candidate)
-    if not diff or any(part.key == top.part and change == diff for part, change in named):
-        return ()
-    values = (("name", Kind.NAME, contribution_name(top)), ("part", Kind.TERM, top.part), ("diff", Kind.CHANGE, diff))
-    return (Message("compare_largest", values),)
+    top = next((row for row in causes.records() if row.what != "rest"), None)
+    if top is not None and top.diff_ns and (top.part, top.diff_ns) not in named:
+        name, diff = ("name", Kind.NAME, top.contribution), ("diff", Kind.CHANGE, top.diff_ns)
+        yield Message("compare_largest", (name, ("part", Kind.TERM, top.part), diff))
 
 
 MOST_ADVICE = 3
@@ -238,65 +209,53 @@ WORTH_ADVICE = 0.05
 """Share of all changes from which a part is."""
 
 
-def _advice(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
-    """The parts that take longer in the candidate, most first; nothing where both steps are made up alike."""
-    keys = headline_keys(comparison.parts)
-    changes = [
-        (per.exact(part.base, part.candidate), part.key)
-        for part in headline(comparison.parts)
-        if isinstance(part.base, int) and isinstance(part.candidate, int)
-    ]
-    whole = sum(abs(change) for change, _ in changes)
+def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
+    """The parts that take longer in the candidate, most first; nothing where both steps are made up alike.
+
+    Each comes with what makes most of it, if that is known.
+    """
+    changes = _exact(headline(comparison.parts), per)
+    whole = sum(map(abs, changes.values()))
     longest = max(comparison.base.step_time * per.candidate_steps, comparison.candidate.step_time * per.base_steps)
     if whole <= EVEN * longest:
-        return ()
-    worth = [item for item in changes if item[0] > 0 and item[0] >= WORTH_ADVICE * whole]
-    longer = sorted(worth, key=lambda item: -item[0])
-    return tuple(_advice_on(key, change, comparison, keys, per) for change, key in longer[:MOST_ADVICE])
-
-
-def _advice_on(key: str, change: int, comparison: Comparison, keys: Mapping[str, str], per: PerStep) -> Message:
-    """One part, with what makes most of it, if that is known."""
-    values: list[tuple[str, Kind, Value]] = [
-        ("part", Kind.TERM, key),
-        ("diff", Kind.CHANGE, rounded(change, per.base_steps * per.candidate_steps)),
-        ("check", Kind.TERM, f"check_{_check(key, change, comparison, per)}"),
-    ]
-    causes = [row for row in comparison.contributions if keys.get(row.part, row.part) == key and row.what not in WORDS]
-    top = max(causes, key=lambda row: per.exact(row.base, row.candidate), default=None)
-    if top is None or per.exact(top.base, top.candidate) <= 0:
-        return Message("compare_advice", tuple(values))
-    cause = (("cause", Kind.NAME, top.name), ("cause_diff", Kind.CHANGE, per.diff(top.base, top.candidate)))
-    return Message("compare_advice_cause", (*values, *cause))
+        return
+    keys, causes = headline_keys(comparison.parts), list(comparison.tables["causes"].records())
+    worth = [key for key, change in changes.items() if change > 0 and change >= WORTH_ADVICE * whole]
+    for key in sorted(worth, key=lambda key: -changes[key])[:MOST_ADVICE]:
+        check = _check(key, changes[key], comparison, per)
+        values: list[tuple[str, Kind, Value]] = [
+            ("part", Kind.TERM, key),
+            ("diff", Kind.CHANGE, per.mean(changes[key])),
+            ("check", Kind.TERM, f"check_{check}"),
+        ]
+        named = (row for row in causes if keys.get(row.part, row.part) == key and row.what not in WORDS)
+        longer = (row for row in named if per.exact(row.base_sum_ns, row.candidate_sum_ns) > 0)
+        top = next(longer, None)
+        if top is not None:
+            values += [("cause", Kind.NAME, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
+        yield Message("compare_advice" if top is None else "compare_advice_cause", tuple(values))
 
 
 def _check(key: str, change: int, comparison: Comparison, per: PerStep) -> str:
     """What to check about a part: of dispatch the host operators, where they are most of its change."""
     if key == CALLS:
         return "dispatch"
-    for part in comparison.parts if key == "dispatch" else ():
-        if part.key == Cause.HOST_OP.key and isinstance(part.base, int) and isinstance(part.candidate, int):
-            return part.key if 2 * per.exact(part.base, part.candidate) > change else key
-    return key
+    host = _exact(comparison.parts, per).get(Cause.HOST_OP.key, 0) if key == "dispatch" else 0
+    return Cause.HOST_OP.key if 2 * host > change else key
 
 
-def _caveats(comparison: Comparison) -> tuple[Message, ...]:
-    """What makes sections less comparable."""
-    return tuple(
-        Message(caveat.key, tuple(_caveat_value(name, value) for name, value in caveat.values))
-        for caveat in comparison.caveats
-    )
+def _caveat(caveat: Caveat) -> Message:
+    """A sentence; values are as of a check, but which side is meant is a word of the language."""
+    values = ((name, Kind.TERM, value) if name == "side" else typed(name, value) for name, value in caveat.values)
+    return Message(caveat.key, tuple(values))
 
 
-def _caveat_value(name: str, value: float | str) -> tuple[str, Kind, Value]:
-    """As of a check; which side is meant is a word of the language."""
-    return (name, Kind.TERM, value) if name == "side" else typed(name, value)
-
-
-def _quality(base: SideInfo, candidate: SideInfo, comparison: Comparison) -> Iterator[Message]:
+def _quality(comparison: Comparison) -> Iterator[Message]:
     """How far the numbers can be trusted: linked and matched time, steps left out, clocks and levels."""
+    base, candidate = comparison.base, comparison.candidate
     if base.device_time and candidate.device_time:
-        yield _of_both("compare_linked", Kind.SHARE, _linked(base), _linked(candidate))
+        shares = (side.linked_time / side.device_time for side in (base, candidate))
+        yield _of_both("compare_linked", Kind.SHARE, *shares)
     yield from _matched(comparison)
     if base.left_out or candidate.left_out:
         yield _of_both("compare_left_out", Kind.COUNT, base.left_out, candidate.left_out)
@@ -311,24 +270,16 @@ def _of_both(key: str, kind: Kind, base: Value, candidate: Value) -> Message:
     return Message(key, (("base", kind, base), ("candidate", kind, candidate)))
 
 
-def _linked(side: SideInfo) -> float:
-    return side.linked_time / side.device_time
-
-
 def _matched(comparison: Comparison) -> Iterator[Message]:
     """Of every section how much of both sides' time found its partner."""
-    by_section: dict[str, dict[str, Unmatched]] = {}
-    for row in comparison.unmatched:
-        by_section.setdefault(row.section, {})[row.side] = row
-    for section, sides in by_section.items():
-        shares = {side: 1 - row.time / row.of_time for side, row in sides.items() if row.of_time}
-        if set(shares) == {"base", "candidate"}:
-            foreign = section == "kernels" and comparison.base.vendor != comparison.candidate.vendor
-            yield Message(
-                "compare_matched_by_name" if foreign else "compare_matched",
-                (
-                    ("section", Kind.TERM, f"section_{section}"),
-                    ("base", Kind.SHARE, shares["base"]),
-                    ("candidate", Kind.SHARE, shares["candidate"]),
-                ),
-            )
+    shares: dict[str, list[float]] = {}
+    unmatched = comparison.tables.get("unmatched")
+    for row in unmatched.records() if unmatched else ():
+        if row.of_ns:
+            shares.setdefault(row.section, []).append(1 - row.unmatched_share)
+    for section, of_sides in shares.items():
+        if len(of_sides) == 2:
+            foreign = section == "section_kernels" and comparison.base.vendor != comparison.candidate.vendor
+            key = "compare_matched_by_name" if foreign else "compare_matched"
+            both = _of_both(key, Kind.SHARE, *of_sides)
+            yield Message(key, (("section", Kind.TERM, section), *both.values))

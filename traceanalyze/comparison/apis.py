@@ -1,0 +1,105 @@
+"""Host calls of both sides by name: operators, annotations and calls of the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceanalyze.analyses.context import Context
+from traceanalyze.analyses.grouping import distinct, group
+from traceanalyze.analyses.host.nesting import Nest, nest_rows
+from traceanalyze.analyses.host.operators import added
+from traceanalyze.comparison.collectives import common_labels, plain_api
+from traceanalyze.comparison.names import BACKWARD_SUFFIX, canonical, names_backward
+from traceanalyze.comparison.pairs import (
+    AVG_RATIO,
+    CHANGE_SHARE,
+    MATCH,
+    PLACE,
+    SELF_DIFF,
+    TOTAL_DIFF,
+    TOTAL_RATIO,
+    both,
+    ratio,
+    section,
+)
+from traceanalyze.comparison.results import Pair, Pairs
+from traceanalyze.comparison.side import CompareOptions
+from traceanalyze.model import calltree
+from traceanalyze.model.classify import is_data_loading, is_step_marker
+from traceanalyze.model.table import Column, Kind, NotMeasured
+from traceanalyze.model.vocabulary import EventKind
+
+DATA_LOADER = "enumerate(DataLoader)"
+"""Stands for the waiting for every kind of data loader."""
+APIS = section(
+    "api_compare",
+    "Host operators and runtime calls (per step)",
+    replace(PLACE, alias="Order Id"),
+    Column("api", Kind.NAME, "operator or runtime call", heading="call", alias="api name"),
+    *both(total_ns="Total Duration(ms)", self_ns="Self Time(ms)", avg_ns="Avg Duration(ms)", calls="Calls"),
+    TOTAL_RATIO,
+    ratio("self_ratio", "Diff Self Ratio", meaning="candidate over base, time in itself"),
+    AVG_RATIO,
+    ratio("calls_ratio", "Diff Calls Ratio", meaning="candidate over base, calls per step"),
+    TOTAL_DIFF,
+    SELF_DIFF,
+    CHANGE_SHARE,
+    MATCH,
+    by="self_ns",
+    of="total_ns",
+)
+
+
+def api_pairs(base: Context, candidate: Context, options: CompareOptions) -> Pairs:
+    """Calls begun in the steps by name.
+
+    Times are sums over threads. A call's own time is what lies in none of the calls inside it on its thread, so it is
+    never negative and the rows of a side sum to its host time. Of calls inside calls of the same name only the outer
+    one counts in the total. Names are matched as recorded; else as canonical operators, and as runtime calls without
+    the vendor's prefix. All data loaders are one row. NotMeasured if neither side has host calls.
+    """
+    sides = [_host(context) for context in (base, candidate)]
+    if not any(names for _, names, _ in sides):
+        return NotMeasured("no_host_ops")
+
+    def operator(name: str) -> str:
+        return canonical(name, options) + (BACKWARD_SUFFIX if names_backward(name) else "")
+
+    label = common_labels(sides[0][1], sides[1][1], (plain_api, True), (operator, True))
+    mapped = {name: options.op_name_map.get(own, own) for name, own in label.items()}
+    old, new = (_sums(context, *side, mapped) for context, side in zip((base, candidate), sides, strict=True))
+    return [Pair({"api": name}, old.get(name), new.get(name)) for name in sorted(old | new)]
+
+
+def _host(context: Context) -> tuple[Nest, list[str], NDArray[np.int64]]:
+    """All calls of all threads, without step markers, which are no calls; names, and the position of each one's."""
+    classify, strings = context.options.classify, context.trace.strings
+    rows = np.flatnonzero(np.isin(context.kind, (EventKind.HOST_OP, EventKind.ANNOTATION, EventKind.API)))
+    marker = strings.lookup(context.trace.events.name[rows], lambda text: is_step_marker(text, classify))
+    nested = nest_rows(context.trace, rows[marker == 0], context.kind)
+    code = context.trace.events.name[nested.row]
+    found = group(code)
+    names = [strings.text(int(code[first])) for first in found.first.tolist()]
+    return nested, [DATA_LOADER if is_data_loading(name, classify) else name for name in names], found.of
+
+
+def _sums(
+    context: Context, nested: Nest, own_names: list[str], own_of: NDArray[np.int64], label: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    names, of = distinct((label[name] for name in own_names), own_of)
+    if not names:
+        return {}
+    counted = nested.begun_in(context.host_windows)
+    outer = calltree.outermost(nested.stop, of.astype(np.int32), len(names))
+    amounts = counted, context.trace.events.dur[nested.row] * (counted & outer), nested.own * counted
+    sums = (added(of, amount, len(names)).tolist() for amount in amounts)
+    return {
+        name: {"calls": calls, "total_ns": total, "self_ns": own}
+        for name, calls, total, own in zip(names, *sums, strict=True)
+        if calls
+    }
