@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from traceanalyze.report.assembly import compare as assembly
-
 from traceanalyze.comparison.apis import APIS
 from traceanalyze.comparison.caveats import unmatched_table
 from traceanalyze.comparison.collectives import COLLECTIVES
@@ -20,6 +18,7 @@ from traceanalyze.comparison.peaks import peak_table
 from traceanalyze.comparison.reasons import Reason, causes_table
 from traceanalyze.comparison.results import Caveat, Comparison, Pair, Part, SideInfo
 from traceanalyze.model.table import NotMeasured, Word
+from traceanalyze.report.contents import compare as contents
 
 MS = 1_000_000
 GEMM = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize96x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
@@ -114,7 +113,7 @@ class Made(NamedTuple):
 
 def build_compare(found, **more):
     """The report of a hand-made comparison."""
-    return assembly.build_compare(found.made(), **more)
+    return contents.build_compare(found.made(), **more)
 
 
 def side(path, *, steps=2, step_time, **changes):

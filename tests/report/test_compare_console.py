@@ -7,7 +7,6 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.report.console import Style
 from traceanalyze.report.console.compare import render
-from traceanalyze.report.contents.compare import build_compare
 from traceanalyze.report.view import Detail, View
 
 
