@@ -15,6 +15,7 @@ from traceanalyze.analyses.idle.launches import CLOCK_ERROR_SHARE
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.quality.ascend import ascend_checks
 from traceanalyze.analyses.results import Check
+from traceanalyze.analyses.steps.window import Steps
 from traceanalyze.model.classifier import classifier_of_range
 from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
@@ -140,6 +141,11 @@ def _absent(context: Context) -> Iterator[Check]:
         yield Check("Q05", Level.INFO, "unknown_categories", (("count", len(rows)), ("categories", text)))
 
 
+def _named(steps: Steps, chosen: NDArray[np.bool_]) -> tuple[tuple[str, int], tuple[str, str]]:
+    names = list(compress(steps.name, chosen.tolist()))
+    return ("count", len(names)), ("steps", _list(names))
+
+
 def _steps(context: Context) -> Iterator[Check]:
     steps = context.all_steps
     if context.mode == Mode.WHOLE_TRACE:
@@ -150,14 +156,14 @@ def _steps(context: Context) -> Iterator[Check]:
         return
     if context.mode != Mode.STEPS:
         return
-    for chosen, level, message in (
-        (steps.owned == 0, Level.WARN if (steps.owned == 0).all() else Level.ERROR, "steps_without_device_events"),
-        (~steps.complete, Level.WARN, "incomplete_steps"),
-        (steps.time == 0, Level.INFO, "empty_steps"),
-    ):
-        names = list(compress(steps.name, chosen.tolist()))
-        if names:
-            yield Check("Q06", level, message, (("count", len(names)), ("steps", _list(names))))
+    idle, empty = steps.owned == 0, steps.time == 0
+    if idle.any():
+        level = Level.WARN if idle.all() else Level.ERROR
+        yield Check("Q06", level, "steps_without_device_events", _named(steps, idle))
+    if not steps.complete.all():
+        yield Check("Q06", Level.WARN, "incomplete_steps", _named(steps, ~steps.complete))
+    if empty.any():
+        yield Check("Q06", Level.INFO, "empty_steps", _named(steps, empty))
     total = int(steps.time.sum())
     if total and steps.between_steps > 0.01 * total:
         values = (("time_ns", steps.between_steps), ("share", steps.between_steps / total))
