@@ -46,7 +46,7 @@ def test_waiting_is_the_exposed_time_beyond_the_shortest_on_any_rank(trio):
 
 
 def test_what_compute_hides_is_no_waiting(trio):
-    hidden = trio[0]._replace(collectives=replace(trio[0].collectives, exposed=ints([15 * MS, 30 * MS])))
+    hidden = replace(trio[0], collectives=replace(trio[0].collectives, exposed=ints([15 * MS, 30 * MS])))
     assert compare_ranks([hidden, *trio[1:]]).exposed_waits.by_step[0].tolist() == [10 * MS, 25 * MS]
 
 
@@ -93,8 +93,8 @@ def test_what_a_rule_tells_already_is_not_told_again(trio):
 
 def test_one_rank_alone_tells_it_only_where_its_collectives_were_recorded_in_parts(trio):
     assert waiting(compare_ranks(trio[:1])) is None
-    told = trio[0]._replace(parts={**trio[0].parts, "communication": ints([40 * MS, 30 * MS])})
-    told = told._replace(collectives=replace(told.collectives, moved=ints([5 * MS, 5 * MS])))
+    told = replace(trio[0], parts={**trio[0].parts, "communication": ints([40 * MS, 30 * MS])})
+    told = replace(told, collectives=replace(told.collectives, moved=ints([5 * MS, 5 * MS])))
     found = waiting(compare_ranks([told]))
     # 35 and 25 ms in which nothing was moved.
     assert (found.saving, found.sentence) == (30 * MS, "missing")

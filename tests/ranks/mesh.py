@@ -94,4 +94,4 @@ def _summary(mesh, number, calls, times):
     )
     groups = tuple(Group(",".join(map(str, members)), members, len(members)) for members in mesh.groups(number))
     collectives = replace(made.collectives, group=ints(which))
-    return made._replace(step_time=ints(times), groups=groups, collectives=collectives)
+    return replace(made, step_time=ints(times), groups=groups, collectives=collectives)

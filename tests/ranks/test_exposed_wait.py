@@ -24,7 +24,7 @@ def ranks(durations, exposed, *, group=PAIR, moved=None):
         ]
         made = rank(number, *calls, group=group, world=group.size)
         columns = {"exposed": ints(shown)} | ({} if moved is None else {"moved": ints(moved[number])})
-        found.append(made._replace(collectives=replace(made.collectives, **columns)))
+        found.append(replace(made, collectives=replace(made.collectives, **columns)))
     return found
 
 

@@ -5,27 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.computes import host_computes
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import HostSplit, host_states
 from traceanalyze.analyses.idle.idle import IdleCauses, Pieces, idle_pieces
+from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct_codes
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, IDLE_PARTS, Cause, DeviceClass, EventKind, Mode
 from traceanalyze.rules.finding import intervals_of, merged
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
-    from traceanalyze.analyses.results import RankAnalysis
 
 Made = TypeVar("Made")
 RANGES = EventKind.ANNOTATION, EventKind.HOST_OP

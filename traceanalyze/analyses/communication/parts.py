@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
 
 MOVES = regex(r"Memcpy|Reduce|RDMA|SDMA|Write(?!.?Value)|Read", re.IGNORECASE)
 _WAITS = regex(r"Notify.?Wait", re.IGNORECASE)

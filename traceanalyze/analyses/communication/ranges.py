@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.model.collectives import TYPES, collective_type, counts_output, element_bytes
 from traceanalyze.model.op_calls import MOST_ELEMENTS
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
 
 _RANGE = regex(r"(nccl|rccl|hccl|c10d|_c10d_functional|symm_mem|deep_?ep)::?")
 

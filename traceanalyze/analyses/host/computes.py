@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.model import intervals
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.vocabulary import Mode
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
 
 HOST_COMPUTES = "computes_on_host"
 """Key of the check that says so."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.model.classify import api_class
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
-
-if TYPE_CHECKING:
-    from traceanalyze.model.trace import Trace
 
 
 @dataclass(frozen=True, eq=False)

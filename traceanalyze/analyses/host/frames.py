@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.nesting import Nest, innermost, nest_rows
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-    from traceanalyze.model.trace import Trace
 
 _SOURCE_LINE = regex(r"(?P<file>[^;]*?\.py)\((?P<line>\d+)\): (?P<function>[^;]*)")
 _FRAMEWORK = regex(

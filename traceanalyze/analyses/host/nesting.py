@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model import calltree
 from traceanalyze.model.intervals import Intervals
+from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import EventKind
-
-if TYPE_CHECKING:
-    from traceanalyze.model.trace import Trace
 
 MOST_LEVELS = 256
 """Levels of a tree that reports tell apart: the text of a path holds all that is around, so n levels take n² of it."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.frames import user_frames
 from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.host_state import host_states
@@ -27,9 +28,6 @@ from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause, EventKind
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
 
 _PAUSES = declare(
     "gc_pauses",

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import ByTrack, by_track
 from traceanalyze.model import intervals
 from traceanalyze.model.classify import is_async_copy, is_data_loading, is_peer_wait
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import DISPATCH_CALLS, ApiClass, Cause, EventKind, SyncKind
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
 
 BLOCKING_COPY_NS = 50_000
 """An asynchronous copy call this long that outlasts the start of its copy blocks in effect (definitions §7)."""

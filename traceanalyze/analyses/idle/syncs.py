@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.events import ApiCalls
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.idle.host_state import blocking_copies, is_sync_call
@@ -17,10 +18,6 @@ from traceanalyze.model.classify import is_data_dependent
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause, SyncKind
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
-
 
 SYNC_POINTS = declare(
     "sync_points",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,7 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.model.kernel_classes import KernelGroup, TensorCore
 from traceanalyze.model.patterns import regex
-
-if TYPE_CHECKING:
-    from traceanalyze.model.trace import Trace
+from traceanalyze.model.trace import Trace
 
 _TYPES = (
     (KernelGroup.ATTENTION, r"\w*(Attention|FlashAttn)|Mla(?=[A-Z]|$)"),

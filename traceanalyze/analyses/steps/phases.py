@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.device_columns import for_recording
 from traceanalyze.analyses.idle.host_state import States, layered, loading_ranges
@@ -18,9 +18,6 @@ from traceanalyze.model.columns import occurs
 from traceanalyze.model.phases import Role, annotation_role, frame_role, op_role
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 from traceanalyze.model.vocabulary import EventKind, Mode, Phase
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.context import Context
 
 _PHASE = Column("phase", Kind.TERM, "part of the training step")
 _DEVICE = Column(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Table
@@ -12,10 +12,8 @@ from traceanalyze.model.vocabulary import Level
 from traceanalyze.report.console.style import Style, display_width, file_style, style_for
 from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
 from traceanalyze.report.format import Formatter, formatter_of, printable
+from traceanalyze.report.model import Finding, RankReport, Report
 from traceanalyze.report.view import Detail, View
-
-if TYPE_CHECKING:
-    from traceanalyze.report.model import Finding, RankReport, Report
 
 HEIGHT = 8
 _EIGHTHS = " ▁▂▃▄▅▆▇█"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.excerpt.window import Place
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, step_labels
 from traceanalyze.model.table import Column, Kind, Layout, Message, Table, declare
@@ -15,9 +15,6 @@ from traceanalyze.report.contents.findings import findings_tables, name_of
 from traceanalyze.report.contents.quality import findings, hints
 from traceanalyze.report.model import FindingExcerpt, RankReport
 from traceanalyze.rules.finding import Finding, FindingKey, Outcome
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.excerpt.window import Place
 
 _FILES = declare(
     "files",

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from traceanalyze.analyses.results import Check
 from traceanalyze.rules.rule import Finding, Severity, measured
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.results import Check
 
 
 def failed_checks(checks: Iterable[Check]) -> Iterator[Finding]:

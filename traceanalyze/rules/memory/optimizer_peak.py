@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.rules.common.allocations import memory_finding
 from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severity, UnmeasuredError, measured, rule
-
-if TYPE_CHECKING:
-    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 _OPTIMIZER = ("phase_optimizer", "phase_zero_grad")
 
