@@ -47,7 +47,7 @@ def finding(
     )
 
 
-def rank(label: str, *found: Finding, own: int | None = None, costs: Sequence = (), steps=4, first=0, unjudged=()):
+def rank(label: str, *found: Finding, own: int | None = None, costs: Sequence = (), steps=4, first=0, not_evaluated=()):
     """A rank of steps of 100 ms; `own` in ms, all of the step where it is left out."""
     return RankPart(
         label=label,
@@ -56,12 +56,12 @@ def rank(label: str, *found: Finding, own: int | None = None, costs: Sequence = 
         own=STEP if own is None else own * MS,
         findings=found,
         costs=tuple(costs) or (None,) * len(found),
-        unjudged=tuple(NotApplicable(reason, rule) for rule, reason in unjudged),
+        not_evaluated=tuple(NotApplicable(reason, rule) for rule, reason in not_evaluated),
     )
 
 
-def recording(*ranks: RankPart, about_ranks=(), about_ranks_unjudged=(), whole=True) -> RecordingPart:
-    missing = tuple(NotApplicable(reason, rule) for rule, reason in about_ranks_unjudged)
+def recording(*ranks: RankPart, about_ranks=(), about_ranks_not_evaluated=(), whole=True) -> RecordingPart:
+    missing = tuple(NotApplicable(reason, rule) for rule, reason in about_ranks_not_evaluated)
     return RecordingPart(ranks, tuple(about_ranks), missing, whole=whole)
 
 

@@ -39,7 +39,7 @@ def test_a_later_recording_may_be_where_it_begins():
 
 
 def test_what_is_not_tied_to_points_in_time_is_not_told():
-    assert onset([spell(30, 30, known=False)]).kind == "untold"
+    assert onset([spell(30, 30, known=False)]).kind == "unknown"
 
 
 def test_but_a_recording_without_it_tells():
@@ -49,4 +49,4 @@ def test_but_a_recording_without_it_tells():
 
 @pytest.mark.parametrize("spells", [[], [spell(30)], [spell(0, 0, 0)]])
 def test_one_step_or_none_tells_nothing(spells):
-    assert onset(spells).kind == "untold"
+    assert onset(spells).kind == "unknown"

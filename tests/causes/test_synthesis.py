@@ -28,7 +28,7 @@ def test_one_cause_for_all_ranks_with_what_each_saves():
 
 
 def test_a_rank_for_which_it_could_not_be_judged_does_not_count():
-    ranks = rank("0", finding("DAT101", 20)), rank("1", unjudged=[("DAT101", "no_host_ops")])
+    ranks = rank("0", finding("DAT101", 20)), rank("1", not_evaluated=[("DAT101", "no_host_ops")])
     (one,) = synthesize([recording(*ranks)], []).causes
     assert (one.evaluated, one.mean) == (1, 20 * MS)
 
@@ -99,7 +99,7 @@ def test_a_cause_that_appears_in_a_later_recording():
     found = synthesize([recording(rank("0")), late], [])
     assert (found.causes[0].onset.kind, found.causes[0].onset.step) == ("from", "500")
     assert [(one.before, one.after) for one in found.growths] == [(0, 40 * MS)]
-    unknown = recording(rank("0", unjudged=[("DAT101", "no_host_ops")]))
+    unknown = recording(rank("0", not_evaluated=[("DAT101", "no_host_ops")]))
     told = synthesize([unknown, late], [])
     assert told.causes[0].gains == (None, 40 * MS)
     assert told.causes[0].onset.kind == "every"
@@ -116,10 +116,10 @@ def test_a_damaged_recording_does_not_lead():
 
 def test_what_could_not_be_judged_by_reason():
     ranks = (
-        rank("0", unjudged=[("KRN101", "no_shapes"), ("KRN102", "no_shapes"), ("HST104", "no_python")]),
-        rank("1", unjudged=[("KRN101", "no_shapes")]),
+        rank("0", not_evaluated=[("KRN101", "no_shapes"), ("KRN102", "no_shapes"), ("HST104", "no_python")]),
+        rank("1", not_evaluated=[("KRN101", "no_shapes")]),
     )
-    found = synthesize([recording(*ranks, about_ranks_unjudged=[("RNK101", "ranks_missing")])], []).unjudged
+    found = synthesize([recording(*ranks, about_ranks_not_evaluated=[("RNK101", "ranks_missing")])], []).not_evaluated
     assert [(one.reason, one.rules, one.ranks) for one in found] == [
         ("no_shapes", ("KRN101", "KRN102"), ("0", "1")),
         ("no_python", ("HST104",), ("0",)),

@@ -38,7 +38,7 @@ def onset(spells: Sequence[Spell]) -> Onset:
     """
     stepped = [one for one in spells if len(one.steps)]
     if sum(len(one.steps) for one in stepped) < 2 or all(one.cost is None for one in stepped):
-        return Onset("untold")
+        return Onset("unknown")
     known = np.concatenate([one.cost for one in stepped if one.cost is not None])
     usual = float(known[known > 0].mean()) if (known > 0).any() else 0.0
     hit = np.concatenate(
@@ -52,7 +52,7 @@ def onset(spells: Sequence[Spell]) -> Onset:
     places = [(one.recording, step) for one in stepped for step in one.steps]
     count, steps = int(hit.sum()), len(hit)
     if count == 0:
-        return Onset("untold")
+        return Onset("unknown")
     if count == steps:
         return Onset("every", affected=count, steps=steps)
     first, last = int(hit.argmax()), steps - 1 - int(hit[::-1].argmax())
@@ -116,7 +116,7 @@ def _cause(instances: list[Instance], recordings: Sequence[RecordingPart]) -> Ca
     here = [one for one in instances if one.recording == worst]
     shown = max(here, key=lambda one: one.finding.saving or 0)
     gain, part = gains[worst], recordings[worst]
-    evaluated = [rank for rank in part.ranks if not _unjudged(rank, shown.finding.rule)]
+    evaluated = [rank for rank in part.ranks if _evaluated(rank, shown.finding.rule)]
     savings = [one.finding.saving for one in here if one.finding.saving is not None]
     count = max(len(evaluated), len(here)) if shown.rank is not None else 1
     share = gain / part.step_time if gain is not None and part.step_time else None
@@ -157,9 +157,9 @@ def _gain(instances: list[Instance], index: int, recording: RecordingPart) -> in
     if not here:
         rule = instances[0].finding.rule
         if instances[0].rank is None:
-            known = len(recording.ranks) > 1 and all(one.rule != rule for one in recording.about_ranks_unjudged)
+            known = len(recording.ranks) > 1 and all(one.rule != rule for one in recording.about_ranks_not_evaluated)
         else:
-            known = any(not _unjudged(rank, rule) for rank in recording.ranks)
+            known = any(_evaluated(rank, rule) for rank in recording.ranks)
         return 0 if known else None
     savings = [one.finding.saving for one in here]
     if all(saving is None for saving in savings):
@@ -170,8 +170,8 @@ def _gain(instances: list[Instance], index: int, recording: RecordingPart) -> in
     return run_gain(recording.ranks, by_rank)
 
 
-def _unjudged(rank: RankPart, rule: str) -> bool:
-    return any(one.rule == rule for one in rank.unjudged)
+def _evaluated(rank: RankPart, rule: str) -> bool:
+    return all(one.rule != rule for one in rank.not_evaluated)
 
 
 def _total(instances: list[Instance], recordings: Sequence[RecordingPart]) -> int | None:

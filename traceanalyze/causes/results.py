@@ -38,7 +38,7 @@ class RankPart:
     findings: tuple[Finding, ...] = ()
     costs: tuple[NDArray[np.int64] | None, ...] = ()
     """Of each finding the ns it takes in each window; None where it is not tied to points in time."""
-    unjudged: tuple[NotApplicable, ...] = ()
+    not_evaluated: tuple[NotApplicable, ...] = ()
     marked: bool = True
     """Whether the windows are steps."""
 
@@ -62,7 +62,7 @@ class RecordingPart(NamedTuple):
     ranks: tuple[RankPart, ...]
     about_ranks: tuple[Finding, ...] = ()
     """About the ranks side by side."""
-    about_ranks_unjudged: tuple[NotApplicable, ...] = ()
+    about_ranks_not_evaluated: tuple[NotApplicable, ...] = ()
     about_ranks_costs: tuple[NDArray[np.int64] | None, ...] = ()
     """Of each of `about_ranks` the ns it takes in each of the common steps; None where that is not known."""
     common: CommonSteps | None = None
@@ -145,7 +145,7 @@ class Onset:
     """In which of the recorded steps something is there."""
 
     kind: str
-    """every, from, until, some; untold where it is not tied to points in time."""
+    """every, from, until, some; unknown where it is not tied to points in time."""
     step: str = ""
     """First step of `from`, last one of `until`."""
     recording: int = 0
@@ -184,7 +184,7 @@ class Cause:
     """Sum of the savings over all ranks, windows and recordings, ns."""
     share: float | None = None
     """Gain over the mean step of that recording."""
-    onset: Onset = Onset("untold")
+    onset: Onset = Onset("unknown")
     gains: tuple[int | None, ...] = ()
     """Gain in each recording; None where it could not be judged, 0 where it was not found."""
     trouble: Trouble | None = None
@@ -197,7 +197,7 @@ class Cause:
     """Position of the cause that explains this one."""
 
 
-class Unjudged(NamedTuple):
+class NotEvaluated(NamedTuple):
     """Rules that could not be judged for one reason."""
 
     reason: str
@@ -226,7 +226,7 @@ class Postmortem(NamedTuple):
     """What limited the run first."""
     capture: tuple[Cause, ...]
     """About the recordings themselves."""
-    unjudged: tuple[Unjudged, ...]
+    not_evaluated: tuple[NotEvaluated, ...]
     growths: tuple[Growth, ...]
     decider: tuple[int, int] | None
     """Recording and position of the rank that decides how long the step is; None without recordings."""

@@ -9,10 +9,10 @@ from traceanalyze.causes.causes import causes
 from traceanalyze.causes.results import (
     Cause,
     Growth,
+    NotEvaluated,
     Postmortem,
     RecordingPart,
     Trouble,
-    Unjudged,
     comparable,
     decider,
     in_order,
@@ -79,19 +79,19 @@ def _distinct(causes: Sequence[Cause]) -> tuple[Cause, ...]:
     )
 
 
-def unjudged(recordings: Sequence[RecordingPart]) -> tuple[Unjudged, ...]:
+def not_evaluated(recordings: Sequence[RecordingPart]) -> tuple[NotEvaluated, ...]:
     """One a reason, that which keeps most rules from being judged first. Rules about ranks hold for all of them."""
     places = [
         (one, rank.label)
         for recording in recordings
         for rank in recording.ranks
-        for one in (*rank.unjudged, *recording.about_ranks_unjudged)
+        for one in (*rank.not_evaluated, *recording.about_ranks_not_evaluated)
     ]
     reasons: dict[str, list[tuple[str, str]]] = {}
     for one, label in places:
         reasons.setdefault(one.reason, []).append((one.rule, label))
     found = [
-        Unjudged(reason, tuple(sorted({rule for rule, _ in each})), in_order(label for _, label in each))
+        NotEvaluated(reason, tuple(sorted({rule for rule, _ in each})), in_order(label for _, label in each))
         for reason, each in reasons.items()
     ]
     return tuple(sorted(found, key=lambda one: (-len(one.rules), one.reason)))
@@ -217,7 +217,7 @@ def synthesize(recordings: Sequence[RecordingPart], troubles: Sequence[Trouble],
         first = next((one.recording for one in ranked if one.recording in whole and one.finding is not None), whole[-1])
         place = first, decider(recordings[first].ranks)
     growths = tuple(_growths(recordings, ranked))
-    return Postmortem(tuple(recordings), ranked, capture, unjudged(recordings), growths, place, rules)
+    return Postmortem(tuple(recordings), ranked, capture, not_evaluated(recordings), growths, place, rules)
 
 
 def _on_capture(one: Cause) -> bool:

@@ -93,8 +93,8 @@ def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> R
     # A program whose device was not recorded: no rule judges what its host waits for.
     host = one.analysis.host if one.analysis.mode == Mode.HOST_ONLY else None
     loading = host.data_loading[rows] if isinstance(host, HostSplit) else None
-    unjudged = any(each.rule == LOADER_WAIT for each in outcome.not_applicable)
-    alone = host_loading(loading, times) if loading is not None and unjudged else None
+    not_evaluated = any(each.rule == LOADER_WAIT for each in outcome.not_applicable)
+    alone = host_loading(loading, times) if loading is not None and not_evaluated else None
     return RankPart(
         label=rank_label(one.analysis.trace.origin, index),
         steps=tuple(labels[row] for row in rows),
@@ -105,7 +105,7 @@ def _rank(one: AnalysedRank, outcome: Outcome, index: int, own: int | None) -> R
             *(one.costs.get(each.key) for each in outcome.findings),
             *(() if alone is None else (loading,)),
         ),
-        unjudged=outcome.not_applicable,
+        not_evaluated=outcome.not_applicable,
         marked=one.summary.marked or (host is not None and steps.name != WHOLE),
     )
 

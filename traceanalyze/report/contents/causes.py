@@ -176,7 +176,7 @@ def _rows(causes: Sequence[Cause], found: Postmortem) -> Iterator[dict[str, Valu
             "share": one.share,
             "amount_bytes": amount(one),
             "on_ranks": on_ranks(one.ranks),
-            "since": None if onset.kind == "untold" else f"since_{onset.kind}",
+            "since": None if onset.kind == "unknown" else f"since_{onset.kind}",
             "since_step": onset.step or (f"{onset.affected}/{onset.steps}" if onset.kind == "some" else None),
             "part_of": None if one.part_of is None else one.part_of + 1,
             "severity": f"severity_{one.severity.name.lower()}",

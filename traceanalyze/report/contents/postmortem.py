@@ -254,7 +254,7 @@ def _since(onset: Onset, *, several: bool) -> Iterator[Message]:
         ("steps", Kind.COUNT, onset.steps),
         ("recording", Kind.COUNT, onset.recording + 1),
     )
-    if onset.kind != "untold":
+    if onset.kind != "unknown":
         place = "_recording" if several and onset.step else ""
         yield Message(f"told_since_{onset.kind}{place}", values)
 
@@ -273,6 +273,6 @@ def _healthy(found: Postmortem, deciding: RankReport) -> Iterator[Message]:
     if hint is not None:
         values = ("finding", Kind.TERM, title(hint)), ("gain", Kind.DURATION, hint.gain)
         yield Message("healthy_hint", values)
-    missing = len({rule for one in found.unjudged for rule in one.rules})
+    missing = len({rule for one in found.not_evaluated for rule in one.rules})
     if missing:
         yield Message("healthy_unjudged", (("count", Kind.COUNT, missing), ("rules", Kind.COUNT, found.rules)))

@@ -100,13 +100,13 @@ _NOT_JUDGED = declare(
 
 def unjudged_table(found: Postmortem, platform: str) -> Table:
     """One row a reason, that which hides most first, with the option of the profiler that would show it."""
-    options = [f"option_{one.reason}.{platform}" for one in found.unjudged]
+    options = [f"option_{one.reason}.{platform}" for one in found.not_evaluated]
     table = _NOT_JUDGED.fill(
-        rules=[len(one.rules) for one in found.unjudged],
-        because_of=[f"reason_{one.reason}" for one in found.unjudged],
+        rules=[len(one.rules) for one in found.not_evaluated],
+        because_of=[f"reason_{one.reason}" for one in found.not_evaluated],
         record_with=[option if option in texts().terms else None for option in options],
-        on_ranks=[on_ranks(one.ranks) for one in found.unjudged],
-        rule_ids=[", ".join(one.rules) for one in found.unjudged],
+        on_ranks=[on_ranks(one.ranks) for one in found.not_evaluated],
+        rule_ids=[", ".join(one.rules) for one in found.not_evaluated],
     )
     notes = []
     for one in table.records():
