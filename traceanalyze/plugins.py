@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from functools import cache
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
