@@ -44,6 +44,15 @@ def test_without_calls_or_records_nothing_is_claimed() -> None:
     assert b.table("memory_peak_place").absent == NotMeasured("no_memory_records")
 
 
+def test_records_of_the_host_alone_have_no_peak_of_a_device() -> None:
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.op("aten::empty", 10, 5)
+    b.memory(12, 1000, kind=0, device=-1)
+    assert len(b.table("memory")) == 1
+    assert b.table("memory_peak_place").absent == NotMeasured("no_memory_records")
+
+
 def test_sums_over_sites_are_those_over_calls() -> None:
     sites, calls = (allocating().table(key).column("host_time_ns") for key in ("allocator_sites", "allocator_calls"))
     assert sum(sites) == sum(calls)

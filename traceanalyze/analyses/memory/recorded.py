@@ -256,10 +256,11 @@ def thinned(t: NDArray[np.int64], curves: tuple[NDArray[np.int64], ...]) -> NDAr
 
 def _peak_places(context: Context, records: list[_Records]) -> Table:
     """Step, phase, operator and module at the highest value of each accelerator."""
-    if not records or "device_type" not in context.trace.instants.fields:
+    accelerators = [one for one in records if one.memory_of != "memory_of_host"]
+    if not accelerators or "device_type" not in context.trace.instants.fields:
         return _PLACES.missing(_NO_RECORDS.reason)
     places = Places(context)
-    return _PLACES.fill_records(_peak(context, places, one) for one in records if one.memory_of != "memory_of_host")
+    return _PLACES.fill_records(_peak(context, places, one) for one in accelerators)
 
 
 def _peak(context: Context, places: Places, one: _Records) -> dict[str, Value]:
