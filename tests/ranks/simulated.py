@@ -40,7 +40,7 @@ def traces(work: Workload) -> tuple[Trace, ...]:
 def summary_of(trace: Trace, rank: int, *, shift: int = 0) -> RankSummary:
     context = Context(replace(trace, base_ns=trace.base_ns + shift), Options())
     found = summarize(context, analyze_context(context))
-    return found._replace(rank=rank, label=str(rank))
+    return replace(found, rank=rank, label=str(rank))
 
 
 def summaries(work: Workload, shifts: tuple[int, ...] = ()) -> list[RankSummary]:

@@ -183,11 +183,11 @@ def test_the_saving_is_what_the_run_gains_with_equal_work(size, ranks):
 def test_a_slow_link_is_found_among_enough_of_its_kind():
     ranks = pair(0, 0)
     links = tuple(LinkTraffic(0, target, "HCCS", 20, 1000, time) for target, time in ((1, 100), (2, 100), (3, 110)))
-    (one,) = said([ranks[0]._replace(links=links), ranks[1]], "RNK103").findings
+    (one,) = said([replace(ranks[0], links=links), ranks[1]], "RNK103").findings
     assert one.scope.ranks == (0, 3)
     # 110 ns at 9 % less than usual, over three steps; all communication of these ranks is exposed.
     assert (one.saving, one.bound) == (3, 3)
-    assert said([ranks[0]._replace(links=links[1:]), ranks[1]], "RNK103").findings == ()
+    assert said([replace(ranks[0], links=links[1:]), ranks[1]], "RNK103").findings == ()
     assert [one.reason for one in said(ranks, "RNK103").not_applicable] == ["no_collective_tasks"]
 
 

@@ -92,7 +92,7 @@ class TestReaderRank:
     def test_without_a_device_nothing_waits_for_the_reader(self):
         """Of ranks that compute on the host no device is missing, unlike of those whose device was not recorded."""
         ranks = run([(0, MS)], [(0, MS)])
-        alone = [one._replace(host_computes=True) for one in ranks]
+        alone = [replace(one, host_computes=True) for one in ranks]
         assert reasons(ranks, "DAT106") == ["no_device_events"]
         assert reasons(alone, "DAT106") == reasons(alone, "KRN118") == ["no_device_used"]
         assert reasons([alone[0], ranks[1]], "DAT106") == ["no_device_events"]
@@ -102,7 +102,8 @@ def clocked(*medians, what="[[64, 64]]", others=()):
     """Ranks with ten runs a kernel, of which one takes so long, and kernels that only the first has."""
     ranks = run(*[[(0, MS)]] * len(medians))
     return [
-        one._replace(
+        replace(
+            one,
             kernels=(
                 KernelTime("gemm", what, 10, 10 * median, median),
                 KernelTime("relu", what, 10, 10 * 10_000, 10_000),
@@ -142,7 +143,7 @@ class TestLowClock:
 def parallel(hosts, *, name="tp", time=MS, networked=None):
     """Two ranks of a named group on these machines, whose collectives take so long."""
     ranks = run([(0, time)], [(0, time)], group=[Group(name, (0, 1), 2)] * 2)
-    return [one._replace(host=host, networked=networked) for one, host in zip(ranks, hosts, strict=True)]
+    return [replace(one, host=host, networked=networked) for one, host in zip(ranks, hosts, strict=True)]
 
 
 class TestParallelLayout:
@@ -176,7 +177,7 @@ def bandwidth(rate, *, device="NVIDIA A100-SXM4-80GB", world=2, size=256 * MB):
     """Two ranks whose all-reduces reach so many GB/s: of two ranks bytes over time."""
     time = round(size / rate)
     ranks = run(*[[(4 * MS * part, 4 * MS * part + time) for part in range(3)]] * 2, size=size)
-    return [one._replace(device=device, world_size=world) for one in ranks]
+    return [replace(one, device=device, world_size=world) for one in ranks]
 
 
 class TestLowBusBandwidth:
@@ -203,17 +204,17 @@ class TestLowBusBandwidth:
         ids=["no board", "many machines"],
     )
     def test_links_that_are_not_known_cannot_be_judged(self, ranks):
-        assert reasons([one._replace(group_names={}) for one in ranks], "COM119") == ["unknown_links"]
+        assert reasons([replace(one, group_names={}) for one in ranks], "COM119") == ["unknown_links"]
 
     def test_missing_ranks_make_the_transfer_uncertain(self):
-        ranks = [one._replace(groups=(Group("0-3", (0, 1, 2, 3), 4),)) for one in bandwidth(100)]
+        ranks = [replace(one, groups=(Group("0-3", (0, 1, 2, 3), 4),)) for one in bandwidth(100)]
         assert reasons(ranks, "COM119") == ["ranks_missing"]
 
 
 def stated(*settings, environment=None):
     ranks = run(*[[(0, MS)]] * len(settings))
     return [
-        one._replace(recorded={"with_stack": value}, environment=None if environment is None else environment[number])
+        replace(one, recorded={"with_stack": value}, environment=None if environment is None else environment[number])
         for number, (one, value) in enumerate(zip(ranks, settings, strict=True))
     ]
 
