@@ -21,7 +21,7 @@ from traceanalyze.rules.registry import own_rules
 from traceanalyze.rules.rule import HEADINGS
 
 FOLDER = Path(traceanalyze.locales.__file__).parent
-_ENTRY = re.compile(r'^(#,.*\n)?msgctxt (".*")\nmsgid (".*")\nmsgstr (".*")$', re.MULTILINE)
+_ENTRY = re.compile(r'^(#,.*\n)?(?:#.*\n)*msgctxt (".*")\nmsgid (".*")\nmsgstr (".*")$', re.MULTILINE)
 _HEADER = 'msgid ""\nmsgstr "Language: {language}\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
 
 

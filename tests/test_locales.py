@@ -143,6 +143,12 @@ def test_strings_may_be_broken_over_lines_as_translators_tools_do(copy):
     assert spoken("zh")["tables"]["gaps"] == written
 
 
+def test_an_entry_is_fuzzy_whatever_comments_it_has(copy):
+    change(copy, 'msgctxt "tables.gaps"', '#, fuzzy\n#| msgid "before"\nmsgctxt "tables.gaps"')
+    assert "gaps" not in spoken("zh")["tables"]
+    assert catalogues.entries("zh")["tables.gaps"].fuzzy
+
+
 @pytest.mark.parametrize("language", OTHERS)
 def test_bringing_a_catalogue_up_to_date_changes_nothing_twice(language):
     text = (catalogues.FOLDER / f"{language}.po").read_text(encoding="utf-8")

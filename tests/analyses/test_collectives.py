@@ -59,6 +59,15 @@ def test_what_was_not_recorded_is_not_measured():
     assert row.group == row.dtype == row.size_bytes == row.ranks == row.algbw == row.busbw == MISSING
 
 
+def test_equal_times_stand_by_the_number_of_elements():
+    """Not by the type of the elements, whose number is that of its first appearance in the file."""
+    b = TraceBuilder()
+    b.step(1, 0, 100)
+    b.device(10, 20, name="ncclDevKernel_Generic", **ARGS)
+    b.device(40, 20, name="ncclDevKernel_Generic", **(ARGS | {"dtype": "BFloat16", "In msg nelems": 8}))
+    assert [row.dtype for row in collectives(b)] == ["BFloat16", "Float"]
+
+
 def test_an_unknown_element_type_gives_no_size():
     assert one(dtype="Mystery").size_bytes == MISSING
 

@@ -13,11 +13,12 @@ import pytest
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import texts
+from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.config import RuleConfig, options_of, rule_config
 from traceanalyze.rules.evaluate import plan
 from traceanalyze.rules.finding import Confidence
 from traceanalyze.rules.registry import chosen, every_rule, harmless, rules_of
-from traceanalyze.rules.rule import FAMILIES, HEADINGS, rule
+from traceanalyze.rules.rule import FAMILIES, HEADINGS, need, rule
 
 RULES = every_rule()
 ALL = pytest.mark.parametrize("each", RULES, ids=lambda each: each.id)
@@ -140,6 +141,17 @@ def test_a_rule_says_what_it_finds_beside_its_code():
         assert words.terms["do_leave.cuda"] == "Leave it."
         assert words.terms["evidence_odd"] == "odd ones"
     assert texts().terms["evidence_share"] == "share of the step"
+
+
+def test_a_rule_of_others_may_stop_at_what_was_not_measured():
+    @rule("XYZ104", "odd", confidence=Confidence.LOW, needs="", sentence="Odd.")
+    def find(facts, options):
+        """Odd."""
+        need(NotMeasured("no_device_events"))
+        yield from ()
+
+    assert [each.reason for each in harmless("other", find)(None)] == ["no_device_events"]
+    assert plugins.faults() == ()
 
 
 def test_one_sentence_needs_no_key():

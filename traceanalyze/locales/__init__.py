@@ -25,7 +25,7 @@ _UNIT = regex("_(ns|bytes)$")
 _FOLDER = Path(__file__).parent
 LANGUAGES = ("en", *sorted(path.stem for path in _FOLDER.glob("*.po")))
 """The first has every text."""
-_ENTRY = regex(r'^(#,.*\n)?msgctxt "(\w+)\.(.*)"\nmsgid ".*"\nmsgstr "(.+)"$', re.MULTILINE)
+_ENTRY = regex(r'^(#,.*\n)?(?:#.*\n)*msgctxt "(\w+)\.(.*)"\nmsgid ".*"\nmsgstr "(.+)"$', re.MULTILINE)
 
 
 class Texts(NamedTuple):

@@ -166,7 +166,8 @@ def compare(
         InputError: A side cannot be read.
         UsageError: The options do not fit the input.
     """
-    unknown = set(sections) - set(SECTIONS)
+    wanted = frozenset(sections) or frozenset(SECTIONS)
+    unknown = wanted - frozenset(SECTIONS)
     if unknown:
         raise UsageError(f"no section {', '.join(sorted(unknown))}; there is {', '.join(SECTIONS)}")
     return compare_report(
@@ -175,7 +176,7 @@ def compare(
             candidate=SideChoices("candidate", os.fspath(candidate), comparison_step, comparison_rank),
             common=Choices(None, None, step_marker, data_regex, comm_regex, not_comm_regex, tuple(categories)),
             options=CompareOptions(
-                sections=frozenset(sections or SECTIONS),
+                sections=wanted,
                 details=details,
                 modules=modules,
                 max_kernel_num=max_kernel_num,

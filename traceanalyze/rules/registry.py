@@ -44,17 +44,17 @@ def harmless(plugin: str, rule: Rule) -> Rule:
     """
     _say(rule)
     _known_advice(rule.advice)
-    return replace(rule, find=_guarded(plugin, rule.id, rule.find))
+    return replace(rule, find=_guarded(plugin, rule))
 
 
-def _guarded(plugin: str, code: str, find: Find) -> Find:
-    @wraps(find)
+def _guarded(plugin: str, rule: Rule) -> Find:
+    @wraps(rule.find)
     def run(facts: Any, options: Options) -> Iterator[Finding | NotApplicable]:
         try:
             with plugins.stdout_aside():
-                found = [_sound(each) for each in find(facts, options)]
+                found = [_sound(each) for each in rule(facts, options)]
         except plugins.FAILURES as error:
-            plugins.failed(plugins.RULES, plugin, error, about=code)
+            plugins.failed(plugins.RULES, plugin, error, about=rule.id)
             found = [NotApplicable("plugin_failed")]
         yield from found
 

@@ -117,6 +117,22 @@ def test_ranks_of_a_database_may_be_numbers(tmp_path: Path) -> None:
     assert load(home).vendor_collectives == before
 
 
+def test_a_link_without_a_readable_time_is_counted_even_where_it_moved_nothing(tmp_path: Path) -> None:
+    home = written(tmp_path)
+
+    def damage(table: Any) -> Any:
+        for step in table.values():
+            for kind in step.values():
+                for operation in kind.values():
+                    links = operation["Communication Bandwidth Info"]
+                    next(iter(links.values())).update({"Transit Size(MB)": 0, "Transit Time(ms)": "?"})
+                    return table
+        raise AssertionError
+
+    change(home, "communication.json", damage)
+    assert "communication.json: 1 row(s) without a readable size or time were left out" in load(home).read.notes
+
+
 @pytest.mark.parametrize("key", ["Transit Size(MB)", "Transit Time(ms)"])
 def test_a_pair_whose_number_cannot_be_read_is_counted_and_is_no_pair_of_0(tmp_path: Path, key: str) -> None:
     sound = load(written(tmp_path / "sound")).vendor_collectives

@@ -106,7 +106,7 @@ def collectives(context: Context) -> Table:
     ranks, name, *others, given, result = (context.trace.events.numbers(field, row) for field in fields)
     # The name of a group counts only where its ranks are not known.
     keys = (kind, ranks, np.where(ranks >= 0, MISSING, name), *others)
-    groups = group(*keys, given, result)
+    groups = group(*keys[:-1], given, result, keys[-1])
     spread = groups.spread(work.time[chosen])
     of_device, start, end = device.device[event], device.start[event], device.end[event]
     # Instants with several collectives on one device count as exposed for the one that started first.

@@ -202,7 +202,7 @@ def _collective(row: Collective, about: About, lost: dict[str, int], table: str)
     links: dict[str, tuple[int, int]] = {}
     for link, *moved in written:
         size, time = map(_scaled, moved)
-        if link in _SUMS or size == 0:
+        if link in _SUMS:
             continue
         if size is None or time is None:
             lost[table] += 1
