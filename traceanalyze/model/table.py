@@ -20,11 +20,11 @@ from functools import cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
+    # Commands that read no trace load these neither.
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
