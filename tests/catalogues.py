@@ -8,29 +8,18 @@ With `--list` nothing is written.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import traceanalyze.locales
 from tests.declared import declared, declared_tables
-from traceanalyze.locales import LANGUAGES
+from traceanalyze.locales import LANGUAGES, Entry, entries
 from traceanalyze.rules.registry import own_rules
 from traceanalyze.rules.rule import HEADINGS
 
 FOLDER = Path(traceanalyze.locales.__file__).parent
-_ENTRY = re.compile(r'^(#,.*\n)?(?:#.*\n)*msgctxt (".*")\nmsgid (".*")\nmsgstr (".*")$', re.MULTILINE)
 _HEADER = 'msgid ""\nmsgstr "Language: {language}\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
-
-
-class Entry(NamedTuple):
-    """A text of a catalogue."""
-
-    english: str
-    translated: str = ""
-    fuzzy: bool = False
 
 
 def english_texts(known: Container[str] = ()) -> dict[str, str]:
@@ -73,17 +62,6 @@ def sections(page: str) -> dict[str, str]:
         else:
             found[list(found)[-1]].append(line.strip())
     return {name: " ".join(lines).strip() for name, lines in found.items()}
-
-
-def entries(language: str) -> dict[str, Entry]:
-    """Context → entry of the catalogue as it is."""
-    path = FOLDER / f"{language}.po"
-    text = path.read_text(encoding="utf-8").replace('"\n"', "") if path.exists() else ""
-    found = {}
-    for flags, *strings in _ENTRY.findall(text):
-        context, english, translated = map(json.loads, strings)
-        found[context] = Entry(english, translated, "fuzzy" in flags)
-    return found
 
 
 def updated(language: str) -> dict[str, Entry]:

@@ -144,7 +144,8 @@ def test_strings_may_be_broken_over_lines_as_translators_tools_do(copy):
 
 
 def test_an_entry_is_fuzzy_whatever_comments_it_has(copy):
-    change(copy, 'msgctxt "tables.gaps"', '#, fuzzy\n#| msgid "before"\nmsgctxt "tables.gaps"')
+    comments = '#: gap_table.py:12\n#, python-brace-format, fuzzy\n#| msgid "before"\n'
+    change(copy, 'msgctxt "tables.gaps"', f'{comments}msgctxt "tables.gaps"')
     assert "gaps" not in spoken("zh")["tables"]
     assert catalogues.entries("zh")["tables.gaps"].fuzzy
 

@@ -25,7 +25,17 @@ _UNIT = regex("_(ns|bytes)$")
 _FOLDER = Path(__file__).parent
 LANGUAGES = ("en", *sorted(path.stem for path in _FOLDER.glob("*.po")))
 """The first has every text."""
-_ENTRY = regex(r'^(#,.*\n)?(?:#.*\n)*msgctxt "(\w+)\.(.*)"\nmsgid ".*"\nmsgstr "(.+)"$', re.MULTILINE)
+_ENTRY = regex(r'^((?:#.*\n)*)msgctxt "(.*)"\nmsgid "(.*)"\nmsgstr "(.*)"$', re.MULTILINE)
+_FUZZY = regex("^#,.*fuzzy", re.MULTILINE)
+
+
+class Entry(NamedTuple):
+    """A text of a catalogue."""
+
+    english: str
+    translated: str = ""
+    fuzzy: bool = False
+    """English has changed since it was translated."""
 
 
 class Texts(NamedTuple):
@@ -89,7 +99,7 @@ def texts(language: str = LANGUAGES[0]) -> Texts:
     return _MADE[-1]
 
 
-def declare(*, titles: _ByKey, sentences: _ByKey, advice: _ByKey, evidence: _ByKey) -> None:
+def add_rule_texts(*, titles: _ByKey, sentences: _ByKey, advice: _ByKey, evidence: _ByKey) -> None:
     """Add English that stands beside the code of rules; what is said already stays."""
     said = (titles, sentences, advice, evidence)
     for kind, more in zip(_OF_RULES, said, strict=True):
@@ -128,17 +138,25 @@ def catalogue(language: str) -> Mapping[str, Mapping[str, str]]:
     """What the catalogue of a language says, by kind; English has none.
 
     Beside the texts of `KINDS` and of rules: `headings` of their pages, `pages` by `rule.heading`, and `sources` of the
-    defaults of options. Entries marked as fuzzy are left out: the English text has changed since.
+    defaults of options. Entries marked as fuzzy are left out.
     """
     found: dict[str, dict[str, str]] = {}
-    path = _FOLDER / f"{language}.po"
-    if path.exists():
-        # Strings may be broken over several lines.
-        text = path.read_text(encoding="utf-8").replace('"\n"', "")
-        for flags, kind, key, translated in _ENTRY.findall(text):
-            if "fuzzy" not in flags:
-                found.setdefault(kind, {})[_unescaped(key)] = _unescaped(translated)
+    for context, entry in entries(language).items():
+        if entry.translated and not entry.fuzzy:
+            kind, _, key = context.partition(".")
+            found.setdefault(kind, {})[key] = entry.translated
     return found
+
+
+def entries(language: str) -> dict[str, Entry]:
+    """Context → entry of the catalogue of a language; none where it has no catalogue."""
+    path = _FOLDER / f"{language}.po"
+    # Strings may be broken over several lines.
+    text = path.read_text(encoding="utf-8").replace('"\n"', "") if path.exists() else ""
+    return {
+        _unescaped(context): Entry(_unescaped(english), _unescaped(translated), _FUZZY.search(comments) is not None)
+        for comments, context, english, translated in _ENTRY.findall(text)
+    }
 
 
 def _unescaped(text: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from traceanalyze import plugins
 from traceanalyze.errors import UsageError
-from traceanalyze.locales import declare, texts
+from traceanalyze.locales import add_rule_texts, texts
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Scope, Severity
 from traceanalyze.rules.rule import FAMILIES, Options, Rule
 from traceanalyze.rules.words import ADVICE, EVIDENCE
@@ -127,7 +127,7 @@ def own_rules() -> Mapping[str, Rule]:
 
 def _say(*rules: Rule) -> None:
     """Make the English of rules known."""
-    declare(
+    add_rule_texts(
         titles={each.id: each.title for each in rules if each.title},
         sentences={
             f"{each.id}_{key}" if key else each.id: text
