@@ -52,10 +52,10 @@ def _lines(facts: Facts, start: NDArray[np.int64]) -> list[str | None]:
     context = facts.context
     if facts.host_computes:
         return locate(context, context.step_track, start)[2]
-    mine = np.flatnonzero(context.device.device == context.devices[0]) if context.devices else np.zeros(0, np.int64)
-    if not len(mine) or not len(context.calls):
+    own = np.flatnonzero(context.device.device == context.devices[0]) if context.devices else np.zeros(0, np.int64)
+    if not len(own) or not len(context.calls):
         return [None] * len(start)
-    event = mine[np.minimum(np.searchsorted(context.device.start[mine], start, "left"), len(mine) - 1)]
+    event = own[np.minimum(np.searchsorted(context.device.start[own], start, "left"), len(own) - 1)]
     call = context.link[event]
     return locate(context, np.where(call >= 0, context.calls.track[call], -1), context.calls.start[call])[2]
 

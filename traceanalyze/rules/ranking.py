@@ -37,8 +37,8 @@ def with_late_host(facts: Facts, spans: NDArray[np.int64], saving: int) -> int:
     if not facts.once(launching).bound(SHARE, LATE):
         return saving
     device = facts.context.device
-    mine = (device.device == facts.context.devices[0]) & (device.klass == DeviceClass.COMPUTE)
-    event = np.flatnonzero(mine & (device.end > device.start))
+    compute = (device.device == facts.context.devices[0]) & (device.klass == DeviceClass.COMPUTE)
+    event = np.flatnonzero(compute & (device.end > device.start))
     inside = intervals.coverage(facts.clip(spans), device.start[event], device.end[event])
     event, inside = event[inside > 0], inside[inside > 0]
     order = np.argsort(device.start[event], kind="stable")
@@ -52,10 +52,10 @@ def shared_compute(facts: Facts) -> Intervals:
     device = facts.context.device
     if not facts.context.devices:
         return merge(device.start[:0], device.end[:0])
-    mine = (device.device == facts.context.devices[0]) & (device.klass == DeviceClass.COMPUTE)
-    mine &= device.end > device.start
-    time = np.concatenate((device.start[mine], device.end[mine]))
-    change = np.concatenate((np.ones(int(mine.sum()), np.int64), np.full(int(mine.sum()), -1, np.int64)))
+    compute = (device.device == facts.context.devices[0]) & (device.klass == DeviceClass.COMPUTE)
+    compute &= device.end > device.start
+    time = np.concatenate((device.start[compute], device.end[compute]))
+    change = np.concatenate((np.ones(int(compute.sum()), np.int64), np.full(int(compute.sum()), -1, np.int64)))
     # At one instant ends come first: kernels that follow each other share nothing.
     order = np.lexsort((change, time))
     running = np.cumsum(change[order])
@@ -125,7 +125,7 @@ def _disjoint(ordered: list[Finding], facts: Facts) -> list[Finding]:
         one = _bounded(_alone(each, facts), facts)
         if one.draws == "compute" and one.intervals is not None and facts.share(one.saving or 0) >= LEAST_SHARE:
             one = replace(one, saving=with_late_host(facts, one.intervals, one.saving or 0))
-        part, mine = 1.0, one
+        part, rest = 1.0, one
         if one.intervals is not None:
             span = facts.clip(one.intervals)
             free = intervals.subtract(span, claimed)
@@ -133,9 +133,9 @@ def _disjoint(ordered: list[Finding], facts: Facts) -> list[Finding]:
             if part < LEFT and one.saving and facts.share(round(one.saving * part)) < MEDIUM:
                 continue
             claimed = intervals.union(claimed, free)
-            mine = replace(one, intervals=intervals_of(free.start, free.end))
+            rest = replace(one, intervals=intervals_of(free.start, free.end))
         if one.saving is None:
-            kept.append(mine)
+            kept.append(rest)
             continue
         if one.draws not in left:
             left[one.draws] = facts.amount_of(one.draws)
@@ -144,7 +144,7 @@ def _disjoint(ordered: list[Finding], facts: Facts) -> list[Finding]:
         bound = None if one.bound is None else max(saving, round(one.bound * part))
         if room is not None:
             left[one.draws] = room - saving
-        kept.append(replace(mine, saving=saving, bound=bound))
+        kept.append(replace(rest, saving=saving, bound=bound))
     return kept
 
 

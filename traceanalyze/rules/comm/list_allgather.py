@@ -79,8 +79,8 @@ def _cats_after(facts: Facts, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     cats = facts.rows(EventKind.HOST_OP, _CAT)
     found = []
     for track in distinct(events.track[rows]).tolist():
-        mine, own = rows[events.track[rows] == track], cats[events.track[cats] == track]
-        end = events.ts[mine] + events.dur[mine]
+        row, own = rows[events.track[rows] == track], cats[events.track[cats] == track]
+        end = events.ts[row] + events.dur[row]
         at = np.searchsorted(events.ts[own], end)
         inside = at < len(own)
         near = own[at[inside]]

@@ -100,28 +100,28 @@ def find(ranks: Cluster, options: Options) -> Findings:
     from statistics import median
 
     comparable = False
-    for mine in rates:
+    for one in rates:
         alike = [
             other.rate
             for other in rates
-            if other is not mine
+            if other is not one
             and (other.group.role, len(other.group.members), other.nominal is None)
-            == (mine.group.role, len(mine.group.members), mine.nominal is None)
+            == (one.group.role, len(one.group.members), one.nominal is None)
         ]
-        usual = [*([mine.nominal] if mine.nominal else []), *([median(alike)] if len(alike) > 1 else [])]
+        usual = [*([one.nominal] if one.nominal else []), *([median(alike)] if len(alike) > 1 else [])]
         comparable |= bool(usual)
-        if not usual or any(mine.rate >= least * each for each in usual):
+        if not usual or any(one.rate >= least * each for each in usual):
             continue
-        exposed = int(mine.group.exposed[mine.rows].sum()) // (len(mine.group.members) * max(len(ranks.steps), 1))
+        exposed = int(one.group.exposed[one.rows].sum()) // (len(one.group.members) * max(len(ranks.steps), 1))
         yield Finding(
-            saving=round(exposed * (1 - mine.rate / (least * min(usual)))),
-            bound=round(exposed * (1 - mine.rate / max(usual))),
+            saving=round(exposed * (1 - one.rate / (least * min(usual)))),
+            bound=round(exposed * (1 - one.rate / max(usual))),
             draws="comm_exposed.transfer",
             evidence=measured(
-                group=mine.group.group, bandwidth=mine.rate, expected=min(usual), exposed=exposed, count=len(mine.rows)
+                group=one.group.group, bandwidth=one.rate, expected=min(usual), exposed=exposed, count=len(one.rows)
             ),
-            scope=Scope(ops=(mine.group.group,)),
-            count=len(mine.rows),
+            scope=Scope(ops=(one.group.group,)),
+            count=len(one.rows),
         )
     if rates and not comparable:
         yield NotApplicable("unknown_links")

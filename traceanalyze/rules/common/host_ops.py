@@ -49,9 +49,9 @@ class HostOps(NamedTuple):
 def host_ops(facts: Facts) -> HostOps:
     """Operators of the steps' thread outside its data loader; use with `Facts.once`."""
     nest, track = facts.context.op_nest, facts.context.step_track
-    mine = nest.of(track)
+    on_track = nest.of(track)
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
-    place = mine.start + np.flatnonzero(intervals.contains(counted, nest.start[mine]))
+    place = on_track.start + np.flatnonzero(intervals.contains(counted, nest.start[on_track]))
     return HostOps(
         row=nest.row[place],
         start=nest.start[place],
@@ -80,9 +80,9 @@ def calls_and_work(facts: Facts, ops: HostOps, inside: Intervals) -> tuple[int, 
 
     Work is what operators take beyond `CALL_NS` themselves.
     """
-    mine = ops.inside(inside)
-    time = max(0, intervals.total(inside) - int(mine.sum()) * RECORDING_NS)
-    work = min(time, int(np.maximum(ops.own[mine] - CALL_NS, 0).sum()))
+    within = ops.inside(inside)
+    time = max(0, intervals.total(inside) - int(within.sum()) * RECORDING_NS)
+    work = min(time, int(np.maximum(ops.own[within] - CALL_NS, 0).sum()))
     return facts.mean(time - work), facts.mean(work)
 
 

@@ -30,9 +30,9 @@ def batches(facts: Facts) -> NDArray[np.int64]:
     tracks, (start, end) = facts.context.trace.events.track[rows], facts.spans(rows).T
     outer = np.ones(len(rows), np.bool_)
     for track in distinct(tracks).tolist():
-        mine = np.flatnonzero(tracks == track)
-        mine = mine[np.lexsort((-end[mine], start[mine]))]
-        outer[mine[1:]] = end[mine[1:]] > np.maximum.accumulate(end[mine])[:-1]
+        own = np.flatnonzero(tracks == track)
+        own = own[np.lexsort((-end[own], start[own]))]
+        outer[own[1:]] = end[own[1:]] > np.maximum.accumulate(end[own])[:-1]
     return rows[outer]
 
 

@@ -142,10 +142,10 @@ def inside_ranges(facts: Facts, track: NDArray[np.int32], t: NDArray[np.int64], 
     rows = rows[strings.matches(events.name[rows], fits.search)]
     found = np.zeros(len(t), np.bool_)
     for thread in distinct(track).tolist():
-        mine = track == thread
+        own = track == thread
         lane = context.once(user_frames).track(thread)
         here = rows[
             (events.track[rows] == thread) | ((events.track[rows] == lane) & (context.kind[rows] == EventKind.PYTHON))
         ]
-        found[mine] = contains(events.active(here), t[mine])
+        found[own] = contains(events.active(here), t[own])
     return found

@@ -58,20 +58,20 @@ def queue(facts: Facts) -> _Queue:
     """The work of the headline device as it was launched."""
     context = facts.context
     device, gaps = context.device, context.once(idle_gaps)
-    mine = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
-    start, launch = device.start[mine], context.launch_start[mine]
-    linked = (context.link[mine] >= 0) & (launch <= start)
+    queued = np.flatnonzero((device.device == context.devices[0]) & (device.end > device.start))
+    start, launch = device.start[queued], context.launch_start[queued]
+    linked = (context.link[queued] >= 0) & (launch <= start)
     late = (gaps.call >= 0) & (gaps.launch_end > gaps.start)
     latency = (gaps.end - gaps.launch_start)[late & (gaps.launch_start >= gaps.start)]
     usual = min(int(np.median(latency)), LAUNCH_LATENCY_NS) if len(latency) else LAUNCH_LATENCY_NS
     slack = np.where(linked, np.maximum(start - launch - usual, 0), np.iinfo(np.int64).max // 4)
-    free = np.zeros(len(mine), np.int64)
+    free = np.zeros(len(queued), np.int64)
     at = np.searchsorted(start, gaps.end[late], "left")
-    known = at < len(mine)
+    known = at < len(queued)
     # What is left of a gap long after the launch has something else to wait for, and stays.
     reached = np.minimum(gaps.end, np.where(late, gaps.launch_end, gaps.start) + LAUNCH_LATENCY_NS)
     free[at[known]] = np.maximum(reached - gaps.start - BETWEEN_KERNELS_NS, 0)[late][known]
-    return _Queue(mine, start, device.end[mine], launch, slack, free)
+    return _Queue(queued, start, device.end[queued], launch, slack, free)
 
 
 def replay_without(

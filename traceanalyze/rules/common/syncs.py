@@ -42,8 +42,8 @@ class SyncCalls(NamedTuple):
 
     def spans(self, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n, 2) idle time that the chosen calls caused."""
-        mine = chosen[self.piece_of]
-        return intervals_of(self.piece_start[mine], self.piece_end[mine])
+        kept = chosen[self.piece_of]
+        return intervals_of(self.piece_start[kept], self.piece_end[kept])
 
 
 def sync_calls(facts: Facts) -> SyncCalls:

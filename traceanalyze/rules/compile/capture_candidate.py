@@ -68,14 +68,14 @@ def find(facts: Facts, options: Options) -> Findings:
 def _same_kernels(facts: Facts) -> int | None:
     """Kernels of each of the steps, None where the steps differ."""
     context, device = facts.context, facts.context.device
-    mine = np.flatnonzero(
+    event = np.flatnonzero(
         (device.kind == EventKind.KERNEL)
         & (device.klass == DeviceClass.COMPUTE)
         & (device.device == context.devices[0])
         & (context.link >= 0)
     )
-    mine = mine[np.argsort(context.launch_start[mine], kind="stable")]
-    t, name = context.launch_start[mine], device.name[mine]
+    event = event[np.argsort(context.launch_start[event], kind="stable")]
+    t, name = context.launch_start[event], device.name[event]
     steps = facts.analysis.steps
     parts = [
         name[np.searchsorted(t, steps.host_start[row]) : np.searchsorted(t, steps.host_end[row])]

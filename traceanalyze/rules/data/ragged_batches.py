@@ -52,6 +52,6 @@ def _shapes(facts: Facts) -> list[tuple[int, ...]]:
     steps = facts.analysis.steps
     found = []
     for row in facts.window.rows:
-        mine = (start >= steps.host_start[row]) & (start < steps.host_end[row])
-        found.append(tuple(distinct(shapes[mine]).tolist()))
+        inside = (start >= steps.host_start[row]) & (start < steps.host_end[row])
+        found.append(tuple(distinct(shapes[inside]).tolist()))
     return found

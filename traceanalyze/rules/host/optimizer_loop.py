@@ -93,8 +93,8 @@ def find(facts: Facts, options: Options) -> Findings:
     context = facts.context
     device = context.device
     phase = context.once(event_phases)
-    mine = (phase == Phase.OPTIMIZER) & (device.device == context.devices[0]) & facts.inside(device.start)
-    rows = np.flatnonzero(mine & (device.kind == EventKind.KERNEL))
+    optimizing = (phase == Phase.OPTIMIZER) & (device.device == context.devices[0]) & facts.inside(device.start)
+    rows = np.flatnonzero(optimizing & (device.kind == EventKind.KERNEL))
     if not len(rows):
         return
     op = context.event_op[rows]
@@ -110,7 +110,7 @@ def find(facts: Facts, options: Options) -> Findings:
         return
     busy = intervals.merge(device.start[rows], device.end[rows])
     gaps = context.once(idle_gaps)
-    before = (gaps.event >= 0) & mine[gaps.event]
+    before = (gaps.event >= 0) & optimizing[gaps.event]
     free = facts.clip(intervals_of(gaps.start[before], gaps.end[before]))
     work, idle = facts.clip(intervals_of(*busy)), intervals.total(free)
     time = intervals.total(work)
@@ -131,13 +131,13 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
     fused, listed, momentum = (matching(facts, ops, each) for each in (_FUSED, _FOREACH, _MOMENTUM))
     for name, share in _FUSED_WORK.items():
         inside = ranges(facts, re.compile(rf"^Optimizer\.step#{name}\.step$"))
-        mine = ops.inside(inside)
-        each = int(mine.sum()) / max(len(inside.start), 1)
-        if each < options.number("operators") or (mine & fused).any():
+        within = ops.inside(inside)
+        each = int(within.sum()) / max(len(inside.start), 1)
+        if each < options.number("operators") or (within & fused).any():
             continue
-        if name == "SGD" and not (mine & momentum).any():
+        if name == "SGD" and not (within & momentum).any():
             continue
-        foreach = bool((mine & listed).any())
+        foreach = bool((within & listed).any())
         calls, work = calls_and_work(facts, ops, inside)
         left = options.number("fused_calls_foreach" if foreach else "fused_calls")
         time = facts.length(intervals_of(*inside))
@@ -150,5 +150,5 @@ def _on_host(facts: Facts, options: Options) -> Iterator[Finding]:
             evidence=(Evidence("operators", round(each), "COUNT"), Evidence("time", time, "DURATION")),
             advice=("fused_optimizer_host",),
             scope=Scope(ops=(f"Optimizer.step#{name}.step",)),
-            count=int(mine.sum()),
+            count=int(within.sum()),
         )

@@ -64,14 +64,14 @@ def find(ranks: Cluster, options: Options) -> Findings:
     times = [{(each.name, each.what): each for each in rank.kernels} for rank in ranks.ranks]
     if any(not each for each in times):
         raise UnmeasuredError("no_kernel_shapes")
-    for position, mine in enumerate(times):
+    for position, its_times in enumerate(times):
         theirs = [other for at, other in enumerate(times) if at != position]
-        same = [key for key in mine if all(key in other for other in theirs)]
-        weight = np.array([mine[key].time for key in same], np.int64)
-        if int(weight.sum()) < options.number("same") * sum(each.time for each in mine.values()):
+        same = [key for key in its_times if all(key in other for other in theirs)]
+        weight = np.array([its_times[key].time for key in same], np.int64)
+        if int(weight.sum()) < options.number("same") * sum(each.time for each in its_times.values()):
             continue
         usual = np.array([np.median([other[key].median for other in theirs]) for key in same])
-        ratio = np.array([mine[key].median for key in same]) / np.maximum(usual, 1)
+        ratio = np.array([its_times[key].median for key in same]) / np.maximum(usual, 1)
         slower = _weighted_median(ratio, weight) - 1
         if slower < options.number("slower"):
             continue
@@ -79,7 +79,7 @@ def find(ranks: Cluster, options: Options) -> Findings:
         # The kernels are those of all its steps, not only of those that all ranks have.
         steps = max(len(rank.steps), 1)
         lost = round(float((weight * np.clip(1 - 1 / np.maximum(ratio, 1), 0, 1)).sum())) // steps
-        costliest = max(same, key=lambda key: mine[key].time)
+        costliest = max(same, key=lambda key: its_times[key].time)
         yield Finding(
             bound=lost,
             draws="compute",

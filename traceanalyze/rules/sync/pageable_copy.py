@@ -97,8 +97,8 @@ def _exposed(facts: Facts, event: NDArray[np.int64]) -> intervals.Intervals:
     """Time of these copies in which nothing else runs."""
     device = facts.context.device
     other = (device.klass != DeviceClass.MEM) & (device.device == facts.context.devices[0])
-    mine = intervals.merge(device.start[event], device.end[event])
-    free = intervals.subtract(mine, intervals.merge(device.start[other], device.end[other]))
+    own = intervals.merge(device.start[event], device.end[event])
+    free = intervals.subtract(own, intervals.merge(device.start[other], device.end[other]))
     return intervals.intersect(free, facts.windows)
 
 

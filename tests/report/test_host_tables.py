@@ -7,9 +7,10 @@ from tests.analyses.test_gc_pauses import loop
 from tests.analyses.test_inference_window import Server, serving
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, NotMeasured
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.contents import build_report
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 
 def report(trace):
