@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,8 @@ def needs_torch():
 @pytest.fixture
 def start(tmp_path):
     """Start the command in the test's folder."""
+    # Tests in the background of a shell ignore SIGINT, and processes inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def call(*arguments, env=None):
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", **(env or {})}
