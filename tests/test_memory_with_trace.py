@@ -22,13 +22,14 @@ from tests.simulate.workload import MS, US, Device, Host, Model, Ranks, Script, 
 from tests.simulate.writers.kineto import write
 from traceanalyze.errors import InputError
 from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline import Choices, reports
 from traceanalyze.pipeline.memory import memory_reports
 from traceanalyze.pipeline.memory_files import allocators_of, allocators_of_traces, expected_ranks, memory_files
 from traceanalyze.pipeline.recordings import analysed_files
 from traceanalyze.report import console
 from traceanalyze.report.console.style import Style
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule

@@ -13,9 +13,10 @@ from tests.readers.ascend.test_comm_tables import RANKS
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
 from traceanalyze.locales import noted, texts
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 PACKAGE = Path(traceanalyze.__file__).parent
 ENGLISH, CHINESE = texts("en").notes, texts("zh").notes

@@ -18,11 +18,12 @@ from tests.simulate.workload import Fault, Model, Ranks, Workload
 from tests.simulate.writers.kineto import write
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.postmortem import postmortem_reports
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 SLOW = 40

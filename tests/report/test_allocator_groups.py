@@ -13,11 +13,12 @@ from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, TRAIN, Loop, train
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.memory import memory
 from traceanalyze.report import console
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.csv import render as as_csv
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,11 +15,12 @@ from tests.simulate.allocator.pool import MIB, Allocator
 from tests.simulate.allocator.programs import LEAK_LINE, Loop, train
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.memory import memory, memory_difference, parse_capacity
 from traceanalyze.report import console, folder, xlsx
 from traceanalyze.report import json as json_report
 from traceanalyze.report.console.style import Style
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,11 @@ import traceanalyze
 from tests.ascend_builder import EIGHT, AscendBuilder
 from traceanalyze.locales import LANGUAGES, texts
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 HEADER = ["Step", "Computing", "Communication(Not Overlapped)", "Communication", "Free", "Stage", "Preparing"]
 

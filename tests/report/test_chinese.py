@@ -13,12 +13,13 @@ from tests.report.make import analysis
 from tests.report.test_console import CASES
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, Message
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.console.compare import render as render_compare
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.page import render as render_page
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 from traceanalyze.report.xlsx.text import lines
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"

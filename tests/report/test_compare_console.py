@@ -5,9 +5,10 @@ import pytest
 from tests.report.make_compare import build_compare, comparison, contribution, itself
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Style
 from traceanalyze.report.console.compare import render
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 
 def page(found=None, *, width=80, detail=Detail.NORMAL, colour=False, top=5):

@@ -9,11 +9,12 @@ import pytest
 import traceanalyze
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Style
 from traceanalyze.report.console.compare import render
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.json import render_compare
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 from traceanalyze.report.xlsx.compare import render as workbook
 
 RN = "kineto/kineto_tb/samples/resnet50_num_workers_"

@@ -12,11 +12,12 @@ from tests.report.make import MS, analysis, empty, gaps_of, host_only, whole_tra
 from traceanalyze.analyses.idle.idle import IDLE_CAUSES
 from traceanalyze.analyses.idle.syncs import SYNC_POINTS
 from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Style, render, render_all, style_for
 from traceanalyze.report.console.style import NARROW, display_width
 from traceanalyze.report.console.tables import Field, fit
 from traceanalyze.report.contents import Scope, build_report
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 WORLD = [analysis(rank=rank, times=(100.0 + 5 * rank,), comm=0.2, hidden=0.1) for rank in range(3)]
 CASES = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from tests.analyses.test_critical_path import two_streams
 from tests.report.make import MS, analysis
 from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.contents import build_report
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 
 def _report(found=None):

@@ -11,12 +11,13 @@ import traceanalyze
 from tests.builder import TraceBuilder
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured, Word
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report import json as json_report
 from traceanalyze.report import xlsx
 from traceanalyze.report.console import Style, render
 from traceanalyze.report.contents.findings import evidence_rows, sentence_of
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 from traceanalyze.rules.finding import Evidence, Finding
 
 

@@ -76,6 +76,15 @@ def test_it_is_explained_chosen_and_left_out_like_any_other(installed, tmp_path)
     assert "ACM101" not in [one.rule for one in analyze(path, ignore=["ACM"]).ranks[0].findings]
 
 
+def test_it_may_read_tables_that_the_page_does_not_show(tmp_path):
+    looking = MODULE.replace(
+        "    if facts.step_time", "    assert 'call_paths' in facts.analysis.tables\n    if facts.step_time"
+    )
+    with installed_with(tmp_path, {plugins.RULES: {"acme": "acme_looking"}}, {"acme_looking": looking}):
+        shown = CliRunner().invoke(app, ["analyze", trace(tmp_path)])
+    assert "ACM101: steps take 2 ms, raise the batch" in shown.output
+
+
 def test_a_rule_that_fails_only_could_not_be_judged(tmp_path):
     broken = MODULE.replace("    if facts.step_time", "    facts.lost\n    if facts.step_time")
     with installed_with(tmp_path, {plugins.RULES: {"acme": "acme_broken"}}, {"acme_broken": broken}):

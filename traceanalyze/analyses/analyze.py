@@ -12,6 +12,7 @@ from traceanalyze.analyses.results import Check, RankAnalysis
 from traceanalyze.analyses.steps.split import host_split_tables, partitions
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
+from traceanalyze.model.vocabulary import Detail
 
 
 def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
@@ -27,21 +28,21 @@ def analyze_trace(trace: Trace, options: Options | None = None) -> RankAnalysis:
     return analyze_context(context_of(trace, options or Options()))
 
 
-def analyze_context(context: Context, *, verdict_only: bool = False) -> RankAnalysis:
-    """The same, for those who go on with the derived tables; with `verdict_only` what a verdict needs, and no more."""
+def analyze_context(context: Context, detail: Detail = Detail.VERBOSE) -> RankAnalysis:
+    """The same, for those who go on with the derived tables; with less `detail` only what such a view needs."""
     device = len(context.device) > 0
     checks: tuple[Check, ...] = ()
-    if not (device and verdict_only):
+    if not (device and detail == Detail.QUIET):
         from traceanalyze.analyses.quality.quality import quality
 
         checks = quality(context)
-    if verdict_only:
+    if detail == Detail.QUIET:
         tables = [sync_points(context)] if device else host_split_tables(context)
     else:
         # Imported here: a verdict needs only a few of the analyses.
         from traceanalyze.analyses.tables import tables_of
 
-        tables = tables_of(context)
+        tables = tables_of(context, full=detail == Detail.VERBOSE)
     return RankAnalysis(
         trace=context.trace,
         mode=context.mode,

@@ -1,6 +1,12 @@
-"""All tables of one rank, each from the analysis that computes it."""
+"""All tables of one rank, each from the analysis that computes it.
+
+What is not `full` is for a short view: without the tables that only a full report shows and that no rule reads, unless
+they say what to record.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from traceanalyze.analyses.communication.collectives import collectives
 from traceanalyze.analyses.communication.vendor import vendor_tables
@@ -9,7 +15,7 @@ from traceanalyze.analyses.host.annotations import device_annotations, host_anno
 from traceanalyze.analyses.host.call_paths import call_paths
 from traceanalyze.analyses.host.modules import modules
 from traceanalyze.analyses.host.op_kernels import op_kernels
-from traceanalyze.analyses.host.operators import operator_steps, operators, operators_by_shape
+from traceanalyze.analyses.host.operators import operator_steps, operators, operators_by_shape, shapes_recorded
 from traceanalyze.analyses.host.source_lines import source_lines
 from traceanalyze.analyses.idle.gap_table import gap_table
 from traceanalyze.analyses.idle.gc_pauses import gc_pauses
@@ -29,7 +35,7 @@ from traceanalyze.analyses.kernels.op_work import op_rates
 from traceanalyze.analyses.kernels.sequences import kernel_sequences
 from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisation
 from traceanalyze.analyses.memory.recorded import memory_tables
-from traceanalyze.analyses.steps.critical_path import critical_path_tables
+from traceanalyze.analyses.steps.critical_path import critical_path_tables, path_lacks
 from traceanalyze.analyses.steps.inference import inference
 from traceanalyze.analyses.steps.phases import phases
 from traceanalyze.analyses.steps.split import (
@@ -48,74 +54,78 @@ from traceanalyze.model.table import Table
 from traceanalyze.model.vocabulary import Mode
 
 
-def device_tables(context: Context, sent: Table) -> list[Table]:
+def device_tables(context: Context, sent: Table, *, full: bool = True) -> Iterator[Table]:
     """Device work inside the analysed windows from every side; `sent` are its collectives."""
-    summary = device_summary(context)
-    return [
-        kernel_groups(context),
-        kernels(context),
-        kernel_types(context),
-        sent,
-        copies(context),
-        summary,
-        overlaps(context),
-        *utilisation(context),
-        durations(context, summary),
-        configurations(context),
-        kernel_sequences(context),
-        op_rates(context),
-        step_launches(context),
-        device_annotations(context),
-        *memory_tables(context),
-    ]
+    yield kernel_groups(context)
+    yield kernels(context)
+    yield kernel_types(context)
+    yield sent
+    yield copies(context)
+    if full:
+        summary = device_summary(context)
+        yield summary
+        yield overlaps(context)
+        yield from utilisation(context)
+        yield durations(context, summary)
+        yield configurations(context)
+        yield kernel_sequences(context)
+    yield op_rates(context)
+    if full:
+        yield step_launches(context)
+        yield device_annotations(context)
+    yield from memory_tables(context)
 
 
-def tables_of(context: Context) -> list[Table]:
+def tables_of(context: Context, *, full: bool = True) -> list[Table]:
     """Tables of the rank in reading order."""
     if len(context.device):
-        return _with_device(context)
-    return [*host_split_tables(context), *host_tables(context), *memory_tables(context)]
+        return list(_with_device(context, full=full))
+    return [*host_split_tables(context), *host_tables(context, full=full), *memory_tables(context)]
 
 
-def _with_device(context: Context) -> list[Table]:
+def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
     steps, window, each = context.steps, window_of(context.steps), context.once(partitions)
     idle = context.once(idle_causes)
     parts, (causes, step_causes) = device_parts(each[0], idle), idle_tables(steps, idle)
     sent, worked = collectives(context), totals(each[0], window)
-    return [
-        split(parts, window, marked=context.mode == Mode.STEPS, notes=overlap_notes(worked)),
-        worked,
-        causes,
-        sync_points(context),
-        gap_table(context),
-        launches(context),
-        runtime_calls(context),
-        *critical_path_tables(context),
-        *host_tables(context),
-        *device_tables(context, sent),
-        devices(each, context.trace.devices, window),
-        *step_tables(steps, parts),
-        step_causes,
-        device_spans(context),
-        *vendor_tables(context.trace, sent),
-        classification(context),
-    ]
+    yield split(parts, window, marked=context.mode == Mode.STEPS, notes=overlap_notes(worked))
+    yield worked
+    yield causes
+    yield sync_points(context)
+    yield gap_table(context)
+    yield launches(context)
+    yield runtime_calls(context)
+    if full or context.once(path_lacks) is not None:
+        yield from critical_path_tables(context)
+    yield from host_tables(context, full=full)
+    yield from device_tables(context, sent, full=full)
+    yield devices(each, context.trace.devices, window)
+    yield from step_tables(steps, parts)
+    yield step_causes
+    if full:
+        yield device_spans(context)
+    yield from vendor_tables(context.trace, sent)
+    if full:
+        yield classification(context)
 
 
-def host_tables(context: Context) -> list[Table]:
+def host_tables(context: Context, *, full: bool = True) -> Iterator[Table]:
     """Host work inside the analysed windows from every side."""
-    tables: list[Table] = []
     if context.step_track >= 0:
         by_phase, by_step = phases(context)
-        tables += [
-            operators(context),
-            by_phase,
-            modules(context),
-            operators_by_shape(context),
-            op_kernels(context),
-            source_lines(context),
-            by_step,
-            operator_steps(context),
-            host_annotations(context),
-        ]
-    return [*tables, *inference(context), context.once(gc_pauses), call_paths(context)]
+        yield operators(context)
+        yield by_phase
+        yield modules(context)
+        if full or not shapes_recorded(context):
+            yield operators_by_shape(context)
+        if full:
+            yield op_kernels(context)
+        yield source_lines(context)
+        yield by_step
+        if full:
+            yield operator_steps(context)
+            yield host_annotations(context)
+    yield from inference(context)
+    yield context.once(gc_pauses)
+    if full:
+        yield call_paths(context)

@@ -45,9 +45,9 @@ def report_on(
     view = View.of(top, quiet=quiet, verbose=verbose)
     if not quiet:
         tell_slow_scanner()
-    # On a terminal the verdict is all that a quiet report shows.
-    console = target.format == "console"
-    choices = (choices or Choices())._replace(verdict_only=quiet and console, short=console and not verbose)
+    choices = choices or Choices()
+    if target.format == "console":
+        choices = choices._replace(detail=view.detail)
     with Progress(wanted=not quiet) as progress:
         found = _traces_or_memory(paths, choices, progress)
     write(found, target, words, view)

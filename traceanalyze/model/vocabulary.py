@@ -5,6 +5,17 @@ from __future__ import annotations
 from enum import IntEnum
 
 
+class Detail(IntEnum):
+    """How much a reader wants to see."""
+
+    QUIET = 0
+    """The verdict."""
+    NORMAL = 1
+    """What fits on a page or two."""
+    VERBOSE = 2
+    """All there is."""
+
+
 class EventKind(IntEnum):
     """What an event is (definitions: README, "What the words mean")."""
 

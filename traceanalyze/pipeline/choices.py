@@ -15,7 +15,7 @@ from traceanalyze.model.classifier import known_names
 from traceanalyze.model.classify import KIND_NAMES, ClassifyOptions
 from traceanalyze.model.device_peaks import DTYPES, Peaks
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.vocabulary import EventKind
+from traceanalyze.model.vocabulary import Detail, EventKind
 from traceanalyze.pipeline.selection import step_chooser, stream_chooser
 from traceanalyze.rules.config import Plan, RuleConfig, rule_config
 
@@ -165,10 +165,9 @@ class Choices(NamedTuple):
     time: str | None = None
     """Time to analyse since the first event: `10ms-1.5s`, `2s-`."""
 
-    verdict_only: bool = False
-    """Nothing but the verdict is wanted: no rules, and no tables that it does not need."""
-    short: bool = False
-    """A short page of text is wanted: no pictures of findings, nor of one rank what others are compared by."""
+    detail: Detail = Detail.VERBOSE
+    """What a reader will see of it: for a verdict there are no rules and hardly a table; for a short page no tables
+    that it leaves out, no pictures of findings, nor of one rank what others are compared by."""
 
     def rules(self) -> Plan:
         """Rules to run and their options, with what `traceanalyze.toml` says.
@@ -178,13 +177,14 @@ class Choices(NamedTuple):
         """
         stated = configured_rules()
         wanted = stated._replace(select=self.select or stated.select, ignore=(*stated.ignore, *self.ignore))
-        if self.verdict_only and wanted == RuleConfig():
+        verdict_only = self.detail == Detail.QUIET
+        if verdict_only and wanted == RuleConfig():
             return Plan(())
         # Imported here: a verdict needs no rules, and there are more than a hundred modules of them.
         from traceanalyze.rules.evaluate import plan
 
         found = plan(wanted)
-        return Plan(()) if self.verdict_only else found
+        return Plan(()) if verdict_only else found
 
     def options(self) -> Options:
         """The same for the analyses.

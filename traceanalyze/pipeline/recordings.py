@@ -18,7 +18,7 @@ from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.errors import InputError, UsageError
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.trace import Trace
-from traceanalyze.model.vocabulary import Mode
+from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, ReadRecordings, collected, progress_of, sampled
 from traceanalyze.ranks.run import map_ranks, workers_for
@@ -104,20 +104,24 @@ def analysed_rank(
     rules: Plan,
     allocator: AllocatorAnalysis | None = None,
     *,
-    short: bool = False,
+    detail: Detail = Detail.VERBOSE,
     alone: bool = False,
 ) -> AnalysedRank:
     """A rank's analyses, and what is derived while the tables behind them are still there.
 
-    `allocator` is what a snapshot of the same rank tells, for the rules that need one. What is `short` leaves out what
-    only pictures and post-mortems need, and of a rank that is `alone` what others are compared by.
+    `allocator` is what a snapshot of the same rank tells, for the rules that need one. Unless everything is wanted in
+    `detail`, what only full reports, pictures and post-mortems need is left out, and of a rank that is `alone` what
+    others are compared by.
     """
     # Imported here: a verdict needs none of these.
     from traceanalyze.rules.evaluate import evaluate
     from traceanalyze.rules.facts import Facts
+    from traceanalyze.rules.registry import own_rules
 
-    context = context_of(trace, options)
-    analysis = analyze_context(context)
+    context, short = context_of(trace, options), detail < Detail.VERBOSE
+    # Nobody knows which tables the rules of plug-ins read.
+    foreign = any(rule.id not in own_rules() for rule, _ in rules.rules)
+    analysis = analyze_context(context, Detail.VERBOSE if foreign else detail)
     placed = None
     if allocator is not None:
         # Imported here: most recordings come without a snapshot.
@@ -149,7 +153,7 @@ def analysed_rank(
 def rank_verdict(trace: Trace, options: Options, *, alone: bool) -> AnalysedRank:
     """What the verdict on a rank needs; unless it is `alone`, with what tells whom the others wait for."""
     context = context_of(trace, options)
-    analysis = analyze_context(context, verdict_only=True)
+    analysis = analyze_context(context, Detail.QUIET)
     if alone:
         return AnalysedRank(analysis)
     from traceanalyze.ranks.summary import summarize
@@ -229,9 +233,9 @@ _Analyse = Callable[[Trace, "AllocatorAnalysis | None"], AnalysedRank]
 def _analysis_of(choices: Choices, *, alone: bool) -> _Analyse:
     """What is made of a trace and of the snapshot of its rank; `alone`: there is no other recording."""
     options, rules = choices.options(), choices.rules()
-    if choices.verdict_only:
+    if choices.detail == Detail.QUIET:
         return lambda trace, _: rank_verdict(trace, options, alone=alone)
-    return lambda trace, allocator: analysed_rank(trace, options, rules, allocator, short=choices.short, alone=alone)
+    return lambda trace, allocator: analysed_rank(trace, options, rules, allocator, detail=choices.detail, alone=alone)
 
 
 def _attempt(

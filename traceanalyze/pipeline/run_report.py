@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from traceanalyze.errors import UsageError
 from traceanalyze.model.trace import Run, Trace
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress
 from traceanalyze.pipeline.recordings import NO_SNAPSHOTS, Allocators, AnalysedRank, analysed_files
@@ -88,8 +89,8 @@ def run_reports(
 
 def report_of_ranks(run: Run, ranks: Sequence[AnalysedRank], choices: Choices) -> Report:
     """The report on a run of these ranks."""
-    rules = None if choices.verdict_only else choices.rules()
-    return run_report(run, side_by_side(ranks, rules), Scope(choices.ranks is not None, choices.verdict_only))
+    rules = None if choices.detail == Detail.QUIET else choices.rules()
+    return run_report(run, side_by_side(ranks, rules), Scope(choices.ranks is not None, choices.detail))
 
 
 def with_notes(runs: tuple[Run, ...], notes: tuple[str, ...]) -> tuple[Run, ...]:

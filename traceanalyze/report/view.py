@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import IntEnum
 from itertools import groupby, takewhile
 from pathlib import PurePath
 from typing import NamedTuple, Self, cast
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Column, Table
-
-
-class Detail(IntEnum):
-    """How much to show."""
-
-    QUIET = 0
-    NORMAL = 1
-    VERBOSE = 2
+from traceanalyze.model.vocabulary import Detail
 
 
 class View(NamedTuple):

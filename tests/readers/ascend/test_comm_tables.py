@@ -20,10 +20,11 @@ from tests.simulate.writers.ascend_layouts import AscendLayout, every_era
 from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.options import Filter, Options
 from traceanalyze.locales import texts
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.readers.ascend import comm_tables
 from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -160,12 +160,18 @@ def operators(context: Context) -> Table:
     return for_recording(replace(found, notes=notes), device=device)
 
 
+def shapes_recorded(context: Context) -> bool:
+    """Whether operators say which shapes they were given."""
+    column = context.trace.events.fields.get("shapes")
+    return column is not None and len(column.row) > 0
+
+
 def operators_by_shape(context: Context) -> Table:
     """Operators by name and the shapes they were given, in the same order."""
-    column, device = context.trace.events.fields.get("shapes"), len(context.device) > 0
+    device = len(context.device) > 0
     if len(context.op_nest) == 0:
         return for_recording(_SHAPES.missing("no_host_ops"), device=device)
-    if column is None or len(column.row) == 0:
+    if not shapes_recorded(context):
         return for_recording(_SHAPES.missing("no_shapes"), device=device)
     sums = context.once(operator_sums)
     return for_recording(_filled(context, _SHAPES, sums.shape_row, sums.by_shape), device=device)

@@ -21,7 +21,7 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import ops_at
 from traceanalyze.analyses.idle.idle import LAUNCH_LATENCY_NS
 from traceanalyze.analyses.idle.launches import clocks_agree
-from traceanalyze.analyses.steps.critical_device import Lanes, Reasons, lanes, reasons, sync_records
+from traceanalyze.analyses.steps.critical_device import Reasons, lane_key, lanes, reasons, sync_records
 from traceanalyze.analyses.steps.critical_host import Waits, awaited_events, timeline, waits
 from traceanalyze.analyses.steps.window import Steps, amounts, window_of
 from traceanalyze.model import intervals
@@ -260,10 +260,10 @@ def critical_path(context: Context) -> PathSegments | NotMeasured:
         the device time, clocks that agree (check Q04), and records of waits between streams (`cuda_sync`) where
         several streams have work.
     """
-    streams, records = lanes(context), sync_records(context)
-    reason = _missing(context, streams, recorded=len(records.kind) > 0)
+    reason = context.once(path_lacks)
     if reason is not None:
         return reason
+    streams, records = lanes(context), sync_records(context)
     why, awaited = reasons(context, streams, records), awaited_events(context, streams, records)
 
     @cache
@@ -279,8 +279,8 @@ def critical_path(context: Context) -> PathSegments | NotMeasured:
     return PathSegments(step[kept], start[kept], end[kept], kind[kept], name[kept])
 
 
-def _missing(context: Context, streams: Lanes, *, recorded: bool) -> NotMeasured | None:
-    """What the trace lacks, None when it has all that is needed."""
+def path_lacks(context: Context) -> NotMeasured | None:
+    """What the trace lacks for its critical path, None when it has all that is needed."""
     device, steps, link = context.device, context.steps, context.link
     if len(context.calls) == 0:
         return NotMeasured("no_api")
@@ -292,7 +292,8 @@ def _missing(context: Context, streams: Lanes, *, recorded: bool) -> NotMeasured
         return NotMeasured("few_linked_launches")
     if not clocks_agree(context):
         return NotMeasured("clocks_disagree")
-    if len(distinct(streams.key[inside[streams.event]])) > 1 and not recorded:
+    streams = distinct(lane_key(device.device[inside], device.stream[inside]))
+    if len(streams) > 1 and len(sync_records(context).kind) == 0:
         return NotMeasured("no_stream_waits")
     return None
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Table
-from traceanalyze.model.vocabulary import Level
+from traceanalyze.model.vocabulary import Detail, Level
 from traceanalyze.report.console.style import Style, display_width, file_style, style_for
 from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
 from traceanalyze.report.format import Formatter, formatter_of, printable
 from traceanalyze.report.model import Finding, RankReport, Report
-from traceanalyze.report.view import Detail, View
+from traceanalyze.report.view import View
 
 HEIGHT = 8
 _EIGHTHS = " ▁▂▃▄▅▆▇█"

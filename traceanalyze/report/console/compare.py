@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
+from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Printer
 from traceanalyze.report.console.style import Style, display_width, padded
 from traceanalyze.report.console.tables import WIDE
@@ -14,7 +15,6 @@ from traceanalyze.report.model import CompareReport
 from traceanalyze.report.view import (
     OF_WEIGHT,
     OVERVIEW,
-    Detail,
     View,
     distinct_names,
     halves,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, window_of
 from traceanalyze.model.table import Kind, Message, Table
-from traceanalyze.model.vocabulary import Mode
+from traceanalyze.model.vocabulary import Detail, Mode
 from traceanalyze.report.contents.verdict import verdict
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import FindingKey, Outcome
@@ -23,8 +23,8 @@ class Scope(NamedTuple):
 
     every_rank: bool = False
     """Show each rank in detail, not only the one to look at first."""
-    verdict_only: bool = False
-    """Nothing but the verdict."""
+    detail: Detail = Detail.VERBOSE
+    """How much of it."""
 
 
 def build_report(
@@ -45,21 +45,20 @@ def build_report(
     where each rank's findings show in its trace.
     """
     scope = scope or Scope()
+    verdict_only = scope.detail == Detail.QUIET
     found, shown = outcomes or [None] * len(analyses), places or [{}] * len(analyses)
-    reports = tuple(
-        _rank_report(*each, verdict_only=scope.verdict_only) for each in zip(analyses, found, shown, strict=True)
-    )
+    reports = tuple(_rank_report(*each, verdict_only=verdict_only) for each in zip(analyses, found, shown, strict=True))
     lead, sentences, summary = 0, reports[0].verdict, tuple[Table, ...]()
     remarks = [remark(note) for note in notes]
     if len(reports) > 1:
         # Imported here: many runs have one rank.
         from traceanalyze.report.contents.ranks import across_ranks
 
-        lead, label, about, summary = across_ranks(analyses, cluster, across, verdict_only=scope.verdict_only)
+        lead, label, about, summary = across_ranks(analyses, cluster, across, verdict_only=verdict_only)
         sentences = (*about, *reports[lead].verdict)
         if not scope.every_rank:
             remarks.append(Message("details_of_rank", (("rank", Kind.TEXT, label),)))
-    if not scope.verdict_only:
+    if not verdict_only:
         from traceanalyze.report.contents.rank_tables import files_table
 
         summary = (*summary, files_table([analysis.trace for analysis in analyses]))
