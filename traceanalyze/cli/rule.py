@@ -5,18 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from traceanalyze.errors import UsageError
-from traceanalyze.locales import Texts
+from traceanalyze.locales import LANGUAGES, Texts
 from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from traceanalyze.report.console.style import Style
     from traceanalyze.rules.rule import Rule
 
+DEFINITIONS = Path(__file__).parents[1] / "definitions.md"
 _SOURCE = regex(r"\s*[(（](?:definitions\s+§\d+|memory-snapshot\s+(?:specification|规格)(?:[,，]\s*D\d+)?)[)）]")
 """Where a quantity is defined, for those who change a rule."""
 
@@ -27,6 +29,7 @@ def rule(
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="List all rules.")] = False,
+    definitions: Annotated[bool, typer.Option("--definitions", help="Print how every number is defined.")] = False,
     lang: Annotated[str, typer.Option(metavar="LANG", help="Language: en or zh.")] = "en",
 ) -> None:
     """Explain rules: what they find, how it is measured, their options."""
@@ -35,9 +38,15 @@ def rule(
     from traceanalyze.report.console.style import style_for
     from traceanalyze.rules.registry import chosen, every_rule
 
-    if every == bool(names):
+    if [every, definitions, bool(names)].count(True) != 1:
         raise UsageError("name a rule, or give --all for the list of all rules")
-    words, rules = texts(lang), every_rule()
+    words = texts(lang)
+    if definitions:
+        if lang != LANGUAGES[0]:
+            typer.echo(words.messages["rule_definitions"], err=True)
+        typer.echo(DEFINITIONS.read_text(encoding="utf-8"), nl=False)
+        return
+    rules = every_rule()
     for note in plugins.notes():
         typer.echo(f"note: {noted(note, words.notes)}", err=True)
     if every:

@@ -27,4 +27,5 @@ MESSAGES = {
     "rule_facts_line": "confidence {confidence}; since {since}; on {platforms}",
     "rule_options": "Options (traceanalyze.toml, table rules.{slug})",
     "rule_advice": "Advice",
+    "rule_definitions": "The definitions are in English.",
 }
