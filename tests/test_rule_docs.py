@@ -10,7 +10,7 @@ from traceanalyze.locales import catalogue, option_sources, rule_doc
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import HEADINGS
 
-CHINESE = ("发现什么", "为什么耗时", "如何测量", "怎么办", "参考")
+CHINESE = ("发现什么", "为什么耗时", "如何测量", "如何处理", "参考")
 ALL = pytest.mark.parametrize("each", [r for r in every_rule() if rule_doc("zh", r.id)], ids=lambda each: each.id)
 CODE = re.compile(r"`[^`]*`")
 
