@@ -1,9 +1,36 @@
-"""Small programs to judge, and what one rule says about them."""
+"""Small programs to judge, and what one rule says about them.
+
+The cases of a rule stand in `tests/rules/<family>/cases.py`, by its id:
+
+    FIRES = {
+        "HST107": [
+            Fires(
+                program(after_python(900)),         # the trace, a few events
+                saving=890, bound=890,              # µs a step; what the rule promises
+                severity="HIGH", count=4,
+                evidence={"idle": 890, "longest": 900},
+                each=890,                           # µs of its time in each step (or one number for each step)
+                first=(30, 920),                    # its first stretch
+                options={"share": (0.1, 0.445, 0.446)},
+            )
+        ]
+    }
+    SILENT = {"HST107": [program(busy), Silent(program(after_python(900)), share=0.5)]}
+
+Answers are computed on paper. `options` are the rule's thresholds: the default, a value with which the rule still
+fires on this trace, and one with which it is silent; one of the two is just what the trace has, so that `>` and `>=`
+are told apart. `prices` are options that change what is saved. What looks like the matter but is none, or lies just on
+the other side of a threshold, stands in `SILENT`. `test_cases.py` asks for all of it; `python -m tests.rules.make
+HST107` prints what the rule says now, to compare with the answer on paper.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tests.builder import TraceBuilder
 from traceanalyze.analyses.analyze import analyze_context
@@ -12,6 +39,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
+from traceanalyze.rules.registry import every_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +49,7 @@ if TYPE_CHECKING:
     from traceanalyze.rules.finding import Finding, Outcome
 
     Body = Callable[[TraceBuilder, float, int], None]
+    Source: TypeAlias = "TraceBuilder | Trace | WithSnapshot"
 
 STEP = 2000.0
 """µs a step."""
@@ -34,24 +63,117 @@ class WithSnapshot:
     allocator: AllocatorAnalysis
 
 
+class Silent:
+    """A program that a rule says nothing about, with some options."""
+
+    def __init__(self, program: Source, **options: float) -> None:
+        self.program, self.options = program, options
+
+
+@dataclass(frozen=True)
+class Fires:
+    """A program that a rule speaks about, and what it must say; times in µs."""
+
+    program: Source
+    saving: float | None = None
+    bound: float | None = None
+    severity: str = "INFO"
+    confidence: str = ""
+    """Where it is not that of the rule."""
+    sentence: str = ""
+    count: int = 1
+    evidence: Mapping[str, float | str | tuple[float, ...]] = field(default_factory=dict)
+    """By label; of several under one label a tuple."""
+    ops: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    """Where it is not that of the rule."""
+    draws: str = ""
+    each: float | tuple[float, ...] | None = None
+    """Time of the intervals in each step; None without intervals."""
+    first: tuple[float, float] | None = None
+    """The earliest of them, from the first event on."""
+    look: tuple[float, float] | None = None
+    """Where the first evidence with a place lies."""
+    line: str = ""
+    """Its line of the program."""
+    options: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    """Name → default, a value with which the rule fires on this program, and one with which it is silent."""
+    prices: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    """Name → default, another value, and the saving (without one, the bound) with that."""
+    given: Mapping[str, float] = field(default_factory=dict)
+    """Options that are not their defaults."""
+
+
 def facts_of(trace: Trace, allocator: AllocatorAnalysis | None = None) -> Facts:
     context = Context(trace, Options())
     return Facts(analyze_context(context), context, allocator)
 
 
-def judged(source: TraceBuilder | Trace | WithSnapshot, *rules: str) -> Outcome:
-    """What the named rules (all where none is named) say."""
+def known(source: Source) -> Facts:
+    """The facts of a program."""
     allocator = source.allocator if isinstance(source, WithSnapshot) else None
     trace = source.program if isinstance(source, WithSnapshot) else source
-    trace = trace.trace() if isinstance(trace, TraceBuilder) else trace
-    return evaluate(facts_of(trace, allocator), plan(RuleConfig(select=rules)))
+    return facts_of(trace.trace() if isinstance(trace, TraceBuilder) else trace, allocator)
 
 
-def finding(source: TraceBuilder | Trace | WithSnapshot, rule: str) -> Finding | None:
-    """What one rule says; it may say only one thing."""
-    found = judged(source, rule).findings
+def judged(source: Source, *rules: str) -> Outcome:
+    """What the named rules (all where none is named) say."""
+    return evaluate(known(source), plan(RuleConfig(select=rules)))
+
+
+def said(facts: Facts, rule: str, options: Mapping[str, float]) -> Finding | None:
+    """What one rule says with some options; it may say only one thing."""
+    found = evaluate(facts, plan(RuleConfig((rule,), (), {rule: options}))).findings
     assert len(found) <= 1
     return found[0] if found else None
+
+
+def finding(source: Source, rule: str) -> Finding | None:
+    """What one rule says with its default options."""
+    return said(known(source), rule, {})
+
+
+def answer(facts: Facts, found: Finding) -> dict[str, Any]:
+    """The finding in the words of `Fires`."""
+    rule = next(one for one in every_rule() if one.id == found.rule)
+    begin = int(facts.context.trace.events.ts.min())
+    evidence: dict[str, Any] = {}
+    for one in found.evidence:
+        value = us(int(one.value)) if one.kind == "DURATION" else _plain(one.value)
+        old = evidence.get(one.label)
+        evidence[one.label] = value if old is None else (*(old if isinstance(old, tuple) else (old,)), value)
+    place = next((one for one in found.evidence if one.start is not None), None)
+    spans = found.intervals
+    times = () if spans is None else tuple(us(time) for time in facts.by_step(spans).tolist())
+    return {
+        "saving": None if found.saving is None else us(found.saving),
+        "bound": None if found.bound is None else us(found.bound),
+        "severity": "" if found.severity is None else found.severity.name,
+        "confidence": "" if found.confidence in {None, rule.confidence} else found.confidence.name,
+        "sentence": found.sentence,
+        "count": found.count,
+        "evidence": evidence,
+        "ops": found.scope.ops,
+        "advice": () if found.advice == rule.advice else found.advice,
+        "draws": found.draws,
+        "each": None if spans is None else times[0] if len(set(times)) == 1 else times,
+        "first": _from(begin, spans[spans[:, 0].argmin()].tolist()) if spans is not None and len(spans) else None,
+        "look": None if place is None else _from(begin, (place.start, place.end)),
+        "line": "" if place is None else place.line or "",
+    }
+
+
+def us(ns: int) -> float:
+    """ns as µs."""
+    return ns // 1000 if ns % 1000 == 0 else ns / 1000
+
+
+def _plain(value: float | str) -> float | str:
+    return round(float(value), 6) if isinstance(value, float) else value
+
+
+def _from(begin: int, span: Any) -> tuple[float, float]:
+    return us(span[0] - begin), us(span[1] - begin)
 
 
 def program(body: Body, *, steps: int = 4, length: float = STEP) -> TraceBuilder:
@@ -85,3 +207,19 @@ def crowded(b: TraceBuilder, at: float, number: int) -> None:
 def half(b: TraceBuilder, at: float, number: int) -> None:
     """The device is idle in the first half of the step."""
     kernel(b, at, STEP / 2, host=STEP / 2)
+
+
+def _show(rule: str) -> None:
+    """What a rule says about its cases."""
+    from traceanalyze.rules.rule import FAMILIES
+
+    for case in import_module(f"tests.rules.{FAMILIES[rule[:3]]}.cases").FIRES[rule]:
+        program = case.program if isinstance(case, Fires) else case
+        facts = known(program)
+        found = said(facts, rule, case.given if isinstance(case, Fires) else {})
+        shown = {} if found is None else answer(facts, found)
+        print(", ".join(f"{key}={value!r}" for key, value in shown.items() if value not in (None, "", (), {})))
+
+
+if __name__ == "__main__":
+    _show(sys.argv[1])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.make import busy, finding, judged, program
+from tests.rules.make import Silent, answer, busy, finding, judged, known, program, said, us
 from traceanalyze.rules.across_ranks import RANKS
 from traceanalyze.rules.finding import Severity
 from traceanalyze.rules.registry import every_rule
@@ -16,6 +16,7 @@ from traceanalyze.rules.rule import FAMILIES
 CASES = [
     import_module(f"tests.rules.{path.parent.name}.cases") for path in sorted(Path(__file__).parent.glob("*/cases.py"))
 ]
+BY_ID = {rule.id: rule for rule in every_rule()}
 FIRES = [
     (rule, place, trace) for cases in CASES for rule, all_ in cases.FIRES.items() for place, trace in enumerate(all_)
 ]
@@ -28,17 +29,40 @@ def label(value):
     return str(value) if isinstance(value, str | int) else ""
 
 
-@pytest.mark.parametrize(("rule", "place", "trace"), FIRES, ids=label)
-def test_a_rule_finds_what_it_is_about(rule, place, trace):
-    found = finding(trace, rule)
+@pytest.mark.parametrize(("rule", "place", "case"), FIRES, ids=label)
+def test_a_rule_says_what_it_is_about_and_what_it_costs_and_where(rule, place, case):
+    facts = known(case.program)
+    found = said(facts, rule, case.given)
     assert found is not None
     assert found.rule == rule
     assert found.bound is None or (found.saving or 0) <= found.bound
+    expected = {key: getattr(case, key) for key in answer(facts, found)}
+    assert answer(facts, found) == expected
 
 
-@pytest.mark.parametrize(("rule", "place", "trace"), SILENT, ids=label)
-def test_a_rule_is_silent_on_what_looks_like_it(rule, place, trace):
-    assert finding(trace, rule) is None
+@pytest.mark.parametrize(
+    ("rule", "place", "case"), [one for one in FIRES if one[2].options or one[2].prices], ids=label
+)
+def test_a_rule_is_silent_from_its_thresholds_on(rule, place, case):
+    facts = known(case.program)
+    defaults = BY_ID[rule].defaults()
+    for name, (default, fires, silent) in case.options.items():
+        assert defaults[name] == default
+        assert said(facts, rule, {**case.given, name: fires}) is not None, f"{name} = {fires}"
+        assert said(facts, rule, {**case.given, name: silent}) is None, f"{name} = {silent}"
+    for name, (default, other, price) in case.prices.items():
+        assert defaults[name] == default
+        found = said(facts, rule, {**case.given, name: other})
+        assert found is not None
+        assert us(found.bound if found.saving is None else found.saving) == price
+
+
+@pytest.mark.parametrize(("rule", "place", "case"), SILENT, ids=label)
+def test_a_rule_is_silent_on_what_looks_like_it(rule, place, case):
+    if isinstance(case, Silent):
+        assert said(known(case.program), rule, case.options) is None
+    else:
+        assert finding(case, rule) is None
 
 
 def test_every_rule_of_a_family_with_cases_has_some_in_both_directions():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.builder import TraceBuilder
-from tests.rules.make import STEP, busy, program
+from tests.rules.make import STEP, Fires, busy, program
 from tests.rules.memory.cases import simulated, snapshot
 from tests.simulate.allocator.programs import Loop
 from traceanalyze.analyses.memory.lifetimes import Curve
@@ -65,18 +65,85 @@ def cut():
     return read_text(text[: len(text) * 3 // 4].encode())
 
 
+def without_beginning(kind):
+    return snapshot(truncation=kind, active=Curve(2**30, np.zeros(0, np.int64)))
+
+
 FIRES = {
-    "CAP101": [uneven(3)],
-    "CAP102": [program(busy)],
-    "CAP103": [program(unlinked)],
-    "CAP104": [cut()],
-    "CAP105": [merged()],
-    "CAP107": [options(with_stack=1)],
-    "CAP108": [program(busy)],
-    "CAP109": [without_steps()],
-    "CAP110": [program(busy, steps=2)],
+    "CAP101": [
+        Fires(
+            uneven(3),
+            evidence={"ratio": 3},
+            options={"ratio": (1.5, 3, 3.03)},
+        )
+    ],
+    "CAP102": [
+        Fires(
+            program(busy),
+            count=3,
+            evidence={"what": "record_shapes, with_stack, profile_memory"},
+        )
+    ],
+    "CAP103": [
+        Fires(
+            program(unlinked),
+            evidence={"checks": "Q03"},
+        )
+    ],
+    "CAP104": [
+        Fires(
+            cut(),
+            severity="LOW",
+            count=2,
+            evidence={"checks": "Q01, Q02"},
+        )
+    ],
+    "CAP105": [
+        Fires(
+            merged(),
+            severity="LOW",
+            evidence={"checks": "Q10"},
+        )
+    ],
+    "CAP107": [
+        Fires(
+            options(with_stack=1),
+            evidence={"checks": "Q11"},
+        )
+    ],
+    "CAP108": [
+        Fires(
+            program(busy),
+            evidence={"checks": "Q09"},
+        )
+    ],
+    "CAP109": [
+        Fires(
+            without_steps(),
+            evidence={"time": 1979},
+        )
+    ],
+    "CAP110": [
+        Fires(
+            program(busy, steps=2),
+            count=2,
+            evidence={"steps": 2},
+            options={"steps": (3, 2.02, 2)},
+        )
+    ],
     "CAP111": [
-        snapshot(truncation=kind, active=Curve(2**30, np.zeros(0, np.int64))) for kind in ("full", "round", "late")
+        Fires(
+            without_beginning("full"),
+            evidence={"events": 5547, "before": 1073741824, "peak": 996189696},
+        ),
+        Fires(
+            without_beginning("round"),
+            evidence={"events": 5547, "before": 1073741824, "peak": 996189696},
+        ),
+        Fires(
+            without_beginning("late"),
+            evidence={"events": 5547, "before": 1073741824, "peak": 996189696},
+        ),
     ],
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.rules.comm.cases import compute, reduce
-from tests.rules.make import busy, crowded, half, program
+from tests.rules.make import Fires, busy, crowded, half, program
 from tests.rules.sequences import STEP
 
 
@@ -76,11 +76,76 @@ def steps(body):
 
 
 FIRES = {
-    "CGR101": [program(regions("0/0", "1/0", "2/0"))],
-    "CGR102": [program(compiling)],
-    "CGR103": [program(compiled(graphs=False))],
-    "CGR104": [program(crowded)],
-    "CGR105": [steps(backward(450))],
+    "CGR101": [
+        Fires(
+            program(regions("0/0", "1/0", "2/0")),
+            saving=820,
+            bound=1000,
+            severity="HIGH",
+            count=12,
+            evidence={"graphs": 3, "regions": 3, "eager": 16.5},
+            ops=("Torch-Compiled Region: 0/0", "Torch-Compiled Region: 1/0", "Torch-Compiled Region: 2/0"),
+            draws="idle",
+            each=820,
+            first=(130, 140),
+            look=(450, 600),
+            options={"frames": (2, 3, 4), "between": (5, 16.5, 17)},
+        )
+    ],
+    "CGR102": [
+        Fires(
+            program(compiling),
+            saving=300,
+            bound=300,
+            severity="MEDIUM",
+            evidence={"idle": 300, "host": 300, "count": 1},
+            ops=("_compile.compile_inner (dynamo_timed)",),
+            draws="idle",
+            each=(0, 1200, 0, 0),
+            first=(2100, 3300),
+            look=(2100, 3300),
+        )
+    ],
+    "CGR103": [
+        Fires(
+            program(compiled(graphs=False)),
+            saving=1659,
+            bound=1700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 1659, "regions": 4},
+            ops=("Torch-Compiled Region: 0/0",),
+            draws="idle",
+            each=1659,
+            first=(0, 16),
+            look=(19, 36),
+            options={"share": (0.1, 0.8, 0.81)},
+        )
+    ],
+    "CGR104": [
+        Fires(
+            program(crowded),
+            severity="LOW",
+            count=4,
+            evidence={"idle": 1700, "kernels": 100, "steps": 4},
+            options={"share": (0.1, 0.8, 0.81), "least": (100, 100, 101)},
+        )
+    ],
+    "CGR105": [
+        Fires(
+            steps(backward(450)),
+            saving=1440,
+            bound=1440,
+            severity="HIGH",
+            count=12,
+            evidence={"exposed": 1440, "count": 12},
+            ops=("CompiledFunctionBackward",),
+            draws="comm_exposed",
+            each=1440,
+            first=(1650, 2130),
+            look=(1650, 2130),
+        )
+    ],
 }
 SILENT = {
     "CGR101": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.make import busy, kernel, program
+from tests.rules.make import Fires, busy, kernel, program
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 SEVERAL = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
@@ -55,24 +55,133 @@ def shaped(sizes):
 
 FIRES = {
     "DAT101": [
-        program(loaded(lambda number: 800)),
-        program(on_host(lambda number: 800)),
-        program(on_host(lambda number: 800, name=SEVERAL)),
+        Fires(
+            program(loaded(lambda number: 800)),
+            saving=800,
+            bound=800,
+            severity="HIGH",
+            sentence="single",
+            count=4,
+            evidence={"idle": 800, "share": 0.4, "batches": 4},
+            ops=("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",),
+            advice=("set_workers", "cheaper_samples", "local_data"),
+            draws="idle",
+            each=830,
+            first=(10, 840),
+            look=(10, 840),
+            options={"share": (0.05, 0.4, 0.404)},
+        ),
+        Fires(
+            program(on_host(lambda number: 800)),
+            saving=200,
+            bound=800,
+            severity="MEDIUM",
+            sentence="host_single",
+            count=4,
+            evidence={"time": 800, "share": 0.4, "batches": 4},
+            ops=("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",),
+            advice=("set_workers_host", "cheaper_samples", "local_data"),
+            draws="host.data_loading",
+            each=800,
+            first=(10, 810),
+            look=(10, 810),
+            options={"share": (0.05, 0.4, 0.404)},
+        ),
+        Fires(
+            program(on_host(lambda number: 800, name=SEVERAL)),
+            saving=200,
+            bound=800,
+            severity="MEDIUM",
+            sentence="host",
+            count=4,
+            evidence={"time": 800, "share": 0.4, "batches": 4},
+            ops=("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",),
+            advice=("more_workers_host", "cheaper_samples", "local_data"),
+            draws="host.data_loading",
+            each=800,
+            first=(10, 810),
+            look=(10, 810),
+            options={"share": (0.05, 0.4, 0.404)},
+        ),
     ],
     "DAT102": [
-        program(loaded(lambda number: 900 if number in {3, 6} else 20, name=SEVERAL), steps=8),
-        program(on_host(lambda number: 900 if number in {3, 6} else 20, name=SEVERAL), steps=8),
+        Fires(
+            program(loaded(lambda number: 900 if number in {3, 6} else 20, name=SEVERAL), steps=8),
+            saving=220,
+            bound=220,
+            severity="MEDIUM",
+            count=2,
+            evidence={"count": 2, "longest": 900, "median": 20},
+            draws="idle",
+            each=(5, 0, 0, 880, 0, 0, 880, 0),
+            first=(55, 60),
+            look=(6010, 6910),
+            options={"ratio": (10, 44, 45)},
+        ),
+        Fires(
+            program(on_host(lambda number: 900 if number in {3, 6} else 20, name=SEVERAL), steps=8),
+            saving=220,
+            bound=220,
+            severity="MEDIUM",
+            count=2,
+            evidence={"count": 2, "longest": 900, "median": 20},
+            draws="host.data_loading",
+            each=(0, 0, 0, 880, 0, 0, 880, 0),
+            first=(6010, 6890),
+            look=(6010, 6910),
+            options={"ratio": (10, 44, 45)},
+        ),
     ],
-    "DAT103": [program(pinned(1))],
+    "DAT103": [
+        Fires(
+            program(pinned(1)),
+            saving=500,
+            bound=500,
+            severity="HIGH",
+            count=4,
+            evidence={"count": 4, "time": 500},
+            draws="idle",
+            each=(505, 500, 500, 500),
+            first=(65, 570),
+            look=(65, 570),
+        )
+    ],
     "DAT104": [
-        program(loaded(lambda number: 950 if number % 4 == 3 else 20, name=SEVERAL), steps=8),
-        program(on_host(lambda number: 950 if number % 4 == 3 else 20, name=SEVERAL), steps=8),
+        Fires(
+            program(loaded(lambda number: 950 if number % 4 == 3 else 20, name=SEVERAL), steps=8),
+            count=8,
+            evidence={"variation": 1.594859},
+            options={"share": (0.05, 0.12625, 0.13), "variation": (1, 1.5948, 1.5949)},
+        ),
+        Fires(
+            program(on_host(lambda number: 950 if number % 4 == 3 else 20, name=SEVERAL), steps=8),
+            count=8,
+            evidence={"variation": 1.594859},
+            options={"share": (0.05, 0.12625, 0.13), "variation": (1, 1.5948, 1.5949)},
+        ),
     ],
     "DAT105": [
-        program(loaded(lambda number: 50 + 80 * number), steps=10),
-        program(on_host(lambda number: 50 + 80 * number), steps=10),
+        Fires(
+            program(loaded(lambda number: 50 + 80 * number), steps=10),
+            count=10,
+            evidence={"first": 130, "last": 690},
+            options={"ratio": (2, 5.3076923076923075, 5.307692307692308), "share": (0.01, 0.205, 0.21)},
+        ),
+        Fires(
+            program(on_host(lambda number: 50 + 80 * number), steps=10),
+            count=10,
+            evidence={"first": 130, "last": 690},
+            options={"ratio": (2, 5.3076923076923075, 5.307692307692308), "share": (0.01, 0.205, 0.21)},
+        ),
     ],
-    "DAT107": [program(shaped((400, 1600)), steps=6)],
+    "DAT107": [
+        Fires(
+            program(shaped((400, 1600)), steps=6),
+            count=6,
+            evidence={"variation": 0.6},
+            options={"variation": (0.15, 0.59, 0.6), "steps": (4, 6, 7)},
+        )
+    ],
 }
 
 SILENT = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.make import busy, crowded, kernel, program
+from tests.rules.make import Fires, busy, crowded, kernel, program
 
 
 def many_kernels(gap):
@@ -117,18 +117,194 @@ def zeroed(name):
 
 
 FIRES = {
-    "HST101": [program(crowded)],
-    "HST102": [program(crowded)],
-    "HST103": [program(many_kernels(8))],
-    "HST104": [program(collected), program(stopped({1, 3}), length=20_000)],
-    "HST105": [program(anomaly)],
-    "HST106": [program(blocking(sync=True))],
-    "HST107": [program(after_python(900))],
-    "HST108": [program(uneven(15))],
-    "HST109": [program(copied(12, 1024))],
-    "HST110": [program(half_idle(0.3))],
-    "HST111": [program(optimized("aten::addcdiv_", 120)), program(optimized("aten::_foreach_add_", 30))],
-    "HST112": [program(zeroed("Optimizer.zero_grad#Adam.zero_grad"))],
+    "HST101": [
+        Fires(
+            program(crowded),
+            saving=1700,
+            bound=1700,
+            severity="HIGH",
+            count=1600,
+            evidence={"idle": 1700, "late": 0.997506, "depth": 1},
+            draws="idle",
+            each=1700,
+            first=(0, 16),
+            look=(19, 36),
+            options={"share": (0.1, 0.8, 0.81)},
+        )
+    ],
+    "HST102": [
+        Fires(
+            program(crowded),
+            saving=1695.75,
+            bound=1695.75,
+            severity="HIGH",
+            count=400,
+            evidence={"share": 1, "count": 400, "idle": 1695.75},
+            draws="idle",
+            each=(1684, 1700, 1700, 1699),
+            first=(19, 36),
+            look=(19, 36),
+            options={"share": (0.3, 1, 1.01), "idle": (0.05, 0.847875, 0.86)},
+        )
+    ],
+    "HST103": [
+        Fires(
+            program(many_kernels(8)),
+            saving=116,
+            bound=232,
+            severity="MEDIUM",
+            count=116,
+            evidence={"idle": 232, "count": 116},
+            draws="idle.device_side",
+            each=232,
+            first=(250, 258),
+            look=(250, 258),
+            options={
+                "share": (0.03, 0.116, 0.12),
+                "depth": (2, 15.5, 16),
+                "graphs_save": (0.5, 0.4310323275862069, 0.43103232758620685),
+            },
+        )
+    ],
+    "HST104": [
+        Fires(
+            program(collected),
+            saving=375,
+            bound=375,
+            severity="MEDIUM",
+            confidence="HIGH",
+            evidence={"count": 1, "longest": 1500, "idle": 375},
+            draws="idle",
+            each=(5, 1610, 0, 0),
+            first=(15, 20),
+            look=(2010, 3510),
+        ),
+        Fires(
+            program(stopped({1, 3}), length=20_000),
+            saving=6540,
+            bound=6540,
+            severity="HIGH",
+            sentence="suspected",
+            count=2,
+            evidence={"count": 2, "longest": 13080, "idle": 6040},
+            draws="idle",
+            each=(5, 13061.5, 20, 12100),
+            first=(15, 20),
+            look=(20020, 33100),
+            options={"least": (2, 2, 2.02), "busy": (0.05, 0.6, 0.61)},
+        ),
+    ],
+    "HST105": [
+        Fires(
+            program(anomaly),
+            severity="MEDIUM",
+            count=4,
+            evidence={"what": "torch/autograd/anomaly_mode.py(80): __enter__", "count": 4},
+            ops=("torch/autograd/anomaly_mode.py(80): __enter__",),
+        )
+    ],
+    "HST106": [
+        Fires(
+            program(blocking(sync=True)),
+            saving=753.375,
+            bound=800,
+            severity="HIGH",
+            count=120,
+            evidence={"share": 1, "count": 120},
+            draws="idle",
+            each=(747, 755, 755, 544.5),
+            first=(49.5, 68),
+            look=(1789.5, 2008),
+            options={"share": (0.5, 1, 1.01), "least": (20, 30, 31)},
+        )
+    ],
+    "HST107": [
+        Fires(
+            program(after_python(900)),
+            saving=900,
+            bound=900,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 900, "longest": 900},
+            draws="idle.untraced",
+            each=900,
+            first=(0, 900),
+            look=(0, 900),
+            options={"share": (0.1, 0.45, 0.455)},
+        )
+    ],
+    "HST108": [
+        Fires(
+            program(uneven(15)),
+            count=400,
+            evidence={"median": 3, "slow": 15},
+            options={"ratio": (4, 5, 6), "share": (0.1, 0.73, 0.74)},
+        )
+    ],
+    "HST109": [
+        Fires(
+            program(copied(12, 1024)),
+            saving=275,
+            bound=300,
+            severity="MEDIUM",
+            count=48,
+            evidence={"each": 12, "bytes": 1024, "time": 300},
+            each=300,
+            first=(0, 5),
+            look=(10, 30),
+            options={"bytes": (65536, 1025, 1024)},
+        )
+    ],
+    "HST110": [
+        Fires(
+            program(half_idle(0.3)),
+            count=4,
+            evidence={"busy": 0.3},
+            options={"busy": (0.5, 0.303, 0.3), "other": (0.5, 0.01, 0)},
+        )
+    ],
+    "HST111": [
+        Fires(
+            program(optimized("aten::addcdiv_", 120)),
+            saving=917,
+            bound=1199,
+            severity="HIGH",
+            count=480,
+            evidence={"kernels": 120, "time": 1199},
+            each=1199,
+            first=(520, 1719),
+            look=(520, 1719),
+            options={"kernels": (100, 120, 121), "short_us": (10, 6, 5)},
+            prices={"fused_share": (0.47, 0.376, 973.4)},
+        ),
+        Fires(
+            program(optimized("aten::_foreach_add_", 30)),
+            saving=228.5,
+            bound=299,
+            severity="MEDIUM",
+            sentence="foreach",
+            count=120,
+            evidence={"kernels": 30, "time": 299},
+            each=299,
+            first=(520, 819),
+            look=(520, 819),
+            options={"lists": (4, 30, 31)},
+            prices={"fused_share": (0.47, 0.376, 242.6)},
+        ),
+    ],
+    "HST112": [
+        Fires(
+            program(zeroed("Optimizer.zero_grad#Adam.zero_grad")),
+            saving=458,
+            bound=458,
+            severity="HIGH",
+            count=80,
+            evidence={"count": 80, "time": 458},
+            each=(478, 478, 478, 398),
+            first=(0, 398),
+            look=(1920, 2398),
+        )
+    ],
 }
 
 SILENT = {

@@ -6,7 +6,7 @@ import pickle
 import tempfile
 from pathlib import Path
 
-from tests.rules.make import WithSnapshot, busy, kernel, program
+from tests.rules.make import Fires, WithSnapshot, busy, kernel, program
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import Allocator
 from tests.simulate.allocator.programs import Loop, train
@@ -128,42 +128,279 @@ def idle(b, at, number):
 EMPTIES = allocates(calls=("cudaFree", "cudaMalloc"), frame="torch/cuda/memory.py(160): empty_cache")
 
 FIRES = {
-    "MEM101": [program(allocates()), program(allocates(calls=("cudaFree", "cuMemCreate")))],
-    "MEM102": [program(EMPTIES)],
-    "MEM103": [
-        program(with_memory(allocates(calls=("cudaFree", "cudaMalloc")), allocated=GIB, reserved=78 * GIB)),
-        snapshot(FULL),
-        WithSnapshot(program(allocates(calls=("cudaFree", "cudaMalloc"))), FULL),
-    ],
-    "MEM104": [snapshot(allocator("fragmentation"))],
-    "MEM105": [
-        snapshot(
-            growing=HEALTHY.growing._replace(steps=3, smallest=GIB, largest=2 * GIB, grown=6 * GIB, line="a.py:3")
+    "MEM101": [
+        Fires(
+            program(allocates()),
+            saving=219,
+            bound=219,
+            severity="MEDIUM",
+            count=4,
+            evidence={"count": 4, "time": 199, "idle": 219},
+            draws="idle",
+            each=220,
+            first=(1, 221),
+            look=(1, 221),
+            options={"steps": (2, 3, 4)},
         ),
-        snapshot(simulated(Loop(growing=3 * MIB, activation=30 * MIB))),
+        Fires(
+            program(allocates(calls=("cudaFree", "cuMemCreate"))),
+            saving=418,
+            bound=418,
+            severity="HIGH",
+            count=8,
+            evidence={"count": 8, "time": 398, "idle": 418},
+            draws="idle",
+            each=420,
+            first=(1, 421),
+            look=(1, 421),
+            options={"steps": (2, 3, 4)},
+        ),
     ],
-    "MEM106": [snapshot(oversized=OversizedBlocks("a.py:3", 2, GIB, 2 * GIB, 2 * GIB))],
-    "MEM115": [snapshot(small=SmallBlocks(1000, 0.3, 100, GIB, "a.py:3", flagged=True))],
-    "MEM107": [peak_of("activations", capacity=RESERVED * 100 // 96), peak_of("activations", capacity=RESERVED)],
-    "MEM108": [snapshot(allocator("leak"))],
-    "MEM112": [snapshot(allocator("out_of_memory"))],
-    "MEM114": [snapshot(spike=Spike(0.3, GIB, "train.py:3 step", flagged=True))],
-    "MEM117": [snapshot(gradients=HeldGradients(GIB, 0.1, "3", flagged=True))],
+    "MEM102": [
+        Fires(
+            program(EMPTIES),
+            saving=418,
+            bound=418,
+            severity="HIGH",
+            count=8,
+            evidence={"count": 8, "time": 398, "idle": 418},
+            draws="idle",
+            each=420,
+            first=(1, 421),
+            look=(1, 200),
+        )
+    ],
+    "MEM103": [
+        Fires(
+            program(with_memory(allocates(calls=("cudaFree", "cudaMalloc")), allocated=GIB, reserved=78 * GIB)),
+            saving=418,
+            bound=418,
+            severity="HIGH",
+            count=8,
+            evidence={"count": 8, "time": 398, "idle": 418},
+            draws="idle",
+            each=420,
+            first=(1, 421),
+            look=(1, 421),
+            options={"share": (0.9, 0.9750000000000001, 0.9750000000000002)},
+        ),
+        Fires(
+            snapshot(FULL),
+            severity="MEDIUM",
+            sentence="snapshot",
+            count=4,
+            evidence={"count": 4, "amount": 2508193792},
+            ops=("model.py:40 forward",),
+        ),
+        Fires(
+            WithSnapshot(program(allocates(calls=("cudaFree", "cudaMalloc"))), FULL),
+            saving=418,
+            bound=418,
+            severity="HIGH",
+            count=8,
+            evidence={"count": 8, "time": 398, "idle": 418},
+            draws="idle",
+            each=420,
+            first=(1, 421),
+            look=(1, 421),
+        ),
+    ],
+    "MEM104": [
+        Fires(
+            snapshot(allocator("fragmentation")),
+            count=61,
+            evidence={"request": 209715200, "free": 332401152, "hole": 12582912, "amount": 544213504},
+            ops=("train.py:25 train",),
+        )
+    ],
+    "MEM105": [
+        Fires(
+            snapshot(
+                growing=HEALTHY.growing._replace(steps=3, smallest=GIB, largest=2 * GIB, grown=6 * GIB, line="a.py:3")
+            ),
+            severity="LOW",
+            count=3,
+            evidence={
+                "growing_steps": 3,
+                "first_request": 1073741824,
+                "last_request": 2147483648,
+                "amount": 6442450944,
+            },
+            ops=("a.py:3",),
+            options={"steps": (3, 3, 4)},
+        ),
+        Fires(
+            snapshot(simulated(Loop(growing=3 * MIB, activation=30 * MIB))),
+            severity="LOW",
+            count=7,
+            evidence={"growing_steps": 7, "first_request": 34603008, "last_request": 53479936, "amount": 2218786816},
+            ops=("model.py:40 forward",),
+            options={"steps": (3, 7, 8)},
+        ),
+    ],
+    "MEM106": [
+        Fires(
+            snapshot(oversized=OversizedBlocks("a.py:3", 2, GIB, 2 * GIB, 2 * GIB)),
+            severity="LOW",
+            count=2,
+            evidence={"count": 2, "request": 1073741824, "hole": 2147483648, "amount": 2147483648},
+            ops=("a.py:3",),
+            options={"growths": (2, 2, 2.02)},
+        )
+    ],
+    "MEM115": [
+        Fires(
+            snapshot(small=SmallBlocks(1000, 0.3, 100, GIB, "a.py:3", flagged=True)),
+            count=1000,
+            evidence={"blocks": 1000, "of_live": 0.3, "segments": 100, "amount": 1073741824},
+            ops=("a.py:3",),
+            options={
+                "blocks": (1000, 1000, 1001),
+                "of_live": (0.3, 0.3, 0.303),
+                "held": (0.01, 0.9606003752345216, 0.9606003752345217),
+            },
+        )
+    ],
+    "MEM107": [
+        Fires(
+            peak_of("activations", capacity=RESERVED * 100 // 96),
+            severity="MEDIUM",
+            evidence={"of_peak": 1, "amount": 996189696},
+            ops=("model.py:40 forward",),
+            options={"share": (0.5, 1, 1.01)},
+        ),
+        Fires(
+            peak_of("activations", capacity=RESERVED),
+            severity="MEDIUM",
+            evidence={"of_peak": 1, "amount": 996189696},
+            ops=("model.py:40 forward",),
+            options={"share": (0.5, 1, 1.01)},
+        ),
+    ],
+    "MEM108": [
+        Fires(
+            snapshot(allocator("leak")),
+            severity="HIGH",
+            count=8,
+            evidence={"amount": 25165824, "steps": 8, "line": "train.py:31 train"},
+            ops=("train.py:31 train",),
+        )
+    ],
+    "MEM112": [
+        Fires(
+            snapshot(allocator("out_of_memory")),
+            severity="HIGH",
+            evidence={"request": 73405952, "free": 18846208, "hole": 12583424, "kind": "capacity"},
+            ops=("model.py:40 forward",),
+        )
+    ],
+    "MEM114": [
+        Fires(
+            snapshot(spike=Spike(0.3, GIB, "train.py:3 step", flagged=True)),
+            severity="MEDIUM",
+            evidence={"of_peak": 0.3, "amount": 1073741824},
+            ops=("train.py:3 step",),
+        )
+    ],
+    "MEM117": [
+        Fires(
+            snapshot(gradients=HeldGradients(GIB, 0.1, "3", flagged=True)),
+            severity="LOW",
+            evidence={"of_peak": 0.1, "amount": 1073741824},
+        )
+    ],
     "MEM118": [
-        peaks_in("Optimizer.step#AdamW.step", 2),
-        peak_inside("ProfilerStep#3", "Optimizer.step#AdamW.step", event=STEPS[1]),
+        Fires(
+            peaks_in("Optimizer.step#AdamW.step", 2),
+            evidence={"peak": 2147483648},
+        ),
+        Fires(
+            peak_inside("ProfilerStep#3", "Optimizer.step#AdamW.step", event=STEPS[1]),
+            evidence={"peak": 996189696},
+        ),
     ],
-    "MEM119": [snapshot(settings=("gc_threshold_without_fraction",))],
-    "MEM120": [snapshot(rounding_waste=0.06)],
+    "MEM119": [
+        Fires(
+            snapshot(settings=("gc_threshold_without_fraction",)),
+            severity="LOW",
+            evidence={"setting": "garbage_collection_threshold without a memory fraction"},
+            ops=("garbage_collection_threshold without a memory fraction",),
+        )
+    ],
+    "MEM120": [
+        Fires(
+            snapshot(rounding_waste=0.06),
+            evidence={"waste": 0.06},
+            options={"share": (0.05, 0.06, 0.061)},
+        )
+    ],
     "MEM109": [
-        program(with_memory(busy, allocated=75 * GIB, reserved=76 * GIB)),
-        holding(int(RESERVED / 0.951)),
-        snapshot(capacity=RESERVED),
+        Fires(
+            program(with_memory(busy, allocated=75 * GIB, reserved=76 * GIB)),
+            evidence={"of_capacity": 0.9375, "peak": 80530636800, "capacity": 85899345920},
+            options={"share": (0.9, 0.93, 0.9375)},
+        ),
+        Fires(
+            holding(int(RESERVED / 0.951)),
+            sentence="snapshot",
+            evidence={"of_capacity": 0.951, "reserved": 1117782016, "capacity": 1175375411},
+            options={"reserved": (0.95, 0.9510000001182601, 0.9510000001182602)},
+        ),
+        Fires(
+            snapshot(capacity=RESERVED),
+            sentence="snapshot",
+            evidence={"of_capacity": 1, "reserved": 1117782016, "capacity": 1117782016},
+            options={"reserved": (0.95, 1, 1.01)},
+        ),
     ],
-    "MEM110": [program(queries(501))],
-    "MEM111": [program(allocates(calls=("cudaMalloc",) * 60, each=10))],
-    "MEM113": [program(allocates(calls=("cudaHostAlloc",)))],
-    "MEM116": [program(with_memory(idle, allocated=GIB, reserved=2 * GIB))],
+    "MEM110": [
+        Fires(
+            program(queries(501)),
+            count=501,
+            evidence={"queries": 501},
+            options={"queries": (500, 500, 501)},
+        )
+    ],
+    "MEM111": [
+        Fires(
+            program(allocates(calls=("cudaMalloc",) * 60, each=10)),
+            saving=560,
+            bound=560,
+            severity="HIGH",
+            count=240,
+            evidence={"count": 240, "time": 540, "idle": 560},
+            draws="idle",
+            each=(613, 612, 612, 612),
+            first=(1, 10),
+            look=(71, 621),
+            options={"share": (0.3, 60, 61), "least": (50, 60, 61)},
+        )
+    ],
+    "MEM113": [
+        Fires(
+            program(allocates(calls=("cudaHostAlloc",))),
+            saving=219,
+            bound=219,
+            severity="MEDIUM",
+            count=4,
+            evidence={"count": 4, "time": 199, "idle": 219},
+            draws="idle",
+            each=220,
+            first=(1, 221),
+            look=(1, 221),
+        )
+    ],
+    "MEM116": [
+        Fires(
+            program(with_memory(idle, allocated=GIB, reserved=2 * GIB)),
+            evidence={"of_capacity": 0.025, "busy": 0.15},
+            options={
+                "share": (0.6, 0.025, 0.0248),
+                "busy": (0.5, 0.151, 0.15),
+                "other": (0.5, 0.05882352941176471, 0.058823529411764705),
+            },
+        )
+    ],
 }
 
 SILENT = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.ascend_builder import PID, AscendBuilder
-from tests.rules.make import crowded, program
+from tests.rules.make import Fires, crowded, program
 from tests.rules.sequences import read_npu
 
 STEP = 4000
@@ -86,17 +86,98 @@ def stating(trace, **environment):
 
 
 FIRES = {
-    "NPU101": [program_npu(compiling(30))],
-    "NPU102": [SLOW],
-    "NPU103": [SLOW],
-    "NPU104": [stating(BUSY, ASCEND_GLOBAL_LOG_LEVEL="1")],
-    "NPU105": [NEW_SHAPES],
-    "NPU106": [CHAINS],
-    "NPU107": [program_npu(optimizing("AdamW", 120))],
+    "NPU101": [
+        Fires(
+            program_npu(compiling(30)),
+            saving=1500,
+            bound=1500,
+            severity="HIGH",
+            count=120,
+            evidence={"idle": 1500, "host": 1500, "count": 120},
+            ops=("aclopCompileAndExecute",),
+            draws="idle",
+            each=1500,
+            first=(150, 200),
+            look=(150, 200),
+            options={"least": (20, 120, 121)},
+        )
+    ],
+    "NPU102": [
+        Fires(
+            SLOW,
+            severity="LOW",
+            count=360,
+            evidence={"share": 0.742686, "busy": 0.675169},
+            ops=("TASK_QUEUE_ENABLE",),
+            options={
+                "share": (0.1, 0.7426856714178545, 0.7426856714178546),
+                "busy": (0.5, 0.6751687921980495, 0.6751687921980496),
+            },
+        )
+    ],
+    "NPU103": [
+        Fires(
+            SLOW,
+            severity="LOW",
+            evidence={"share": 0.742686},
+            ops=("CPU_AFFINITY_CONF",),
+            options={"share": (0.1, 0.7426856714178545, 0.7426856714178546)},
+        )
+    ],
+    "NPU104": [
+        Fires(
+            stating(BUSY, ASCEND_GLOBAL_LOG_LEVEL="1"),
+            severity="LOW",
+            evidence={"level": "1"},
+            ops=("ASCEND_GLOBAL_LOG_LEVEL",),
+        )
+    ],
+    "NPU105": [
+        Fires(
+            NEW_SHAPES,
+            severity="LOW",
+            evidence={"once": 1, "steps": 4},
+            ops=("ACLNN_CACHE_LIMIT",),
+            options={"share": (0.1, 0.7426856714178545, 0.7426856714178546), "once": (0.25, 1, 1.01)},
+        )
+    ],
+    "NPU106": [
+        Fires(
+            CHAINS,
+            evidence={"time": 2800, "part": 1, "count": 160},
+            ops=("TORCH_NPU_LAZY_FUSION",),
+            options={"share": (0.1, 1, 1.01), "least": (20, 40, 41)},
+        )
+    ],
+    "NPU107": [
+        Fires(
+            program_npu(optimizing("AdamW", 120)),
+            severity="LOW",
+            count=4,
+            evidence={"optimizer": "AdamW", "kernels": 120, "time": 600},
+            ops=("Optimizer.step#AdamW.step",),
+            options={"least": (100, 120, 121)},
+        )
+    ],
     "NPU108": [
-        stating(BUSY, HCCL_ALGO="level0:NA;level1:ring"),
-        stating(BUSY, ASCEND_LAUNCH_BLOCKING="1"),
-        stating(BUSY, MULTI_STREAM_MEMORY_REUSE="0"),
+        Fires(
+            stating(BUSY, HCCL_ALGO="level0:NA;level1:ring"),
+            severity="LOW",
+            evidence={"variable": "HCCL_ALGO", "setting": "level0:NA;level1:ring"},
+            ops=("HCCL_ALGO",),
+        ),
+        Fires(
+            stating(BUSY, ASCEND_LAUNCH_BLOCKING="1"),
+            severity="LOW",
+            evidence={"variable": "ASCEND_LAUNCH_BLOCKING", "setting": "1"},
+            ops=("ASCEND_LAUNCH_BLOCKING",),
+        ),
+        Fires(
+            stating(BUSY, MULTI_STREAM_MEMORY_REUSE="0"),
+            severity="LOW",
+            evidence={"variable": "MULTI_STREAM_MEMORY_REUSE", "setting": "0"},
+            ops=("MULTI_STREAM_MEMORY_REUSE",),
+        ),
     ],
 }
 SILENT = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.make import busy, kernel, program
+from tests.rules.make import Fires, busy, kernel, program
 
 D2H, H2D = "Memcpy DtoH (Device -> Pageable)", "Memcpy HtoD (Pageable -> Device)"
 
@@ -49,14 +49,162 @@ READ = program(copies(D2H))
 WROTE = program(copies(H2D))
 
 FIRES = {
-    "SYN101": [SCALAR],
-    "SYN102": [NONZERO, program(waits("aten::masked_select", "aten::item"))],
-    "SYN103": [PLAIN, program(waits(call="cudaDeviceSynchronize"))],
-    "SYN104": [READ],
-    "SYN105": [WROTE],
-    "SYN106": [program(waits("aten::item", frame="torch/nn/utils/clip_grad.py(20): clip_grad_norm_"))],
-    "SYN107": [program(waits("aten::item", frame="torch/amp/grad_scaler.py(400): step"))],
-    "SYN108": [program(waits("c10d::wait_tensor"))],
+    "SYN101": [
+        Fires(
+            SCALAR,
+            saving=693.625,
+            bound=700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
+            ops=("aten::_local_scalar_dense",),
+            draws="idle.sync",
+            each=(683.5, 698.5, 698.5, 445),
+            first=(15, 20),
+            look=(110, 1025),
+            line="aten::_local_scalar_dense",
+        )
+    ],
+    "SYN102": [
+        Fires(
+            NONZERO,
+            saving=693.625,
+            bound=700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
+            ops=("aten::nonzero",),
+            draws="idle.sync",
+            each=(683.5, 698.5, 698.5, 445),
+            first=(15, 20),
+            look=(110, 1025),
+            line="aten::nonzero",
+        ),
+        Fires(
+            program(waits("aten::masked_select", "aten::item")),
+            saving=693.625,
+            bound=700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
+            ops=("aten::item",),
+            draws="idle.sync",
+            each=(683.5, 698.5, 698.5, 445),
+            first=(15, 20),
+            look=(110, 1025),
+            line="aten::item",
+        ),
+    ],
+    "SYN103": [
+        Fires(
+            PLAIN,
+            saving=693.625,
+            bound=700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
+            ops=("cudaStreamSynchronize",),
+            draws="idle.sync",
+            each=(683.5, 698.5, 698.5, 445),
+            first=(15, 20),
+            look=(110, 1025),
+            line="cudaStreamSynchronize",
+        ),
+        Fires(
+            program(waits(call="cudaDeviceSynchronize")),
+            saving=693.625,
+            bound=700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
+            ops=("cudaDeviceSynchronize",),
+            draws="idle.sync",
+            each=(683.5, 698.5, 698.5, 445),
+            first=(15, 20),
+            look=(110, 1025),
+            line="cudaDeviceSynchronize",
+        ),
+    ],
+    "SYN104": [
+        Fires(
+            READ,
+            saving=432.125,
+            bound=440,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 340, "count": 4, "blocked": 1090, "place": 340},
+            ops=("aten::copy_",),
+            draws="idle.sync",
+            each=(423.5, 438.5, 438.5, 360),
+            first=(15, 20),
+            look=(110, 1200),
+            line="aten::copy_",
+        )
+    ],
+    "SYN105": [
+        Fires(
+            WROTE,
+            saving=440,
+            bound=440,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 340, "exposed": 160, "count": 4, "place": 340},
+            ops=("aten::copy_",),
+            draws="idle.sync",
+            each=(568.667, 583.667, 583.667, 505.167),
+            first=(15, 20),
+            look=(110, 1200),
+            line="aten::copy_",
+        )
+    ],
+    "SYN106": [
+        Fires(
+            program(waits("aten::item", frame="torch/nn/utils/clip_grad.py(20): clip_grad_norm_")),
+            saving=693.625,
+            bound=700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
+            ops=("aten::item",),
+            draws="idle.sync",
+            each=(683.5, 698.5, 698.5, 445),
+            first=(15, 20),
+            look=(110, 1025),
+            line="aten::item",
+        )
+    ],
+    "SYN107": [
+        Fires(
+            program(waits("aten::item", frame="torch/amp/grad_scaler.py(400): step")),
+            saving=693.625,
+            bound=700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
+            ops=("aten::item",),
+            draws="idle.sync",
+            each=(683.5, 698.5, 698.5, 445),
+            first=(15, 20),
+            look=(110, 1025),
+            line="aten::item",
+        )
+    ],
+    "SYN108": [
+        Fires(
+            program(waits("c10d::wait_tensor")),
+            saving=693.625,
+            bound=700,
+            severity="HIGH",
+            count=4,
+            evidence={"idle": 425, "count": 4, "blocked": 915, "place": 425},
+            ops=("c10d::wait_tensor",),
+            draws="idle.sync",
+            each=(683.5, 698.5, 698.5, 445),
+            first=(15, 20),
+            look=(110, 1025),
+            line="c10d::wait_tensor",
+        )
+    ],
 }
 
 SILENT = {
