@@ -21,7 +21,7 @@ OTHERS = LANGUAGES[1:]
 PROPER = {
     *("API", "DataLoader", "Decode", "FLOP", "GB/s", "Host", "Kernel", "Launch", "Paged Attention", "Prefill"),
     *("Rank", "Shape", "Softmax", "Stage", "TFLOP/s", "World size", "block", "empty_cache", "grid", "step.time"),
-    *("traceanalyze", "zero_grad", "#", "±", "~"),
+    *("Embedding", "traceanalyze", "zero_grad", "#", "±", "~"),
 }
 
 
