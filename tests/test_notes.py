@@ -44,8 +44,8 @@ def test_every_pattern_is_of_a_note_that_there_is():
 @pytest.mark.parametrize(
     ("text", "chinese"),
     [
-        ("1 of 2 ranks are missing: 1", "共 2 个 Rank，缺少 1 个：1"),
-        ("3 of 1,024 ranks are missing: 0, 2–5", "共 1,024 个 Rank，缺少 3 个：0, 2–5"),
+        ("1 of 2 ranks are missing: 1", "共 2 个 Rank，缺少 1 个：Rank 1"),
+        ("3 of 1,024 ranks are missing: 0, 2–5", "共 1,024 个 Rank，缺少 3 个：Rank 0, 2–5"),
         ("communication.json cannot be read and was left out", "无法读取 communication.json，已略过"),
         ("op.csv cannot be read (a (b)) and was left out", "无法读取 op.csv（a (b)），已略过"),
         ("what nobody ever noted", "what nobody ever noted"),

@@ -295,7 +295,7 @@ def test_remarks_on_one_of_several_recordings_name_it(whole):
     report = traceanalyze.postmortem(whole)
     (remark,) = (each for each in report.notes if "missing" in str(each.values))
     assert Formatter(texts("en")).message(remark) == f"{Path(late).stem}: 1 of 2 ranks are missing: 1"
-    assert Formatter(texts("zh")).message(remark) == f"{Path(late).stem}：共 2 个 Rank，缺少 1 个：1"
+    assert Formatter(texts("zh")).message(remark) == f"{Path(late).stem}：共 2 个 Rank，缺少 1 个：Rank 1"
 
 
 @pytest.mark.parametrize(("text", "fate"), [('{"num_alloc_retries": 3}', "used"), ("[" * 100_000, "passed_over")])

@@ -202,7 +202,8 @@ def notes(result: GateResult, texts: Texts) -> Iterator[str]:
             yield say["said_of"].format(title=each.name, text=reason(each, texts))
         for key, text in each.notes:
             if key != "not_measured":
-                yield say[f"gate_note_{key}"].format(metric=each.name, value=text)
+                value = say.get(f"gate_column_{text}", text)
+                yield say[f"gate_note_{key}"].format(metric=each.name, value=value)
 
 
 def changes(result: GateResult, texts: Texts, mark: str) -> Iterator[str]:
