@@ -1,6 +1,7 @@
 """Small programs to judge, and what one rule says about them.
 
-The cases of a rule stand in `tests/rules/<family>/cases.py`, by its id:
+The cases of a rule stand in `tests/rules/<family>/cases.py`, or in a file of its own beside it (`cases_*.py`, as
+`python -m tests.new_rule` writes it), by its id:
 
     FIRES = {
         "HST107": [
@@ -30,6 +31,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tests.builder import TraceBuilder
@@ -40,6 +43,7 @@ from traceanalyze.rules.config import RuleConfig
 from traceanalyze.rules.evaluate import evaluate, plan
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.registry import every_rule
+from traceanalyze.rules.rule import FAMILIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -209,17 +213,21 @@ def half(b: TraceBuilder, at: float, number: int) -> None:
     kernel(b, at, STEP / 2, host=STEP / 2)
 
 
-def _show(rule: str) -> None:
-    """What a rule says about its cases."""
-    from traceanalyze.rules.rule import FAMILIES
+def case_modules(family: str = "*") -> list[ModuleType]:
+    """The modules with the cases of rules, of one family or of all."""
+    files = sorted(Path(__file__).parent.glob(f"{family}/cases*.py"))
+    return [import_module(f"tests.rules.{file.parent.name}.{file.stem}") for file in files]
 
-    for case in import_module(f"tests.rules.{FAMILIES[rule[:3]]}.cases").FIRES[rule]:
-        program = case.program if isinstance(case, Fires) else case
-        facts = known(program)
-        found = said(facts, rule, case.given if isinstance(case, Fires) else {})
+
+def show(rule: str) -> None:
+    """Print what a rule says about its cases."""
+    for case in (one for cases in case_modules(FAMILIES[rule[:3]]) for one in cases.FIRES.get(rule, [])):
+        facts = known(case.program)
+        found = said(facts, rule, case.given)
         shown = {} if found is None else answer(facts, found)
         print(", ".join(f"{key}={value!r}" for key, value in shown.items() if value not in (None, "", (), {})))
 
 
 if __name__ == "__main__":
-    _show(sys.argv[1])
+    # Cases are made of the classes of the module that they import, not of those of this one, which is run.
+    import_module("tests.rules.make").show(sys.argv[1])

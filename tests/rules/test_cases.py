@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.rules.make import Silent, answer, busy, finding, judged, known, program, said, us
+from tests.rules.make import Silent, answer, busy, case_modules, finding, judged, known, program, said, us
 from traceanalyze.rules.across_ranks import RANKS
 from traceanalyze.rules.finding import Severity
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import FAMILIES
 
-CASES = [
-    import_module(f"tests.rules.{path.parent.name}.cases") for path in sorted(Path(__file__).parent.glob("*/cases.py"))
-]
+CASES = case_modules()
 BY_ID = {rule.id: rule for rule in every_rule()}
 FIRES = [
     (rule, place, trace) for cases in CASES for rule, all_ in cases.FIRES.items() for place, trace in enumerate(all_)
