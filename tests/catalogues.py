@@ -18,6 +18,8 @@ from traceanalyze.locales import LANGUAGES, Entry, entries
 from traceanalyze.rules.registry import own_rules
 from traceanalyze.rules.rule import HEADINGS
 
+BY_TEXT = ("phrases",)
+"""Kinds whose entries have the English text for a key."""
 FOLDER = Path(traceanalyze.locales.__file__).parent
 _HEADER = 'msgid ""\nmsgstr "Language: {language}\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
 
@@ -32,6 +34,7 @@ def english_texts(known: Container[str] = ()) -> dict[str, str]:
     found |= {f"headings.{name}": name for name in HEADINGS}
     for rule in rules:
         found |= {f"pages.{rule.id}.{name}": text for name, text in sections(rule.doc).items()}
+    found |= {f"{kind}.{text}": text for kind in BY_TEXT for text in declared(kind)}
     return found | {f"sources.{each.source}": each.source for rule in rules for each in rule.options.values()}
 
 
@@ -67,11 +70,15 @@ def sections(page: str) -> dict[str, str]:
 def updated(language: str) -> dict[str, Entry]:
     """Context → entry of the catalogue as it should be."""
     before, now = entries(language), {}
+    places = {context: place for place, context in enumerate(before)}
     for context, text in english_texts(before).items():
         known = before.get(context, Entry(text))
         changed = known.fuzzy or (known.english != text and known.translated != "")
         now[context] = Entry(text, known.translated, changed)
-    return now
+    # Entries stay where they are, so that changes of several people can be merged; new ones come last of their kind.
+    kinds = {kind: place for place, kind in enumerate(dict.fromkeys(context.partition(".")[0] for context in now))}
+    order = sorted(now, key=lambda each: (kinds[each.partition(".")[0]], places.get(each, len(places))))
+    return {context: now[context] for context in order}
 
 
 def to_do(language: str) -> Iterator[str]:
@@ -87,7 +94,9 @@ def catalogue_text(language: str, texts: dict[str, Entry]) -> str:
     """The catalogue as a file has it."""
     blocks = [_HEADER.format(language=language)]
     for context, entry in texts.items():
-        strings = (json.dumps(each, ensure_ascii=False) for each in (context, entry.english, entry.translated))
+        kind, _, key = context.partition(".")
+        shown = kind if key == entry.english and kind in BY_TEXT else context
+        strings = (json.dumps(each, ensure_ascii=False) for each in (shown, entry.english, entry.translated))
         flags = "#, fuzzy\n" if entry.fuzzy else ""
         blocks.append("{}msgctxt {}\nmsgid {}\nmsgstr {}\n".format(flags, *strings))
     return "\n".join(blocks)

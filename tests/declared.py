@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
 
 import traceanalyze
 from traceanalyze.model.table import Table
 from traceanalyze.rules.registry import own_rules
+
+PACKAGE = Path(traceanalyze.__file__).parent
 
 
 @cache
@@ -36,4 +42,24 @@ def declared(kind: str) -> dict[str, str]:
         case "column_meanings":
             meant = [(table.key, column) for table in tables for column in table.columns if column.meaning]
             return {key: c.meaning for table, c in meant for key in (f"{table}.{c.key}", c.key)}
+        case "phrases":
+            return {
+                template: template
+                for _, _, template in phrases()
+                if template and re.search("[a-z;:]", without_values(template))
+            }
     return {}
+
+
+def phrases() -> Iterator[tuple[Path, ast.Call, str | None]]:
+    """File and call of all that makes a `Phrase` or an error of one, and its template; None for what is no text."""
+    makers = {"Phrase", "InputError", "UsageError"}
+    for path in sorted({*PACKAGE.rglob("*.py")} - {PACKAGE / "errors.py"}):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in makers:
+                template = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+                yield path, node, template if isinstance(template, str) else None
+
+
+def without_values(text: str) -> str:
+    return re.sub(r"\{[\w:,!.%]*\}", "", text)

@@ -1,61 +1,67 @@
-"""Notes of the readers are known again in other languages, whatever values they hold."""
+"""Errors and notes of the readers are said in other languages, whatever values they hold."""
 
 from __future__ import annotations
 
 import ast
+import pickle
 import re
-from pathlib import Path
 
 import pytest
 
 import traceanalyze
+from tests.declared import phrases
 from tests.readers.ascend.test_comm_tables import RANKS
 from tests.simulate.writers.ascend import OUTPUT, write_ascend
 from tests.simulate.writers.ascend_layouts import AscendLayout
-from traceanalyze.locales import noted, texts
+from traceanalyze.errors import InputError, Phrase, joined, placeholders
+from traceanalyze.locales import texts
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import render
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.view import View
 
-PACKAGE = Path(traceanalyze.__file__).parent
-ENGLISH, CHINESE = texts("en").notes, texts("zh").notes
+NOT_YET = re.compile(r"/regression/|(cli|pipeline)/(compare|gate)\.py$")
+PHRASES = texts("zh").phrases
 
 
-def constants() -> set[str]:
-    """Every piece of text that the code which notes things can say."""
-    found = set()
-    files = (path for folder in ("readers", "pipeline", "analyses") for path in (PACKAGE / folder).rglob("*.py"))
-    for path in (PACKAGE / "plugins.py", *files):
-        tree = ast.parse(path.read_text())
-        found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str}
-    return found
+def test_a_phrase_is_its_english():
+    said = Phrase("{missing:,} of {all:,} ranks are missing: {which}", 1024, 2048, "0–1023")
+    assert said == "1,024 of 2,048 ranks are missing: 0–1023"
+    assert said.said(PHRASES) == "共 2,048 个 Rank，缺少 1,024 个：Rank 0–1023"
+    assert said.said({}) == said
+    assert pickle.loads(pickle.dumps(said)).said(PHRASES) == said.said(PHRASES)
 
 
-def test_every_pattern_is_of_a_note_that_there_is():
-    said = constants()
-    pieces = {key: max(re.split(r"\{\w+\}", text), key=len) for key, text in ENGLISH.items()}
-    lost = {key: piece for key, piece in pieces.items() if not any(piece in text for text in said)}
-    # The tables that are written together are named by a loop.
-    assert {key for key, piece in lost.items() if " is missing: " not in piece} == set()
-    assert all(any(piece.partition(" is missing: ")[2] in text for text in said) for piece in lost.values())
+@pytest.mark.parametrize("english", ["what nobody ever said", "{broken} of {x", "op.csv: {}"])
+def test_a_phrase_without_a_translation_stays_as_it_is(english):
+    assert Phrase(english).said(PHRASES) == Phrase(english) == english
+    assert Phrase("{path}: {why!r:>9}", "a{b}", 1).said({}) == "a{b}:         1"
 
 
-@pytest.mark.parametrize(
-    ("text", "chinese"),
-    [
-        ("1 of 2 ranks are missing: 1", "共 2 个 Rank，缺少 1 个：Rank 1"),
-        ("3 of 1,024 ranks are missing: 0, 2–5", "共 1,024 个 Rank，缺少 3 个：Rank 0, 2–5"),
-        ("communication.json cannot be read and was left out", "无法读取 communication.json，已略过"),
-        ("op.csv cannot be read (a (b)) and was left out", "无法读取 op.csv（a (b)），已略过"),
-        ("what nobody ever noted", "what nobody ever noted"),
-        ("{broken} of {x", "{broken} of {x"),
-        ("left out: {path}: no", "未读取：{path}: no"),
-    ],
-)
-def test_values_stay_and_what_is_not_known_too(text, chinese):
-    assert noted(text, CHINESE) == chinese
-    assert noted(text, ENGLISH) == text
+def test_a_phrase_in_a_phrase_is_said_too():
+    error = InputError("{path}: no such file or folder{hint}", "{a}", Phrase("; did you mean {path}?", "b"))
+    assert str(error) == "{a}: no such file or folder; did you mean b?"
+    said = Phrase("left out: {error}", error).said(PHRASES)
+    assert said == "未读取：{a}：没有这个文件或目录；是否想写 b？"
+    assert pickle.loads(pickle.dumps(error)).phrase.said(PHRASES) == error.phrase.said(PHRASES)
+    both = joined("; ", [Phrase("damaged"), Phrase("none")])
+    assert (both, both.said(PHRASES)) == ("damaged; none", "已损坏; 无")
+
+
+def test_as_many_values_as_names():
+    assert placeholders("{a}, {b:,} and {a}") == ["a", "b"]
+    for wrong in (("one",), ("one", "two", "three")):
+        with pytest.raises(ValueError, match="zip"):
+            Phrase("{a} {b}", *wrong)
+
+
+def test_every_phrase_of_the_package_is_a_plain_template_with_its_values():
+    """Only such ones are found for the catalogues, and only they can be said in another language."""
+    for path, call, template in phrases():
+        if template is None:
+            assert NOT_YET.search(str(path)), ast.unparse(call)
+        elif not any(isinstance(each, ast.Starred) for each in call.args):
+            assert len(call.args) - 1 in {0, len(placeholders(template))}, template
 
 
 def test_a_profile_without_its_small_files_speaks_chinese(tmp_path):

@@ -1,12 +1,68 @@
-"""The errors a user can meet, each carrying the exit code the command line returns for it."""
+"""The errors a user can meet, each with the exit code of the command line, and the lines of English they consist of."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+class Phrase(str):
+    """A line of English that keeps its template and values, so that it can be said in another language.
+
+    Values fill the names in braces in the order in which these first appear; a template without values is taken as it
+    is. `python -m tests.catalogues` finds templates where they stand, as they are plain strings.
+    """
+
+    __slots__ = ("template", "values")
+    template: str
+    values: dict[str, object]
+
+    def __new__(cls, template: str, /, *values: object) -> Phrase:
+        """A template and what fills it."""
+        kept = dict(zip(placeholders(template), map(_kept, values), strict=True)) if values else {}
+        made = super().__new__(cls, template.format(**kept) if kept else template)
+        made.template, made.values = template, kept
+        return made
+
+    def said(self, templates: Mapping[str, str]) -> str:
+        """The line in another language, given its templates by the English ones; what they lack stays English."""
+        wording = templates.get(self.template, self.template)
+        values = {
+            name: value.said(templates) if isinstance(value, Phrase) else value for name, value in self.values.items()
+        }
+        return wording.format(**values) if values else wording
+
+
+def joined(mark: str, parts: Sequence[Phrase]) -> Phrase:
+    """Several phrases as one, with a mark between them."""
+    return Phrase(mark.join(f"{{part{place}}}" for place in range(len(parts))), *parts)
+
+
+def placeholders(template: str) -> list[str]:
+    """Names of the values of a template, as they first appear."""
+    from string import Formatter
+
+    return list(dict.fromkeys(name for _, name, _, _ in Formatter().parse(template) if name is not None))
+
+
+def _kept(value: object) -> object:
+    """A value as phrases hold it, which go from process to process: of an error what it says."""
+    if isinstance(value, TraceAnalyzeError):
+        return value.phrase
+    return str(value) if isinstance(value, BaseException) else value
 
 
 class TraceAnalyzeError(Exception):
     """Base of every expected error; the text is one line a user can act on."""
 
     exit_code = 2
+
+    def __init__(self, template: str, /, *values: object) -> None:
+        super().__init__(template if isinstance(template, Phrase) else Phrase(template, *values))
+
+    @property
+    def phrase(self) -> Phrase:
+        """What it says, for other languages."""
+        return self.args[0]  # type: ignore[no-any-return]
 
 
 class InputError(TraceAnalyzeError):

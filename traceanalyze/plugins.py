@@ -21,6 +21,8 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypeVar
 
+from traceanalyze.errors import Phrase
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
@@ -134,10 +136,12 @@ def failed_elsewhere(known: Iterable[Fault]) -> None:
     found().faults.update(dict.fromkeys(known))
 
 
-def notes() -> tuple[str, ...]:
+def notes() -> tuple[Phrase, ...]:
     """What to tell a user about the plug-ins that failed so far."""
     return tuple(
-        f"the plug-in {one.name} ({one.group}) failed, so what it adds is missing: {one.error}"
+        Phrase(
+            "the plug-in {name} ({group}) failed, so what it adds is missing: {error}", one.name, one.group, one.error
+        )
         for one in found().faults
     )
 

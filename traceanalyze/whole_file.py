@@ -30,7 +30,7 @@ def whole_file(path: Path, *, option: str = "", sync: bool = False) -> Iterator[
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
-        raise UsageError(f"{said}: cannot be written: {error.strerror}") from error
+        raise UsageError("{said}: cannot be written: {why}", said, error.strerror) from error
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
@@ -42,7 +42,7 @@ def whole_file(path: Path, *, option: str = "", sync: bool = False) -> Iterator[
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise UsageError(f"{said}: cannot be written: {error.strerror}") from error
+            raise UsageError("{said}: cannot be written: {why}", said, error.strerror) from error
         raise
 
 

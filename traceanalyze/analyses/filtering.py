@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.options import Filter, Options
+from traceanalyze.errors import Phrase
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Events, Instants, Trace
 
@@ -39,7 +40,9 @@ def _filtered(context: Context, chosen: Filter) -> Trace:
         records = (since < chosen.time[1]) & (since >= chosen.time[0])
     left_out = int((~keep).sum()) + int((~records).sum())
     whole = len(keep) + len(records)
-    note = f"filtered: {left_out:,} of {whole:,} events are left out; what they did counts as not recorded"
+    note = Phrase(
+        "filtered: {count:,} of {all:,} events are left out; what they did counts as not recorded", left_out, whole
+    )
     read = trace.read._replace(notes=(*trace.read.notes, note))
     events, instants = _taken(trace.events, keep), _taken_instants(trace.instants, records)
     return replace(trace, events=events, instants=instants, read=read)

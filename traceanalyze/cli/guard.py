@@ -10,12 +10,13 @@ import traceback
 from collections.abc import Callable
 from typing import ParamSpec
 
-from traceanalyze.errors import TraceAnalyzeError
+from traceanalyze.errors import Phrase, TraceAnalyzeError
 
 DEBUG_VARIABLE = "TRACEANALYZE_DEBUG"
 INTERNAL_ERROR = 2
 INTERRUPTED = 130
 CANNOT_WRITE = 2
+ENGLISH = "en"
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 P = ParamSpec("P")
@@ -30,29 +31,47 @@ def guarded(command: Callable[P, None], *, name: str = "") -> Callable[P, None]:
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        def failed(message: Phrase, code: int) -> SystemExit:
+            return _failed(mark + in_language(message, str(kwargs.get("lang", ENGLISH))), code)
+
         try:
             command(*args, **kwargs)
         except TraceAnalyzeError as error:
-            raise _failed(f"{mark}error: {error}", error.exit_code) from error
+            raise failed(Phrase("error: {error}", error), error.exit_code) from error
         except KeyboardInterrupt:
-            raise (_failed(f"{mark}interrupted", INTERRUPTED) if name else SystemExit(INTERRUPTED)) from None
+            raise (failed(Phrase("interrupted"), INTERRUPTED) if name else SystemExit(INTERRUPTED)) from None
         except BrokenPipeError:
             # The reader of the pipe is gone: let the interpreter's last flush go nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except MemoryError:
-            raise _failed(f"{mark}error: not enough memory for this input", INTERNAL_ERROR) from None
+            raise failed(Phrase("error: not enough memory for this input"), INTERNAL_ERROR) from None
         except Exception as error:
             if _ends_command(error):
                 raise
-            if isinstance(error, OSError) and error.errno in _NO_ROOM:
-                place = error.filename or "the output"
-                raise _failed(f"{mark}error: {place}: cannot be written: {error.strerror}", CANNOT_WRITE) from error
-            if os.environ.get(DEBUG_VARIABLE):
-                traceback.print_exc()
-            hint = f"set {DEBUG_VARIABLE}=1 for the traceback"
-            raise _failed(f"{mark}internal error: {type(error).__name__}: {error} ({hint})", INTERNAL_ERROR) from error
+            raise failed(*_unexpected(error)) from error
 
     return run
+
+
+def _unexpected(error: Exception) -> tuple[Phrase, int]:
+    """What to say of an error that nobody expected, and the exit code."""
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        place = error.filename or Phrase("the output")
+        return Phrase("error: {error}", Phrase("{said}: cannot be written: {why}", place, error.strerror)), CANNOT_WRITE
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()
+    told = (type(error).__name__, error, DEBUG_VARIABLE)
+    return Phrase("internal error: {type}: {error} (set {variable}=1 for the traceback)", *told), INTERNAL_ERROR
+
+
+def in_language(message: Phrase, language: str) -> str:
+    """The message in a language; in English where that is not spoken."""
+    if language == ENGLISH:
+        return message
+    # Imported here: what fails in English needs no texts.
+    from traceanalyze.locales import catalogue
+
+    return message.said(catalogue(language).get("phrases", {}))
 
 
 def _ends_command(error: Exception) -> bool:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.locales import Texts
 from traceanalyze.report import folder
 from traceanalyze.report.formats import FORMATS, REPORT, TABLES, endings, renderer
@@ -23,7 +23,7 @@ _INDEX_START = 200
 _LISTING = "tables.json"
 """Names the files of a folder that this tool wrote; written last, so that it never names what is not there."""
 _SCHEMA = "traceanalyze.tables/1"
-_EACH_A_FILE = "every table is a file of its own; give a folder, such as tables/"
+_EACH_A_FILE = Phrase("every table is a file of its own; give a folder, such as tables/")
 _OF_ENDING = {each.ending: each.name for each in FORMATS.values() if each.ending}
 
 
@@ -43,7 +43,7 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--output {path}: cannot be made: {error.strerror}") from error
+        raise UsageError("--output {path}: cannot be made: {why}", path, error.strerror) from error
     for name, content in files.items():
         write_whole(path / name, content())
     for name in sorted(before - set(files)):
@@ -74,7 +74,7 @@ def _remove(file: Path) -> None:
         if file.is_file() and not file.is_symlink():
             file.unlink()
     except OSError as error:
-        raise UsageError(f"--output {file}: cannot be removed: {error.strerror}") from error
+        raise UsageError("--output {file}: cannot be removed: {why}", file, error.strerror) from error
 
 
 def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
@@ -87,7 +87,9 @@ def _refuse_foreign(path: Path, files: Iterable[str]) -> None:
                 return
     taken = next((name for name in names if (path / name).exists()), None)
     if taken is not None:
-        raise UsageError(f"--output {path}: {taken} is there and is not from an older report; choose another folder")
+        raise UsageError(
+            "--output {path}: {taken} is there and is not from an older report; choose another folder", path, taken
+        )
 
 
 class Target(NamedTuple):
@@ -104,18 +106,18 @@ class Target(NamedTuple):
         known = FORMATS[format_ or "console"]
         if known.needs and find_spec(known.needs) is None:
             raise UsageError(
-                f"--format {format_}: needs {known.needs}, which is not installed (pip install {known.needs})"
+                "--format {format}: needs {needs}, which is not installed (pip install {needs})", format_, known.needs
             )
         if output is None or output == "-":
             if known.binary:
-                raise UsageError(f"--format {format_}: give a file name, --output report{known.ending}")
+                raise UsageError("--format {format}: give a file name, --output report{ending}", format_, known.ending)
             if format_ in TABLES:
-                raise UsageError(f"--format {format_}: give a folder, --output tables/")
+                raise UsageError("--format {format}: give a folder, --output tables/", format_)
             return cls(None, format_ or "console")
         path = Path(output)
         refuse_input(path, inputs)
         if not path.parent.is_dir():
-            raise UsageError(f"--output {output}: the folder {path.parent} does not exist")
+            raise UsageError("--output {output}: the folder {parent} does not exist", output, path.parent)
         if format_ in TABLES or path.is_dir() or output.endswith(("/", "\\")):
             return cls(path, _folder_format(output, path, format_))
         return cls(path, _file_format(output, path, format_))
@@ -124,11 +126,11 @@ class Target(NamedTuple):
 def _folder_format(output: str, path: Path, format_: str | None) -> str:
     chosen = format_ or "csv"
     if chosen not in TABLES:
-        raise UsageError(f"--output {output}: this is a folder; give a file name for --format {chosen}")
+        raise UsageError("--output {output}: this is a folder; give a file name for --format {chosen}", output, chosen)
     if path.exists() and not path.is_dir():
-        raise UsageError(f"--output {output}: this is a file; --format {chosen} needs a folder")
+        raise UsageError("--output {output}: this is a file; --format {chosen} needs a folder", output, chosen)
     if not path.exists() and path.suffix.lower() in _OF_ENDING:
-        raise UsageError(f"--output {output}: {_EACH_A_FILE}")
+        raise UsageError("--output {output}: {advice}", output, _EACH_A_FILE)
     return chosen
 
 
@@ -136,14 +138,17 @@ def _file_format(output: str, path: Path, format_: str | None) -> str:
     meant = _OF_ENDING.get(path.suffix.lower())
     chosen = format_ or meant
     if meant in TABLES:
-        raise UsageError(f"--output {output}: {_EACH_A_FILE}")
+        raise UsageError("--output {output}: {advice}", output, _EACH_A_FILE)
     if chosen is None:
         raise UsageError(
-            f"--output {output}: end the name in {endings(REPORT, traces=True, last=' or ')} (a file) or in / (a "
-            "folder), or give --format"
+            "--output {output}: end the name in {known} (a file) or in / (a folder), or give --format",
+            output,
+            endings(REPORT, traces=True, last=" or "),
         )
     if chosen != meant and any(name is not None and FORMATS[name].binary for name in (chosen, meant)):
-        raise UsageError(f"--output {output}: --format {chosen} and the name's ending do not go together")
+        raise UsageError(
+            "--output {output}: --format {chosen} and the name's ending do not go together", output, chosen
+        )
     return chosen
 
 
@@ -151,7 +156,7 @@ def refuse_input(path: Path, inputs: Iterable[str]) -> None:
     """A report must not replace what it was made from."""
     for given in map(Path, inputs):
         if path.exists() and given.exists() and path.samefile(given):
-            raise UsageError(f"--output {path}: this is an input; choose another name")
+            raise UsageError("--output {path}: this is an input; choose another name", path)
 
 
 def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.locales import LANGUAGES, Texts
 from traceanalyze.model.patterns import regex
 
@@ -34,7 +34,7 @@ def rule(
 ) -> None:
     """Explain rules: what they find, how it is measured, their options."""
     from traceanalyze import plugins
-    from traceanalyze.locales import noted, texts
+    from traceanalyze.locales import texts
     from traceanalyze.report.console.style import style_for
     from traceanalyze.rules.registry import chosen, every_rule
 
@@ -48,7 +48,7 @@ def rule(
         return
     rules = every_rule()
     for note in plugins.notes():
-        typer.echo(f"note: {noted(note, words.notes)}", err=True)
+        typer.echo(Phrase("note: {note}", note).said(words.phrases), err=True)
     if every:
         typer.echo("\n".join(f"{each.id}  {each.slug:24}  {_title(each, words)}" for each in rules))
         return

@@ -24,7 +24,7 @@ class FileServer(ThreadingHTTPServer):
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
-            raise UsageError(f"--port {port}: cannot be used: {error.strerror}") from error
+            raise UsageError("--port {port}: cannot be used: {why}", port, error.strerror) from error
 
     def url(self, place: tuple[int, int] | None = None) -> str:
         """Address that opens the file in the viewer, where `place` says from where to where, ns on the file's clock."""

@@ -1,7 +1,8 @@
 """Texts of the tool by language: English stands in modules, every other language is a gettext catalogue beside them.
 
-An entry's context is the kind of text and its key (`columns.op`), its id the English text. What a language lacks stays
-English. `python -m tests.catalogues` brings the catalogues up to date.
+An entry's context is the kind of text and its key (`columns.op`), or the kind alone where English is the key
+(`phrases`); its id is the English text. What a language lacks stays English. `python -m tests.catalogues` brings the
+catalogues up to date.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Texts(NamedTuple):
     """Why a number was not measured."""
     hints: Mapping[str, str]
     """Reason → what to record so that it is measured."""
-    notes: Mapping[str, str]
-    """What reading says in passing, by the keys of `en/notes.py`; `noted` finds the one that a note is."""
+    phrases: Mapping[str, str]
+    """What `Phrase`s say (errors, notes of readers), by their English templates."""
     levels: Mapping[str, str]
     language: str = LANGUAGES[0]
     """Its code, as in the `lang` of a page."""
@@ -93,7 +94,7 @@ _MADE: list[Texts] = []
 def texts(language: str = LANGUAGES[0]) -> Texts:
     """The texts of a language; what is not translated yet is English, so that no report breaks for want of a word."""
     if language not in LANGUAGES:
-        raise UsageError(f"no texts in '{language}'; this version speaks: {', '.join(LANGUAGES)}")
+        raise UsageError("no texts in '{language}'; this version speaks: {languages}", language, ", ".join(LANGUAGES))
     fallback, own = spoken(LANGUAGES[0]), spoken(language)
     _MADE.append(Texts(**{kind: fallback[kind] | own[kind] for kind in KINDS}, language=language))
     return _MADE[-1]
@@ -149,14 +150,16 @@ def catalogue(language: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def entries(language: str) -> dict[str, Entry]:
-    """Context → entry of the catalogue of a language; none where it has no catalogue."""
+    """Kind and key → entry of the catalogue of a language; none where it has no catalogue."""
     path = _FOLDER / f"{language}.po"
     # Strings may be broken over several lines.
     text = path.read_text(encoding="utf-8").replace('"\n"', "") if path.exists() else ""
-    return {
-        _unescaped(context): Entry(_unescaped(english), _unescaped(translated), _FUZZY.search(comments) is not None)
-        for comments, context, english, translated in _ENTRY.findall(text)
-    }
+    found = {}
+    for comments, *strings in _ENTRY.findall(text):
+        context, english, translated = map(_unescaped, strings)
+        key = context if "." in context else f"{context}.{english}"
+        found[key] = Entry(english, translated, _FUZZY.search(comments) is not None)
+    return found
 
 
 def _unescaped(text: str) -> str:
@@ -197,32 +200,3 @@ def rule_doc(language: str, code: str) -> str:
 def option_sources(language: str) -> Mapping[str, str]:
     """Where defaults of options come from, by the wording of the rules; one that is not known here stays as it is."""
     return catalogue(language).get("sources", {})
-
-
-_PLACEHOLDER = regex(r"\{(\w+)\}")
-
-
-def noted(text: str, words: Mapping[str, str]) -> str:
-    """A note of a reader in the wording of `words`, the templates of a language by their keys.
-
-    The readers word what they note themselves, because a note is also written to logs and to JSON; it is known again by
-    the English templates. One that is not among these stays as it is.
-    """
-    for key, pattern in _noted_patterns():
-        found = pattern.fullmatch(text)
-        if found is not None and key in words:
-            return words[key].format(**found.groupdict())
-    return text
-
-
-@lru_cache(maxsize=1)
-def _noted_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Keys and patterns; each value of a template is any text, as short as possible."""
-    from traceanalyze.locales.en.notes import NOTES
-
-    split = {key: _PLACEHOLDER.split(template) for key, template in NOTES.items()}
-    patterns = {
-        key: "".join(f"(?P<{piece}>.+?)" if place % 2 else re.escape(piece) for place, piece in enumerate(pieces))
-        for key, pieces in split.items()
-    }
-    return tuple((key, re.compile(pattern, re.DOTALL)) for key, pattern in patterns.items())

@@ -31,7 +31,7 @@ def load(paths: Path | Sequence[Path]) -> Run:
     runs = load_runs(paths)
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
-        raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them, or use load_runs")
+        raise UsageError("the input holds {count} runs ({names}); name one of them, or use load_runs", len(runs), names)
     return runs[0]
 
 
@@ -93,7 +93,7 @@ def analyze(
     found = reports(path_texts(run), choices)
     if len(found) > 1:
         names = ", ".join(one.name for one in found)
-        raise UsageError(f"the input holds {len(found)} runs ({names}); name one of them")
+        raise UsageError("the input holds {count} runs ({names}); name one of them", len(found), names)
     return found[0]
 
 

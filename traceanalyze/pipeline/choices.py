@@ -40,7 +40,7 @@ def read_peaks(path: str) -> tuple[Peaks, ...]:
     try:
         return tuple(_peaks(entry, index, path) for index, entry in enumerate(_entries(path), 1))
     except UsageError as error:
-        raise UsageError(f"--device-peaks {path}: {error}") from error
+        raise UsageError("--device-peaks {path}: {error}", path, error) from error
 
 
 def _entries(path: str) -> list[Any]:
@@ -50,14 +50,14 @@ def _entries(path: str) -> list[Any]:
         with Path(path).open("rb") as file:
             found = tomllib.load(file)
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}") from error
+        raise UsageError("cannot be read: {why}", error.strerror) from error
     except UnicodeDecodeError as error:
         raise UsageError("is not TOML: not UTF-8") from error
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"is not TOML: {error}") from error
+        raise UsageError("is not TOML: {error}", error) from error
     entries = found.pop("device", None)
     if found:
-        raise UsageError(f"unknown: {', '.join(found)}; write [[device]] entries")
+        raise UsageError("unknown: {keys}; write [[device]] entries", ", ".join(found))
     if not isinstance(entries, list) or not entries:
         raise UsageError("holds no [[device]] entry")
     return entries
@@ -66,10 +66,12 @@ def _entries(path: str) -> list[Any]:
 def _peaks(entry: Any, index: int, path: str) -> Peaks:
     where = f"device {index}"
     if not isinstance(entry, dict) or set(entry) != set(_KEYS):
-        raise UsageError(f"{where}: write {', '.join(_KEYS)}, and nothing else")
+        raise UsageError("{where}: write {known}, and nothing else", where, ", ".join(_KEYS))
     rates = entry["tflops"]
     if not isinstance(rates, dict) or not set(rates) <= set(DTYPES):
-        raise UsageError(f"{where}: tflops: write TYPE = number in braces, where TYPE is one of {', '.join(DTYPES)}")
+        raise UsageError(
+            "{where}: tflops: write TYPE = number in braces, where TYPE is one of {known}", where, ", ".join(DTYPES)
+        )
     return Peaks(
         device=_text(entry["name"], f"{where}: name"),
         pattern=_pattern(entry["pattern"], f"{where}: pattern"),
@@ -81,7 +83,7 @@ def _peaks(entry: Any, index: int, path: str) -> Peaks:
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise UsageError(f"{where}: write a text")
+        raise UsageError("{where}: write a text", where)
     return value
 
 
@@ -93,7 +95,7 @@ def _pattern(value: Any, where: str) -> str:
 
 def _rate(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value <= 0:
-        raise UsageError(f"{where}: write a number above 0")
+        raise UsageError("{where}: write a number above 0", where)
     return float(value)
 
 
@@ -125,12 +127,12 @@ def _read(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from error
+        raise UsageError("{path}: {error}", path, error) from error
 
 
 def _config(table: object, path: Path) -> RuleConfig:
     if not isinstance(table, dict) or not isinstance(table.get("rules", {}), dict):
-        raise UsageError(f"{path}: rules is not a table")
+        raise UsageError("{path}: rules is not a table", path)
     return rule_config(table.get("rules", {}), path.name)
 
 
@@ -228,11 +230,11 @@ def _time(text: str) -> tuple[int, int]:
 
     found = _SPAN.fullmatch(text.replace(" ", ""))
     if not found or (found["from"] is None and found["to"] is None):
-        raise UsageError(f"--time {text}: write two times since the first event, such as 10ms-1.5s, or 2s-")
+        raise UsageError("--time {text}: write two times since the first event, such as 10ms-1.5s, or 2s-", text)
     first = round(Decimal(found["from"]) * _NS[found["unit"]]) if found["from"] else 0
     last = round(Decimal(found["to"]) * _NS[found["end"]]) if found["to"] else _EVER
     if last <= first:
-        raise UsageError(f"--time {text}: this is no time at all")
+        raise UsageError("--time {text}: this is no time at all", text)
     return first, last
 
 
@@ -240,11 +242,13 @@ def _compiled(place: str, text: str | None) -> re.Pattern[str] | None:
     try:
         return None if text is None else re.compile(text)
     except re.error as error:
-        raise UsageError(f"{place} {text}: not a regular expression: {error}") from error
+        raise UsageError("{place} {text}: not a regular expression: {error}", place, text, error) from error
 
 
 def _category(text: str) -> tuple[str, EventKind]:
     name, equals, klass = text.rpartition("=")
     if not equals or not name or klass not in KIND_NAMES:
-        raise UsageError(f"--category {text}: write NAME=class, where class is one of {', '.join(KIND_NAMES)}")
+        raise UsageError(
+            "--category {text}: write NAME=class, where class is one of {known}", text, ", ".join(KIND_NAMES)
+        )
     return name.lower(), KIND_NAMES[klass]

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot
-from traceanalyze.errors import InputError, UsageError
+from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.pipeline.choices import Choices
 from traceanalyze.pipeline.gather import ReadProgress, progress_of, sampled
@@ -120,7 +120,9 @@ def _trace_runs(paths: Sequence[str], reading: Reading, progress: ReadProgress |
     doubtful = tuple(one.text for one in selection.skipped if one.reason)
     found = [_run_sample(run, samples, reading.choices.ranks, snapshots if id(run) in single else {}) for run in runs]
     if doubtful:
-        found[0] = replace(found[0], notes=(*found[0].notes, f"files passed over: {', '.join(doubtful[:3])}"))
+        found[0] = replace(
+            found[0], notes=(*found[0].notes, Phrase("files passed over: {files}", ", ".join(doubtful[:3])))
+        )
     return found
 
 
@@ -144,9 +146,11 @@ def _refuse_overlaps(folders: Mapping[str, Sequence[Run]], samples: dict[str, Ra
         if any(later[0] < earlier[1] for earlier, later in pairwise(spans)):
             names = ", ".join(path for each in paths for path in each)
             raise UsageError(
-                f"{folder}: it is not clear which files are ranks of one run and which are other runs, as they tell "
-                f"no different ranks but overlap in time: {names}; "
-                "put each run into a folder of its own, or name the files"
+                "{folder}: it is not clear which files are ranks of one run and which are other runs, as they "
+                "tell no different ranks but overlap in time: {names}; put each run into a folder of its own, "
+                "or name the files",
+                folder,
+                names,
             )
 
 
@@ -157,8 +161,8 @@ def _run_sample(
     if wanted is not None:
         numbers = [trace.origin.rank for trace in traces if trace.origin.rank is not None]
         if len(numbers) < len(traces):
-            raise UsageError(f"--ranks {wanted}: the profile of {run.name} does not tell all ranks")
-        mask = parse_numbers(wanted, "--ranks", "rank").chosen(numbers)
+            raise UsageError("--ranks {wanted}: the profile of {run} does not tell all ranks", wanted, run.name)
+        mask = parse_numbers(wanted, "--ranks", Phrase("rank")).chosen(numbers)
         traces = [trace for trace, chosen in zip(traces, mask, strict=True) if chosen]
     ranks = [(trace.origin.rank, samples[trace.origin.path]) for trace in traces]
     kept, about_ranks = side_by_side(ranks)
@@ -170,7 +174,7 @@ def _run_sample(
         if name in metrics
     }
     if steps == 0:
-        raise InputError(f"{run.name}: the ranks have no usable step in common")
+        raise InputError("{run}: the ranks have no usable step in common", run.name)
     slowest = max(kept, key=lambda sample: sample.mean_step)
     began = min(sample.began for sample in kept)
     counted = [sample.findings for sample in kept if sample.findings is not None]
@@ -227,7 +231,7 @@ def _snapshot_run(name: str, sources: Sequence[Source]) -> RunSample:
     content = (hashlib.sha256(Path(source.path).read_bytes()).hexdigest() for source in sources)
     metrics = _remembered(sources)
     if not metrics:
-        raise InputError(f"{name}: the snapshot is empty: no device had memory")
+        raise InputError("{name}: the snapshot is empty: no device had memory", name)
     return RunSample(
         id=_digest(content),
         name=PurePath(name).name,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze import plugins
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.columns import strings_of
 from traceanalyze.model.trace import Events, Flows, Instants, Trace
 from traceanalyze.readers.kineto import read_trace
@@ -71,16 +71,18 @@ def collected(
     for source, one in zip(selection.sources, results, strict=True):
         if isinstance(one, InputError):
             failures.append(one)
-            failed.append((source.name, str(one)))
+            failed.append((source.name, one.phrase))
         else:
             traces.append(one)
     if not traces and required:
         raise failures[0]
-    notes = [*plugins.notes(), *(f"left out: {error}" for error in failures)]
+    notes = [*plugins.notes(), *(Phrase("left out: {error}", error) for error in failures)]
     doubtful = [one.text for one in selection.skipped if one.reason and one.name not in known]
     if doubtful:
         more = ", …" if len(doubtful) > _NAMES_SHOWN else ""
-        notes.append(f"files passed over: {len(doubtful)} ({', '.join(doubtful[:_NAMES_SHOWN])}{more})")
+        notes.append(
+            Phrase("files passed over: {files}", f"{len(doubtful)} ({', '.join(doubtful[:_NAMES_SHOWN])}{more})")
+        )
     return ReadRecordings(tuple(traces), tuple(notes), tuple(failed), selection.skipped)
 
 

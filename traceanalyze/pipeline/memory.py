@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from traceanalyze.analyses.memory.allocator import analyze_snapshot, difference
-from traceanalyze.errors import InputError, UsageError
+from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.patterns import regex
 from traceanalyze.pipeline import reports
 from traceanalyze.pipeline.choices import Choices
@@ -49,7 +49,7 @@ def memory(path: Path, *, capacity: int | str | None = None) -> Report:
     """
     found = memory_reports([os.fspath(path)], capacity=capacity)
     if len(found) > 1:
-        raise UsageError(f"{os.fspath(path)}: holds {len(found)} snapshots or runs; name one of them")
+        raise UsageError("{path}: holds {count} snapshots or runs; name one of them", os.fspath(path), len(found))
     return found[0]
 
 
@@ -82,7 +82,7 @@ def memory_reports(
             )
             files = placed_files(files, tuple(results.values()), allocators)
         except InputError as error:
-            notes = (*notes, f"left out: {error}")
+            notes = (*notes, Phrase("left out: {error}", error))
     named = tuple(path for path in traces if not holds_memory_file(path))
     shown = [
         memory_view(one, beside_snapshot=True)
@@ -97,14 +97,14 @@ def memory_reports(
     return replace(first, notes=(*first.notes, *remarks)), *others
 
 
-def _views(path: str, notes: Sequence[str], progress: ReadProgress | None) -> tuple[Report, ...]:
+def _views(path: str, notes: Sequence[Phrase], progress: ReadProgress | None) -> tuple[Report, ...]:
     """What the traces of a path say about memory."""
     try:
         return tuple(map(memory_view, reports([path], Choices(), progress=progress)))
     except InputError as error:
         # What a snapshot lacks is what the user wants to know, not that it is no trace.
         fault = next((note for note in notes if note.startswith(f"left out: {path}")), None)
-        raise (InputError(fault.removeprefix("left out: ")) if fault else error) from None
+        raise (InputError("{error}", fault.values["error"]) if fault else error) from None
 
 
 def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | None = None) -> Report:
@@ -113,7 +113,9 @@ def memory_difference(base: Path, candidate: Path, *, progress: ReadProgress | N
     for path in (base, candidate):
         found = snapshots_of(os.fspath(path))
         if len(found) != 1:
-            raise UsageError(f"{path}: holds {len(found)} snapshots; two snapshots are compared, name one file each")
+            raise UsageError(
+                "{path}: holds {count} snapshots; two snapshots are compared, name one file each", path, len(found)
+            )
         snapshot = not_empty(read_snapshot(found[0], progress_of(progress, found[0])))
         sides.append((snapshot, analyze_snapshot(snapshot)))
     (first, before), (second, after) = sides
@@ -136,6 +138,6 @@ def parse_capacity(text: int | str | None) -> int | None:
         return text
     found = _CAPACITY.fullmatch(text.strip())
     if not found:
-        raise UsageError(f"--capacity {text}: write a number and a unit, such as 80GiB")
+        raise UsageError("--capacity {text}: write a number and a unit, such as 80GiB", text)
     unit = (found["unit"] or "").upper()[:1]
     return int(float(found["number"]) * 1024 ** _POWERS[unit])

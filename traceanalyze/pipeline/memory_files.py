@@ -9,7 +9,7 @@ from pathlib import Path
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis, analyze_snapshot
 from traceanalyze.analyses.memory.in_trace import InTrace
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.snapshot import Snapshot
 from traceanalyze.model.table import Kind, Message, NotMeasured
 from traceanalyze.pipeline.choices import Choices
@@ -39,7 +39,7 @@ def memory_files(
     *,
     capacity: int | None = None,
     progress: ReadProgress | None = None,
-) -> tuple[tuple[MemoryFile, ...], tuple[str, ...]]:
+) -> tuple[tuple[MemoryFile, ...], tuple[Phrase, ...]]:
     """Every snapshot and memory timeline under the paths, and remarks on those that cannot be used.
 
     Args:
@@ -49,7 +49,7 @@ def memory_files(
         progress: Told how far reading is.
     """
     files: list[MemoryFile] = []
-    notes: list[str] = []
+    notes: list[Phrase] = []
     for source in _distinct(paths):
         tell, kind = progress_of(progress, source), _kind(source)
         try:
@@ -58,7 +58,7 @@ def memory_files(
             elif kind:
                 files.append(_snapshot(source, capacity, tell))
         except InputError as error:
-            notes.append(f"left out: {error}")
+            notes.append(Phrase("left out: {error}", error))
     return tuple(_ranked(files, ranks)), tuple(notes)
 
 
@@ -140,7 +140,7 @@ def not_empty(snapshot: Snapshot) -> Snapshot:
         InputError: Nothing was.
     """
     if not snapshot.devices:
-        raise InputError(f"{snapshot.path}: the snapshot is empty: no device had memory, nothing was recorded")
+        raise InputError("{path}: the snapshot is empty: no device had memory, nothing was recorded", snapshot.path)
     return snapshot
 
 

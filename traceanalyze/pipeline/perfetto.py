@@ -95,9 +95,9 @@ def annotated(
     given = path_texts(paths)
     target, words = Path(output), texts(language)
     if target.suffix.lower() not in _ENDINGS:
-        raise UsageError(f"{target}: end the name in .json or .json.gz")
+        raise UsageError("{path}: end the name in .json or .json.gz", target)
     if not target.parent.is_dir():
-        raise UsageError(f"{target}: the folder {target.parent} does not exist")
+        raise UsageError("{path}: the folder {parent} does not exist", target, target.parent)
     sources = {source.name: source for source in _sources(given)}
     _refuse_input(target, sources.values())
     if not overlay_only and any(source.size is None for source in sources.values()):
@@ -132,7 +132,7 @@ def _refuse_input(target: Path, sources: Iterable[Source]) -> None:
     for source in sources:
         path = Path(source.path)
         if target.exists() and path.exists() and target.samefile(path):
-            raise UsageError(f"{target}: this is an input; choose another name")
+            raise UsageError("{path}: this is an input; choose another name", target)
 
 
 def _snapshot(sources: list[Source], target: Path, words: Texts) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def _snapshot(sources: list[Source], target: Path, words: Texts) -> tuple[str, .
     tracks, zero = snapshot_overlay(read_snapshot(sources[0]), words.terms)
     if not tracks.counters:
         ((title, why),) = tracks.missing
-        raise InputError(said(words, "overlay_missing", track=title, reason=words.reasons[why.reason]))
+        raise InputError("{text}", said(words, "overlay_missing", track=title, reason=words.reasons[why.reason]))
     events = overlay_events(tracks, Process(FIRST_PID, PROCESS), Clock())
     with whole_file(target) as file, packed(file, target) as write:
         for piece in alone(events, zero):
@@ -177,7 +177,7 @@ def _ranks(
     runs = group_runs(list(read.traces))
     if len(runs) > 1:
         names = ", ".join(run.name for run in runs)
-        raise UsageError(f"the input holds {len(runs)} runs ({names}); name one of them")
+        raise UsageError("the input holds {count} runs ({names}); name one of them", len(runs), names)
     traces = runs[0].traces
     # As `analyze` does: beside other ranks, what waiting for these is no saving of a rank's own.
     beside = side_by_side([analyses[trace.origin.path].with_trace(trace) for trace in traces], rules)

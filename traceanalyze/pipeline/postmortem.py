@@ -14,7 +14,7 @@ from traceanalyze.causes.causes import host_loading
 from traceanalyze.causes.results import CommonSteps, RankPart, RecordingPart, Trouble
 from traceanalyze.causes.synthesize import synthesize
 from traceanalyze.causes.waiting import cost_of, waiting
-from traceanalyze.errors import InputError, UsageError
+from traceanalyze.errors import InputError, Phrase, UsageError
 from traceanalyze.model.trace import Run
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.pipeline.choices import Choices, path_texts
@@ -146,7 +146,9 @@ def postmortem(
     found = postmortem_reports(path_texts(paths), choices, capacity=capacity)
     if len(found) > 1:
         raise UsageError(
-            f"the input holds {len(found)} jobs ({', '.join(one.name for one in found)}); name one of them"
+            "the input holds {count} jobs ({names}); name one of them",
+            len(found),
+            ", ".join(one.name for one in found),
         )
     return found[0]
 
@@ -253,17 +255,17 @@ def _names(paths: Sequence[str], jobs: Sequence[Job]) -> list[str]:
     return [f"{name} (job {at})" if names.count(name) > 1 else name for at, name in enumerate(names, 1)]
 
 
-def _nothing(paths: Sequence[str], read: ReadRecordings, left_out: tuple[str, ...]) -> InputError:
+def _nothing(paths: Sequence[str], read: ReadRecordings, left_out: tuple[Phrase, ...]) -> InputError:
     """Why nothing can be used."""
     if left_out:
-        return InputError(left_out[0].removeprefix("left out: "))
+        return InputError("{error}", left_out[0].values["error"])
     if read.failed:
-        return InputError(read.failed[0][1])
+        return InputError("{error}", read.failed[0][1])
     try:
         expand(paths)
     except InputError as error:
         return error
-    return InputError(f"{paths[0]}: no recording and no snapshot")
+    return InputError("{path}: no recording and no snapshot", paths[0])
 
 
 def _memory_of_jobs(jobs: Sequence[Job], memory: Sequence[MemoryFile]) -> tuple[tuple[MemoryFile, ...], ...]:

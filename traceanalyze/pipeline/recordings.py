@@ -257,6 +257,6 @@ def _attempt(
         return error
     except UsageError as error:
         if lenient:
-            return InputError(f"{source.name}: {error}")
+            return InputError("{name}: {error}", source.name, error)
         raise
     return one._replace(analysis=one.analysis._replace(trace=sampled(trace)))

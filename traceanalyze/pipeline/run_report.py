@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.choices import Choices
@@ -104,7 +104,7 @@ def chosen_ranks(run: Run, choices: Choices) -> list[Trace]:
         return list(run.traces)
     known = [trace for trace in run.traces if trace.origin.rank is not None]
     if not known:
-        raise UsageError(f"--ranks {choices.ranks}: the profile of {run.name} does not tell any rank")
+        raise UsageError("--ranks {ranks}: the profile of {run} does not tell any rank", choices.ranks, run.name)
     numbers = [trace.origin.rank for trace in known if trace.origin.rank is not None]
-    mask = parse_numbers(choices.ranks, "--ranks", "rank").chosen(numbers)
+    mask = parse_numbers(choices.ranks, "--ranks", Phrase("rank")).chosen(numbers)
     return [trace for trace, wanted in zip(known, mask, strict=True) if wanted]

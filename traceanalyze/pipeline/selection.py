@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.steps.window import Steps, step_labels
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.patterns import regex
 
 _ITEM = regex(r"(?P<one>\d+)|(?P<from>\d+)-(?P<to>\d+)|(?P<start>\d*):(?P<stop>\d*)")
@@ -34,7 +34,13 @@ class Numbers(NamedTuple):
         for first, last in self.ranges:
             if not any(_inside(number, first, last) for number in numbers):
                 wanted = str(first) if first == last else f"{first} to {'the end' if last is None else last}"
-                raise UsageError(f"{self.text}: there is no {self.what} {wanted}; there is {listed(numbers)}")
+                raise UsageError(
+                    "{text}: there is no {what} {wanted}; there is {known}",
+                    self.text,
+                    self.what,
+                    wanted,
+                    listed(numbers),
+                )
         return [any(_inside(number, *bounds) for bounds in self.ranges) for number in numbers]
 
 
@@ -48,7 +54,9 @@ def parse_numbers(text: str, option: str, what: str) -> Numbers:
     for item in text.replace(" ", "").split(","):
         found = _ITEM.fullmatch(item)
         if found is None:
-            raise UsageError(f"{option} {text}: '{item}' is not a number, a range such as 3-5, or 2: (from 2 on)")
+            raise UsageError(
+                "{option} {text}: '{item}' is not a number, a range such as 3-5, or 2: (from 2 on)", option, text, item
+            )
         if found["one"]:
             bounds: tuple[int, int | None] = (int(found["one"]), int(found["one"]))
         elif found["from"]:
@@ -56,7 +64,7 @@ def parse_numbers(text: str, option: str, what: str) -> Numbers:
         else:
             bounds = (int(found["start"] or 0), int(found["stop"]) - 1 if found["stop"] else None)
         if bounds[1] is not None and bounds[1] < bounds[0]:
-            raise UsageError(f"{option} {text}: the range '{item}' is empty")
+            raise UsageError("{option} {text}: the range '{item}' is empty", option, text, item)
         ranges.append(bounds)
     return Numbers(f"{option} {text}", what, tuple(ranges))
 
@@ -65,15 +73,15 @@ def listed(numbers: Sequence[int]) -> str:
     """Numbers in words: `0 to 7`, `1, 4, 9`, or the ends of a long list."""
     ordered = sorted(set(numbers))
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
-        return f"{ordered[0]} to {ordered[-1]}"
+        return Phrase("{first} to {last}", ordered[0], ordered[-1])
     if len(ordered) > _LONGEST_LIST:
-        return f"{len(ordered)} of them from {ordered[0]} to {ordered[-1]}"
-    return ", ".join(map(str, ordered)) or "none"
+        return Phrase("{count} of them from {first} to {last}", len(ordered), ordered[0], ordered[-1])
+    return ", ".join(map(str, ordered)) or Phrase("none")
 
 
 def stream_chooser(text: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]]:
     """Mask of the device events on the streams a user chose."""
-    numbers = parse_numbers(text, "--streams", "stream")
+    numbers = parse_numbers(text, "--streams", Phrase("stream"))
 
     def choose(streams: NDArray[np.int64]) -> NDArray[np.bool_]:
         known = np.unique(streams)
@@ -85,13 +93,13 @@ def stream_chooser(text: str) -> Callable[[NDArray[np.int64]], NDArray[np.bool_]
 
 def step_chooser(text: str, option: str = "--steps") -> Callable[[Steps], NDArray[np.bool_]]:
     """Mask of the steps a user chose, by the number each goes by."""
-    numbers = parse_numbers(text, option, "step")
+    numbers = parse_numbers(text, option, Phrase("step"))
 
     def choose(steps: Steps) -> NDArray[np.bool_]:
         labels = step_labels(steps.name)
         if not all(label.isdecimal() for label in labels):
             names = ", ".join(labels[:_LONGEST_LIST])
-            raise UsageError(f"{option} {text}: the trace has no numbered steps, only: {names}")
+            raise UsageError("{option} {text}: the trace has no numbered steps, only: {names}", option, text, names)
         return np.array(numbers.chosen([int(label) for label in labels]), np.bool_)
 
     return choose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import stray
 
@@ -15,42 +15,46 @@ HEAD_BYTES = 1 << 16
 class Kind(Enum):
     """What the first bytes say; the value is the sentence for a file that cannot be analysed."""
 
-    TRACE = "a trace"
-    BLANK = "the file holds nothing but white space; record the trace again"
-    EMPTY = "the file is empty; record the trace again (was the profiler stopped before the program ended?)"
-    JSON = 'this is JSON, but not a trace: it has no "traceEvents"; give the file export_chrome_trace wrote'
-    MEMORY_TIMELINE = (
+    TRACE = Phrase("a trace")
+    BLANK = Phrase("the file holds nothing but white space; record the trace again")
+    EMPTY = Phrase("the file is empty; record the trace again (was the profiler stopped before the program ended?)")
+    JSON = Phrase('this is JSON, but not a trace: it has no "traceEvents"; give the file export_chrome_trace wrote')
+    MEMORY_TIMELINE = Phrase(
         "this is a memory timeline (export_memory_timeline), which `traceanalyze memory` shows; "
         "here give the trace export_chrome_trace wrote"
     )
-    SNAPSHOT = (
+    SNAPSHOT = Phrase(
         "this is a memory snapshot (torch.cuda.memory._dump_snapshot), which `traceanalyze memory` shows; "
         "here give the trace export_chrome_trace wrote"
     )
-    SNAPSHOT_JSON = (
+    SNAPSHOT_JSON = Phrase(
         "this is a memory snapshot as JSON, which `traceanalyze memory` shows; "
         "here give the trace export_chrome_trace wrote"
     )
-    PICKLE = "this is a Python pickle, not a trace; give the .json file export_chrome_trace wrote"
-    PERFETTO = "this is a Perfetto protobuf trace, not supported; give the JSON trace the PyTorch profiler wrote"
-    ASCEND_DB = (
+    PICKLE = Phrase("this is a Python pickle, not a trace; give the .json file export_chrome_trace wrote")
+    PERFETTO = Phrase(
+        "this is a Perfetto protobuf trace, not supported; give the JSON trace the PyTorch profiler wrote"
+    )
+    ASCEND_DB = Phrase(
         "this is the database of an Ascend profile, which can only be read from a file of its own; "
         "unpack or save it first"
     )
-    SQLITE = (
+    SQLITE = Phrase(
         "this is an SQLite database (Nsight Systems?), not supported; give the JSON trace the PyTorch profiler wrote"
     )
-    GZIP = "this was compressed with gzip more than once; unpack it with gunzip first"
-    ZSTD = "this was compressed with zstd more than once; unpack it with `zstd -d` first"
-    XZ = "this is compressed with xz, not supported; unpack it with `xz -d` first"
-    BZIP2 = "this is compressed with bzip2, not supported; unpack it with `bzip2 -d` first"
-    TAR = "this is a tar archive; unpack it first (`tar -xf`) and give the folder"
-    ZIP = "this is a zip archive inside another one; unpack it first"
-    UTF16 = "this is UTF-16 text; convert it first (`iconv -f UTF-16 -t UTF-8`)"
-    HTML = "this is an HTML or XML page, not a trace; give the .json file export_chrome_trace wrote"
-    TABLE = "this is a table (CSV), not a trace; give the .json file export_chrome_trace wrote"
-    TEXT = "this is text, but not a trace; give the .json file export_chrome_trace wrote"
-    BINARY = "this is binary data of an unknown kind, not a trace; give the .json file export_chrome_trace wrote"
+    GZIP = Phrase("this was compressed with gzip more than once; unpack it with gunzip first")
+    ZSTD = Phrase("this was compressed with zstd more than once; unpack it with `zstd -d` first")
+    XZ = Phrase("this is compressed with xz, not supported; unpack it with `xz -d` first")
+    BZIP2 = Phrase("this is compressed with bzip2, not supported; unpack it with `bzip2 -d` first")
+    TAR = Phrase("this is a tar archive; unpack it first (`tar -xf`) and give the folder")
+    ZIP = Phrase("this is a zip archive inside another one; unpack it first")
+    UTF16 = Phrase("this is UTF-16 text; convert it first (`iconv -f UTF-16 -t UTF-8`)")
+    HTML = Phrase("this is an HTML or XML page, not a trace; give the .json file export_chrome_trace wrote")
+    TABLE = Phrase("this is a table (CSV), not a trace; give the .json file export_chrome_trace wrote")
+    TEXT = Phrase("this is text, but not a trace; give the .json file export_chrome_trace wrote")
+    BINARY = Phrase(
+        "this is binary data of an unknown kind, not a trace; give the .json file export_chrome_trace wrote"
+    )
 
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -148,4 +152,4 @@ def _is_protobuf(head: bytes) -> bool:
 def explain(kind: Kind, name: str) -> InputError:
     """The error for a file that is not a trace."""
     known = stray(name) if kind in {Kind.JSON, Kind.TABLE, Kind.TEXT} else None
-    return InputError(f"{name}: {known or kind.value}")
+    return InputError("{name}: {what}", name, known or kind.value)

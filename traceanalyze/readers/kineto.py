@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase, joined
 from traceanalyze.model.classify import OVERLAY_CATEGORY
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.patterns import regex
@@ -35,8 +35,8 @@ from traceanalyze.readers.streams import Stream, open_stream
 
 _DROPPED = ("no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
 _MEMBERS_SHOWN = 4
-_WANTED = "give the file export_chrome_trace wrote"
-_ACTIVE = "was the profiler stopped, or its schedule not yet active, while the program worked?"
+_WANTED = Phrase("give the file export_chrome_trace wrote")
+_ACTIVE = Phrase("was the profiler stopped, or its schedule not yet active, while the program worked?")
 
 
 def no_events(found: Scan, kind: Kind, name: str) -> InputError:
@@ -44,24 +44,30 @@ def no_events(found: Scan, kind: Kind, name: str) -> InputError:
     if found.root == "none":
         return explain(kind if kind is Kind.BLANK else Kind.TEXT, name)
     counts = found.counts
-    dropped = "; ".join(f"{counts[key]:,} {REASONS[key]}" for key in _DROPPED if counts[key])
-    place = "at its end" if found.fault is None else f"at byte {found.fault:,}"
-    phases = ", ".join(f'{count:,} of phase "{phase}"' for phase, count in found.phases.items())
+    dropped = joined("; ", [Phrase("{count:,} {what}", counts[key], REASONS[key]) for key in _DROPPED if counts[key]])
+    place = Phrase("at its end") if found.fault is None else Phrase("at byte {place:,}", found.fault)
+    phases = joined(", ", [Phrase('{count:,} of phase "{phase}"', n, phase) for phase, n in found.phases.items()])
     names = [key.decode("utf-8", "replace") for key in found.header]
-    members = ", ".join(names[:_MEMBERS_SHOWN]) + (", …" if len(names) > _MEMBERS_SHOWN else "") or "none"
+    members = ", ".join(names[:_MEMBERS_SHOWN]) + (", …" if len(names) > _MEMBERS_SHOWN else "") or Phrase("none")
     reasons = (
-        (dropped, f"no event could be used: {dropped}; record the trace again"),
+        (dropped, Phrase("no event could be used: {dropped}; record the trace again", dropped)),
         (
             counts["malformed"] or (found.truncated and not found.phases),
-            f"broken {place}, and no event can be read; copy the file again, or record the trace again",
+            Phrase("broken {place}, and no event can be read; copy the file again, or record the trace again", place),
         ),
-        (counts["not_object"], f"a list of {counts['not_object']:,} values that are no events; {_WANTED}"),
-        (phases, f"nothing was recorded, only metadata or counters ({phases}); {_ACTIVE}"),
-        (kind is Kind.JSON and stray(name), str(stray(name))),
-        (kind is Kind.JSON, f'JSON without "traceEvents", not a trace (its members: {members}); {_WANTED}'),
-        (True, f"the trace has no events; {_ACTIVE}"),
+        (
+            counts["not_object"],
+            Phrase("a list of {count:,} values that are no events; {advice}", counts["not_object"], _WANTED),
+        ),
+        (phases, Phrase("nothing was recorded, only metadata or counters ({phases}); {advice}", phases, _ACTIVE)),
+        (kind is Kind.JSON and stray(name), stray(name)),
+        (
+            kind is Kind.JSON,
+            Phrase('JSON without "traceEvents", not a trace (its members: {members}); {advice}', members, _WANTED),
+        ),
+        (True, Phrase("the trace has no events; {advice}", _ACTIVE)),
     )
-    return InputError(f"{name}: " + next(text for applies, text in reasons if applies))
+    return InputError("{name}: {why}", name, next(text for applies, text in reasons if applies))
 
 
 _NUMBER = regex(r"[0-9]{1,18}")
@@ -98,12 +104,12 @@ def _read(source: Source, progress: Callable[[int], None] | None) -> Trace:
         raise no_events(found, kind, _name(source, stream))
     if is_ascend(found) != ascend:
         if source.size is None:
-            raise InputError(f"{source.name}: its beginning does not tell what it is; save it to a file first")
+            raise InputError("{name}: its beginning does not tell what it is; save it to a file first", source.name)
         ascend = not ascend
         with open_stream(source) as again:
             found = _scan(again, ascend=ascend)
     trailing = stream.trailing_bytes
-    notes = (f"{trailing:,} bytes after the end of the gzip stream were ignored",) if trailing else ()
+    notes = (Phrase("{trailing:,} bytes after the end of the gzip stream were ignored", trailing),) if trailing else ()
     origin = Origin(path=source.name, size_bytes=source.size or stream.consumed, compressed=stream.compressed)
     file = source.member or source.path
     return _trace(found, origin, file, profile, ascend=ascend, stream_fault=stream.fault, notes=notes)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.snapshot import CATEGORIES, MemoryTimeline, ProcessStatistics
 from traceanalyze.readers.memory_sources import rank_in_name
 from traceanalyze.readers.source import Source
 from traceanalyze.readers.streams import open_stream
 
-_ADVICE = "give the .json or .raw.json.gz file export_memory_timeline wrote"
+_ADVICE = Phrase("give the .json or .raw.json.gz file export_memory_timeline wrote")
 _ACTIONS = (1, 2, 3, 4)
 """Preexisting, create, increment version, destroy."""
 
@@ -32,9 +32,9 @@ def read_memory_timeline(source: Source, progress: Callable[[int], None] | None 
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source.name}: this timeline is damaged ({error}); export it again") from error
+        raise InputError("{name}: this timeline is damaged ({error}); export it again", source.name, error) from error
     if not isinstance(value, list) or not value:
-        raise InputError(f"{source.name}: this is no memory timeline; {_ADVICE}")
+        raise InputError("{name}: this is no memory timeline; {advice}", source.name, _ADVICE)
     summed = len(value) == 2 and isinstance(value[1], list) and all(isinstance(row, list) for row in value[1])
     read = _summed if summed else _raw
     time, sizes, rows = read(value, source.name)
@@ -45,9 +45,9 @@ def _table(rows: object, width: int, name: str) -> NDArray[np.int64]:
     try:
         table = np.array(rows, np.int64)
     except (ValueError, TypeError, OverflowError) as error:
-        raise InputError(f"{name}: its rows are not whole numbers of equal length; {_ADVICE}") from error
+        raise InputError("{name}: its rows are not whole numbers of equal length; {advice}", name, _ADVICE) from error
     if table.ndim != 2 or table.shape[1] < width:
-        raise InputError(f"{name}: its rows have not {width} members; {_ADVICE}")
+        raise InputError("{name}: its rows have not {width} members; {advice}", name, width, _ADVICE)
     return table
 
 
@@ -56,7 +56,7 @@ def _summed(value: list[Any], name: str) -> tuple[NDArray[np.int64], NDArray[np.
     times, sizes = value
     table = _table(sizes, 1 + len(CATEGORIES), name)
     if not isinstance(times, list) or len(times) != len(table):
-        raise InputError(f"{name}: it has another number of times than of sizes; {_ADVICE}")
+        raise InputError("{name}: it has another number of times than of sizes; {advice}", name, _ADVICE)
     return _table([times], len(table), name)[0] * 1000, table[:, 1 : 1 + len(CATEGORIES)], len(table)
 
 
@@ -65,7 +65,7 @@ def _raw(value: list[Any], name: str) -> tuple[NDArray[np.int64], NDArray[np.int
     table = _table(value, 4, name)
     time, action, size, category = (table[:, column] for column in range(4))
     if ((category < 0) | (category >= len(CATEGORIES))).any() or not np.isin(action, _ACTIONS).all():
-        raise InputError(f"{name}: it has unknown actions or categories; {_ADVICE}")
+        raise InputError("{name}: it has unknown actions or categories; {advice}", name, _ADVICE)
     first = int(time[time >= 0].min()) if (time >= 0).any() else 0
     time = np.where(time < 0, first, time)
     order = np.argsort(time, kind="stable")

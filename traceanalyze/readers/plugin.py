@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze import plugins
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.columns import Sparse, Strings
 from traceanalyze.model.trace import Events, Flows, Instants, Origin, ReadReport, Trace
 from traceanalyze.readers.detect import Kind, sniff
@@ -144,23 +144,24 @@ def read_by_plugin(source: Source, refused: InputError) -> Trace:
     """
     found = _recognised(source)
     if found is None:
-        broken = (f"; the reader plug-in {each.name} failed: {each.error}" for each in plugins.faults(plugins.READERS))
-        raise InputError("".join((str(refused), *broken))) from refused
+        why = refused.phrase
+        for each in plugins.faults(plugins.READERS):
+            why = Phrase("{why}; the reader plug-in {name} failed: {error}", why, each.name, each.error)
+        raise InputError("{why}", why) from refused
     # Imported here: folders are searched without them.
     from traceanalyze.readers.header import DTYPES
 
     name, reader = found
-    failure = f"{source.name}: the reader plug-in {name} cannot read it: "
     try:
         with plugins.stdout_aside():
             made = reader.read(Path(source.path))
         trace = require_sound(made, DTYPES)
-    except InputError as error:
-        raise InputError(failure + str(error).removeprefix(f"{source.name}: ")) from error
     except plugins.FAILURES as error:
-        raise InputError(failure + plugins.one_line(error)) from error
+        told = isinstance(error, InputError)
+        fault = str(error).removeprefix(f"{source.name}: ") if told else plugins.one_line(error)
+        raise InputError("{file}: the reader plug-in {name} cannot read it: {why}", source.name, name, fault) from error
     origin = trace.origin._replace(path=source.name, size_bytes=source.size or 0, plugin=name)
-    notes = (f"read by the plug-in {name}", *trace.read.notes)
+    notes = (Phrase("read by the plug-in {name}", name), *trace.read.notes)
     return replace(trace, origin=origin, read=trace.read._replace(notes=notes))
 
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.readers.source import ARCHIVE_MARK
@@ -245,16 +245,18 @@ def _notes(recording: _Recording, traces: Sequence[Trace], repeats: dict[str, li
     world = traces[0].origin.world_size
     missing = [] if world is None or ranks == {None} else sorted(set(range(world)) - ranks)
     if missing:
-        yield f"{len(missing):,} of {world:,} ranks are missing: {_ranges(missing)}"
+        yield Phrase("{missing:,} of {all:,} ranks are missing: {which}", len(missing), world, _ranges(missing))
     if traces[0].origin.rank_source == "order":
-        yield "the files do not tell their ranks: they are numbered in the order of host and process"
+        yield Phrase("the files do not tell their ranks: they are numbered in the order of host and process")
     if recording.apart:
-        yield "some ranks do not overlap in time with the others: different recordings, or clocks that differ"
+        yield Phrase("some ranks do not overlap in time with the others: different recordings, or clocks that differ")
     if number:
-        yield f"{recording.folder} holds several recordings, analysed apart; this is number {number}"
+        yield Phrase(
+            "{folder} holds several recordings, analysed apart; this is number {number}", recording.folder, number
+        )
     for trace in traces:
         for path in repeats.get(trace.origin.path, []):
-            yield f"{path} has the same content as {trace.origin.path} and was left out"
+            yield Phrase("{path} has the same content as {other} and was left out", path, trace.origin.path)
 
 
 def _ranges(numbers: Sequence[int]) -> str:
@@ -289,7 +291,7 @@ def read_run_list(path: Path) -> RunList | None:
             return None
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}") from error
+        raise InputError("cannot be read: {why}", error.strerror or error) from error
     except (ValueError, RecursionError) as error:
         raise InputError("no JSON: damaged or cut short") from error
     if not isinstance(content, dict) or not str(content.get("schema", "")).startswith(_SCHEMA):

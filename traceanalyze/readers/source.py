@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.readers.ascend.folder import stray_of
 
 STDIN = "-"
@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
 
 _NAMES_SHOWN = 3
-_ASCEND = (
+_ASCEND = Phrase(
     "an Ascend profile has ASCEND_PROFILER_OUTPUT with trace_view.json or a database; "
     "torch_npu.profiler.profiler.analyse makes them"
 )
@@ -48,27 +48,29 @@ def not_found(path: Path) -> InputError:
     try:
         names = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:
-        return InputError(f"{path}: no such file, nor is there a folder {path.parent}")
+        return InputError("{path}: no such file, nor is there a folder {parent}", path, path.parent)
     # Imported here: most inputs are there.
     from difflib import get_close_matches
 
     near = get_close_matches(path.name, names, 1)
-    hint = f"; did you mean {path.with_name(near[0])}?" if near else ""
-    return InputError(f"{path}: no such file or folder{hint}")
+    hint = Phrase("; did you mean {path}?", path.with_name(near[0])) if near else ""
+    return InputError("{path}: no such file or folder{hint}", path, hint)
 
 
 def no_permission(name: str) -> InputError:
     """A path that may not be read."""
-    return InputError(f"{name}: no permission to read it; run `chmod u+rX` or ask its owner")
+    return InputError("{name}: no permission to read it; run `chmod u+rX` or ask its owner", name)
 
 
 def nothing_found(place: str, what: str, ignored: Sequence[str]) -> InputError:
     """A folder, archive or glob without a trace: says what it holds instead."""
     if not ignored:
-        found = "no file matches" if what == "glob" else f"there is no file in this {what}"
-        return InputError(f"{place}: {found}; give the trace export_chrome_trace wrote")
+        found = Phrase("no file matches") if what == "glob" else Phrase("there is no file in this {what}", what)
+        return InputError("{place}: {found}; give the trace export_chrome_trace wrote", place, found)
     names = ", ".join(ignored[:_NAMES_SHOWN]) + (", …" if len(ignored) > _NAMES_SHOWN else "")
-    count = "1 file, not a trace" if len(ignored) == 1 else f"{len(ignored):,} files, none of them a trace"
+    many = Phrase("{count:,} files, none of them a trace", len(ignored))
+    count = Phrase("1 file, not a trace") if len(ignored) == 1 else many
     profile = any("ascend_p" in name.lower() for name in (place, *ignored))
     advice = _ASCEND if profile else stray_of(name.partition(" (")[0] for name in ignored)
-    return InputError(f"{place}: no trace in this {what}: {count}: {names}" + (f"; {advice}" if advice else ""))
+    after = Phrase("; {advice}", advice) if advice else ""
+    return InputError("{place}: no trace in this {what}: {count}: {names}{after}", place, what, count, names, after)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.readers.ascend.folder import is_database, profile_at
 from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.runs import NAME as RUN_LIST
@@ -111,7 +111,9 @@ def members_of_archive(path: Path) -> tuple[Source, ...]:
         with zipfile.ZipFile(path) as archive:
             entries = sorted((entry.filename, entry.file_size) for entry in archive.infolist() if not entry.is_dir())
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise InputError(f"{path}: this zip archive is damaged or incomplete ({error}); copy it again") from error
+        raise InputError(
+            "{path}: this zip archive is damaged or incomplete ({error}); copy it again", path, error
+        ) from error
     shown = ((name, size) for name, size in entries if not name.startswith(_RESOURCE_FORKS))
     return tuple(
         Source(str(path), member=name, size=size) for name, size in shown if not Path(name).name.startswith(".")
@@ -177,27 +179,27 @@ def _expand_one(text: str, *, required: bool) -> tuple[list[Source], list[Skippe
         if stat.S_ISDIR(status.st_mode):
             if not may_look_into(path):
                 raise no_permission(text)
-            return _searched(text, "folder", _files_of_folder(path), required=required)
+            return _searched(text, Phrase("folder"), _files_of_folder(path), required=required)
         if stat.S_ISREG(status.st_mode):
             return _named_file(path, status.st_size, required=required)
     except (FileNotFoundError, NotADirectoryError):
         if _GLOB_CHARACTERS.isdisjoint(text):
             raise not_found(path) from None
-        return _searched(text, "glob", _files_of_glob(text), required=required)
+        return _searched(text, Phrase("glob"), _files_of_glob(text), required=required)
     except PermissionError:
         raise no_permission(text) from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{text}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise InputError("{text}: cannot be read: {why}", text, getattr(error, "strerror", None) or error) from error
     if stat.S_ISFIFO(status.st_mode):
         return [Source(text)], []
-    raise InputError(f"{text}: this is a device or a socket, not a file")
+    raise InputError("{text}: this is a device or a socket, not a file", text)
 
 
 def _named_file(path: Path, size: int, *, required: bool) -> tuple[list[Source], list[Skipped]]:
     if size == 0:
         raise explain(Kind.EMPTY, str(path))
     if is_archive(path):
-        return _searched(str(path), "archive", members_of_archive(path), required=required)
+        return _searched(str(path), Phrase("archive"), members_of_archive(path), required=required)
     return [Source(str(path), size=size)], []
 
 

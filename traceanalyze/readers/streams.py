@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import Protocol, Self, cast
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.readers.detect import GZIP_MAGIC, HEAD_BYTES, ZSTD_MAGIC
 from traceanalyze.readers.inflate import Inflation, inflate, unzstd
 from traceanalyze.readers.source import Source, no_permission
@@ -102,13 +102,17 @@ class StoredBytes:
         try:
             count = self._file.readinto(buffer) or 0
         except OSError as error:
-            raise InputError(f"{self._name}: cannot be read: {error.strerror or error}") from error
+            raise InputError("{name}: cannot be read: {why}", self._name, error.strerror or error) from error
         except Exception as error:
             import zipfile
 
             if not isinstance(error, zipfile.BadZipFile | EOFError | zlib.error):
                 raise
-            self.fault = f"the archive member is damaged after {self.consumed:,} bytes ({error or 'it ends early'})"
+            self.fault = Phrase(
+                "the archive member is damaged after {count:,} bytes ({error})",
+                self.consumed,
+                error if str(error) else Phrase("it ends early"),
+            )
             return 0
         self.consumed += count
         return count
@@ -143,7 +147,7 @@ class StoredBytes:
 
     def _closed_after(self, error: Exception) -> InputError:
         self.close()
-        return InputError(f"{self._name}: cannot be opened: {error}")
+        return InputError("{name}: cannot be opened: {error}", self._name, error)
 
 
 class Stream:

@@ -39,8 +39,9 @@ def recorded(command: Sequence[str], interpreter: str) -> list[str]:
         return [command[0], *_torchrun(command[1:])]
     if not _PYTHON.fullmatch(name):
         raise UsageError(
-            f"record: {command[0]} is neither python, a .py file nor torchrun; "
-            "with other launchers use traceanalyze.record() in the script"
+            "record: {command} is neither python, a .py file nor torchrun; with other launchers use "
+            "traceanalyze.record() in the script",
+            command[0],
         )
     options, rest = _split_options(command)
     if rest[0] != "-m":
@@ -110,7 +111,7 @@ def launch(command: Sequence[str], folder: Path, options: RecordOptions, *, quie
     refuse_recorded(folder)
     program = shutil.which(words[0])
     if program is None:
-        raise UsageError(f"record: {words[0]}: command not found")
+        raise UsageError("record: {command}: command not found", words[0])
     if PurePath(program).name != "torchrun":
         require_this_package(program)
     environment = {**os.environ, FOLDER: str(folder.resolve()), OPTIONS: options.to_json(), QUIET: "1" if quiet else ""}
@@ -140,13 +141,15 @@ def tensorboard_command(folder: str, port: int) -> list[str]:
     """The command that opens the folder; errors as `open_tensorboard`."""
     path = Path(folder)
     if not path.exists():
-        raise InputError(f"{folder}: does not exist")
+        raise InputError("{folder}: does not exist", folder)
     if not path.is_dir():
-        raise InputError(f"{folder}: TensorBoard opens folders; give the one this file lies in")
+        raise InputError("{folder}: TensorBoard opens folders; give the one this file lies in", folder)
     if not any(file.name.endswith(_ENDINGS) for file in path.rglob("*")):
         raise InputError(
-            f"{folder}: holds no {' or '.join('*' + ending for ending in _ENDINGS)}, and TensorBoard's plugin shows "
-            "nothing else; traceanalyze record writes such files"
+            "{folder}: holds no {endings}, and TensorBoard's plugin shows nothing else; traceanalyze record "
+            "writes such files",
+            folder,
+            " or ".join("*" + ending for ending in _ENDINGS),
         )
     missing = [
         name
@@ -155,6 +158,8 @@ def tensorboard_command(folder: str, port: int) -> list[str]:
     ]
     if missing:
         raise UsageError(
-            f"{' and '.join(missing)} not installed for {sys.executable}: pip install 'traceanalyze[tensorboard]'"
+            "{missing} not installed for {python}: pip install 'traceanalyze[tensorboard]'",
+            " and ".join(missing),
+            sys.executable,
         )
     return [sys.executable, "-m", "tensorboard.main", "--logdir", str(path), "--port", str(port)]

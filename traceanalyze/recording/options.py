@@ -78,7 +78,7 @@ def require_torch() -> None:
     """
     if not installed("torch"):
         raise UsageError(
-            f"recording needs torch, and {sys.executable} has none: pip install 'traceanalyze[torch]' into it"
+            "recording needs torch, and {python} has none: pip install 'traceanalyze[torch]' into it", sys.executable
         )
 
 
@@ -95,7 +95,9 @@ def require_this_package(python: str) -> None:
     looks = "import importlib.util as u, sys; sys.exit(u.find_spec('traceanalyze') is None)"
     if subprocess.run([python, "-c", looks], stderr=subprocess.DEVNULL, check=False).returncode == 1:  # noqa: S603
         raise UsageError(
-            f"record: {python} does not have traceanalyze: install it there, or write {sys.executable} in its place"
+            "record: {python} does not have traceanalyze: install it there, or write {python2} in its place",
+            python,
+            sys.executable,
         )
 
 

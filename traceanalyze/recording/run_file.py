@@ -86,6 +86,6 @@ def refuse_recorded(folder: Path, rank: int | None = None) -> None:
     """
     start = "" if rank is None else f"rank{rank}_"
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: this is a file; give a folder for the recording")
+        raise UsageError("{folder}: this is a file; give a folder for the recording", folder)
     if any(folder.glob(f"{start}{TRACES}")) or any(folder.glob(f"{start}{_ASCEND}")):
-        raise UsageError(f"{folder}: holds a recording already; give another folder")
+        raise UsageError("{folder}: holds a recording already; give another folder", folder)

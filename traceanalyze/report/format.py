@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from traceanalyze.locales import Texts, noted
+from traceanalyze.errors import Phrase
+from traceanalyze.locales import Texts
 from traceanalyze.model import units
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import TIMES, Breakdown, Column, Kind, Message, NotMeasured, Row, Table, Value, Word
@@ -27,8 +28,6 @@ _PLAIN: Mapping[Kind, Callable[..., str]] = {
 # "3 event(s)", "1 device event(s)": the last number before decides.
 _PLURAL = regex(r"(?P<stem>(?P<number>\b[\d,]+)(?: [^\W\d]+)+)\((?P<ending>e?s)\)")
 
-_NOTES = frozenset({"run_note", "note", "recording_note", "side_note"})
-"""Messages that hold what a reader noted, in its words."""
 _WIDE_STOP = regex("(?<=[。！？；：，]) ")
 
 
@@ -54,6 +53,8 @@ class Formatter(NamedTuple):
             return ""
         if isinstance(value, NotMeasured):
             return self.missing([value.reason])
+        if isinstance(value, Phrase):
+            return value.said(self.texts.phrases)
         match kind:
             case Kind.DURATION:
                 text = units.duration(cast("int", value), self.resolution_ns)
@@ -76,7 +77,7 @@ class Formatter(NamedTuple):
         kind = column.kind
         if isinstance(value, NotMeasured):
             return "n/m"
-        if kind == Kind.TEXT and isinstance(value, str):
+        if kind == Kind.TEXT and isinstance(value, str) and not isinstance(value, Phrase):
             return self.texts.terms.get(value, value)
         if kind in TIMES and unit is not None and value is not None:
             ns = cast("int", value)
@@ -93,8 +94,6 @@ class Formatter(NamedTuple):
         """Any text with the values of a message filled in."""
         values = {name: self.value(kind, value) for name, kind, value in message.values}
         values["per"] = self.texts.messages["per_trace" if self.whole else "per_step"]
-        if message.key in _NOTES:
-            values = {name: noted(text, self.texts.notes) for name, text in values.items()}
         text = template.format(**values)
         return _PLURAL.sub(lambda found: found["stem"] + ("" if found["number"] == "1" else found["ending"]), text)
 

@@ -42,7 +42,9 @@ def rule_config(table: Mapping[str, object], where: str) -> RuleConfig:
         if name in {"select", "ignore"}:
             continue
         if not isinstance(value, dict):
-            raise UsageError(f"{where}: rules.{name} is neither select, ignore, nor a table of a rule's options")
+            raise UsageError(
+                "{where}: rules.{name} is neither select, ignore, nor a table of a rule's options", where, name
+            )
         options[name] = value
     return RuleConfig(_names(table, "select", where), _names(table, "ignore", where), options)
 
@@ -50,7 +52,7 @@ def rule_config(table: Mapping[str, object], where: str) -> RuleConfig:
 def _names(table: Mapping[str, object], key: str, where: str) -> tuple[str, ...]:
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise UsageError(f"{where}: rules.{key} is not a list of names")
+        raise UsageError("{where}: rules.{key} is not a list of names", where, key)
     return tuple(cast("list[str]", value))
 
 
@@ -65,9 +67,11 @@ def options_of(each: Rule, config: RuleConfig) -> Options:
         for name, value in config.options.get(key, {}).items():
             if name not in values:
                 known = ", ".join(values) or "none"
-                raise UsageError(f"rules.{key}: no option {name}; {each.id} has: {known}")
+                raise UsageError("rules.{key}: no option {name}; {rule} has: {known}", key, name, each.id, known)
             if not _like(value, values[name]):
-                raise UsageError(f"rules.{key}.{name}: {value!r} is not of the type of {values[name]!r}")
+                raise UsageError(
+                    "rules.{key}.{name}: {value!r} is not of the type of {default!r}", key, name, value, values[name]
+                )
             values[name] = value
     return values
 
@@ -88,4 +92,4 @@ def known_options(rules: Sequence[Rule], config: RuleConfig) -> None:
     names = {name for each in rules for name in (each.id, each.slug)}
     for name in config.options:
         if name not in names:
-            raise UsageError(f"rules.{name}: no rule is called so; `traceanalyze rule --all` lists them")
+            raise UsageError("rules.{name}: no rule is called so; `traceanalyze rule --all` lists them", name)

@@ -190,5 +190,5 @@ def _matching(rules: tuple[Rule, ...], name: str) -> set[str]:
     if name.upper() == "ALL":
         return {each.id for each in rules}
     if not found:
-        raise UsageError(f"no rule is called {name}; `traceanalyze rule --all` lists them")
+        raise UsageError("no rule is called {name}; `traceanalyze rule --all` lists them", name)
     return found

@@ -28,7 +28,7 @@ def step_times(path: Path, notes: list[str]) -> VendorNumbers | None:
         with open_database(path) as database:
             steps = _steps(database)
     except InputError as error:
-        notes.append(str(error))
+        notes.append(error.phrase)
         return None
     return VendorNumbers(f"{path.name} StepTraceTime", steps) if steps else None
 
@@ -62,7 +62,7 @@ def communication_tables(path: Path, about: About, notes: list[str]) -> VendorCo
             times, links, matrix = map(_rows, repeat(database), tables, (_TIMES, _LINKS, _MATRIX))
     except InputError as error:
         if str(error) not in notes:
-            notes.append(str(error))
+            notes.append(error.phrase)
         return None
     moved: defaultdict[Row, list[Row]] = defaultdict(list)
     for *key, link, size, time in links:

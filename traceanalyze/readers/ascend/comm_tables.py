@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import Phrase
 from traceanalyze.model.collectives import VendorCollective, VendorCollectives, VendorLink, collective_type
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import Profile
@@ -125,14 +126,21 @@ def _object_of(path: Path | None, notes: list[str]) -> dict[str, Any]:
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
-            notes.append(f"{path.name} has {size:,} bytes, more than {MOST_BYTES:,}: not compared with the timeline")
+            notes.append(
+                Phrase(
+                    "{name} has {size:,} bytes, more than {most:,}: not compared with the timeline",
+                    path.name,
+                    size,
+                    MOST_BYTES,
+                )
+            )
             return {}
         # A pipe of that name would be waited for without end; as an empty file it is no JSON.
         found = lenient_json(path.read_bytes() if path.is_file() else b"")
     except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):
-        notes.append(f"{path.name} cannot be read and was left out")
+        notes.append(Phrase("{name} cannot be read and was left out", path.name))
         return {}
     return found
 
@@ -193,7 +201,7 @@ def vendor_collectives(
     sums = _links(pairs, about, lost, matrix)
     for table, count in lost.items():
         if count:
-            notes.append(f"{table}: {count:,} row(s) without a readable size or time were left out")
+            notes.append(Phrase("{name}: {count:,} row(s) without a readable size or time were left out", table, count))
     return VendorCollectives(times, found, matrix, sums) if found or sums else None
 
 

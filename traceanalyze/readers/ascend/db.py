@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.trace import Device, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import db_host
 from traceanalyze.readers.ascend.analysis_db import communication_tables, step_times
@@ -87,7 +87,7 @@ _TABLES = {
 """Tables that a profile has at least one of, and what is lost without each."""
 _TOTALS = ("STEPTRACETIME", "COMMANALYZERTIME")
 _CLUSTER = ("CLUSTERSTEPTRACETIME", "CLUSTERCOMMUNICATIONTIME")
-_GIVE = "give ascend_pytorch_profiler_*.db or its folder"
+_GIVE = Phrase("give ascend_pytorch_profiler_*.db or its folder")
 
 
 def read_database(profile: Profile, progress: Callable[[int], None] | None = None) -> Trace:
@@ -98,7 +98,7 @@ def read_database(profile: Profile, progress: Callable[[int], None] | None = Non
     """
     path = profile.database or profile.main
     if path is None:
-        raise InputError(f"{profile.folder}: this Ascend profile has no database")
+        raise InputError("{folder}: this Ascend profile has no database", profile.folder)
     with open_database(path) as database:
         _check_tables(path, database)
         about = _with_rank(read_about(profile), database)
@@ -115,7 +115,7 @@ def read_database(profile: Profile, progress: Callable[[int], None] | None = Non
         progress(size)
     events, instants = tables["events"], tables["instants"]
     if not len(events) + len(instants.ts):
-        raise InputError(f"{path}: the database holds no event; was anything recorded between start and stop?")
+        raise InputError("{path}: the database holds no event; was anything recorded between start and stop?", path)
     read = ReadReport(
         counts={key: n for key, n in reading.counts.items() if n},
         phases={"X": len(events), "i": len(instants.ts)},
@@ -132,18 +132,26 @@ def _check_tables(path: Path, database: Database) -> None:
     if any(table in present for table in _TABLES):
         return
     if any(table in present for table in _TOTALS):
-        raise InputError(f"{path}: this is the database of totals beside a profile; {_GIVE}")
+        raise InputError("{path}: this is the database of totals beside a profile; {give}", path, _GIVE)
     if any(table in present for table in _CLUSTER):
-        raise InputError(f"{path}: this is the analysis of a cluster, not a profile; give the folders of the ranks")
+        raise InputError(
+            "{path}: this is the analysis of a cluster, not a profile; give the folders of the ranks", path
+        )
     raise InputError(
-        f"{path}: this SQLite database (Nsight Systems?) is no Ascend profile, it has none of {', '.join(_TABLES)}; "
-        f"{_GIVE}"
+        "{path}: this SQLite database (Nsight Systems?) is no Ascend profile, it has none of {tables}; {give}",
+        path,
+        ", ".join(_TABLES),
+        _GIVE,
     )
 
 
 def _missing(database: Database) -> list[str]:
     lost = [f"{table} ({what})" for table, what in _TABLES.items() if table not in database.tables]
-    return [f"not in the database, because nothing was recorded or it was lost: {', '.join(lost)}"] if lost else []
+    return (
+        [Phrase("not in the database, because nothing was recorded or it was lost: {tables}", ", ".join(lost))]
+        if lost
+        else []
+    )
 
 
 def _with_rank(about: About, database: Database) -> About:

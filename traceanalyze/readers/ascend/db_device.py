@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import Phrase
 from traceanalyze.readers.ascend.comm_tables import FIRST_STREAM, collective_fields
 from traceanalyze.readers.ascend.db_file import Columns, select
 from traceanalyze.readers.ascend.db_rows import Reading, block, known, selected, timed
@@ -53,7 +54,9 @@ def device_tasks(reading: Reading) -> tuple[Columns, list[Block]]:
     at = index_of(compute["globalTaskId"], table["globalTaskId"])
     lost = len(compute["name"]) - len(np.unique(at[at >= 0]))
     if lost:
-        reading.notes.append(f"{lost:,} rows of COMPUTE_TASK_INFO have no task with times and were left out")
+        reading.notes.append(
+            Phrase("{count:,} rows of COMPUTE_TASK_INFO have no task with times and were left out", lost)
+        )
     kind = strings.names(table["taskType"])
     name = np.where(at >= 0, strings.names(values_at(compute["name"], at, ABSENT)), kind).astype(np.int32)
 
@@ -66,7 +69,9 @@ def device_tasks(reading: Reading) -> tuple[Columns, list[Block]]:
         operations = database.integers("COMMUNICATION_OP", ["connectionId"])
         kernel = are(KERNEL) & ~np.isin(table["connectionId"], operations["connectionId"])
         if kernel.any():
-            reading.notes.append("COMPUTE_TASK_INFO is missing: kernels are known by the type of their task alone")
+            reading.notes.append(
+                Phrase("COMPUTE_TASK_INFO is missing: kernels are known by the type of their task alone")
+            )
     copy, fill = (~kernel & are(cat) for cat in (COPY, SET))
     kernel &= strings.table.lookup(name, lambda text: task_category("AI_CORE", text) == CONTROL) == 0
     numbers = {"correlation": known(table["connectionId"]), "device": table["deviceId"]}
@@ -200,7 +205,9 @@ def _parts(reading: Reading, table: Columns, tasks: Columns, operations: Columns
     """Interval and device of a part are those of its task."""
     at = index_of(tasks["globalTaskId"], table["globalTaskId"])
     if (at < 0).any():
-        reading.notes.append(f"{int((at < 0).sum()):,} parts of collectives have no task with times and were left out")
+        reading.notes.append(
+            Phrase("{count:,} parts of collectives have no task with times and were left out", int((at < 0).sum()))
+        )
     table, at = select(table, at >= 0), at[at >= 0]
     table |= {name: tasks[name][at] for name in ("startNs", "endNs", "deviceId", "connectionId", "streamId")}
     owner = index_of(operations["opId"], table["opId"])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.readers.ascend.shared import ABSENT
 
 Columns = dict[str, NDArray[np.int64]]
@@ -106,7 +106,11 @@ def open_database(path: Path) -> Iterator[Database]:
             connection.text_factory = bytes
             yield Database(connection, _tables(connection))
     except (sqlite3.Error, OSError) as error:
-        raise InputError(f"{path}: {_why(error)}") from error
+        damaged = Phrase(
+            "the database is damaged or cut short ({error}); copy it again, or export the profile again", error
+        )
+        why = error.strerror if isinstance(error, OSError) else damaged
+        raise InputError("{path}: {why}", path, why or error) from error
 
 
 def check_finished(path: Path) -> None:
@@ -116,26 +120,22 @@ def check_finished(path: Path) -> None:
         InputError: There are such changes.
     """
     if any(_holds_bytes(path.with_name(path.name + ending)) for ending in _UNFINISHED):
-        raise InputError(f"{path.name}: another program has left changes beside it")
+        raise InputError("{name}: another program has left changes beside it", path.name)
 
 
 def _check_head(path: Path) -> None:
     with path.open("rb") as stream:
         head = stream.read(len(_MAGIC))
     if not head:
-        raise InputError(f"{path}: the file is empty; export the profile again, or copy it again")
+        raise InputError("{path}: the file is empty; export the profile again, or copy it again", path)
     if head != _MAGIC:
-        raise InputError(f"{path}: this is not an SQLite database; give ascend_pytorch_profiler_*.db or its folder")
+        raise InputError(
+            "{path}: this is not an SQLite database; give ascend_pytorch_profiler_*.db or its folder", path
+        )
 
 
 def _holds_bytes(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    return f"the database is damaged or cut short ({error}); copy it again, or export the profile again"
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.header import process_names
 from traceanalyze.readers.scan.result import Scan
@@ -72,7 +72,9 @@ def profile_at(folder: Path) -> Profile | None:
         above = _names(folder.parent) if folder.name == OUTPUT else ()
         return _usable(_profile(folder, folder, names, above))
     if any(map(_INFO.fullmatch, names)) and any(map(_RAW.fullmatch, names)):
-        raise InputError(f"{folder}: this Ascend profile was never analysed; run `{_remedy(folder)}` and try again")
+        raise InputError(
+            "{folder}: this Ascend profile was never analysed; run `{command}` and try again", folder, _remedy(folder)
+        )
     if folder.name == OUTPUT and _TABLES & set(names):
         return _usable(_profile(folder, folder, names, _names(folder.parent)))
     return None
@@ -169,10 +171,13 @@ def _info_of_rank(infos: Sequence[Path], database: str) -> Path | None:
 def _usable(profile: Profile) -> Profile:
     if profile.main is None:
         files = ", ".join(sorted(_names(profile.output))[:3]) if profile.output is not None else ""
-        what = f"it holds only {files}, …" if files else "its output folder is empty"
+        what = Phrase("it holds only {files}, …", files) if files else Phrase("its output folder is empty")
         raise InputError(
-            f"{profile.folder}: this Ascend profile has neither {TIMELINE} nor a database, {what}; "
-            "analyse it again (torch_npu.profiler.profiler.analyse), or copy all of it"
+            "{folder}: this Ascend profile has neither {timeline} nor a database, {what}; analyse it again "
+            "(torch_npu.profiler.profiler.analyse), or copy all of it",
+            profile.folder,
+            TIMELINE,
+            what,
         )
     return profile
 
@@ -213,12 +218,14 @@ def is_ascend(found: Scan) -> bool:
     return any(found.strings.text(code) in _CATEGORIES for code in np.flatnonzero(used).tolist())
 
 
-_PROFILE = "give the folder of the profile (*_ascend_pt, *_ascend_ms): trace_view.json or the database is needed"
-_INSIGHT = (
+_PROFILE = Phrase(
+    "give the folder of the profile (*_ascend_pt, *_ascend_ms): trace_view.json or the database is needed"
+)
+_INSIGHT = Phrase(
     "this is a summary that MindSpore Insight made of an old profile, which holds no events and is not supported; "
     "record with mindspore.profiler and give the *_ascend_ms folder"
 )
-_CLUSTER = (
+_CLUSTER = Phrase(
     "this is the analysis of a cluster (cluster_analysis_output), not a profile; "
     "give the folder that holds the ranks' profiles (*_ascend_pt)"
 )
@@ -242,17 +249,18 @@ _STRAYS = (
             r"|data_preprocess|task_time|static_op_mem)\.csv|communication(?:_matrix)?\.json|profiler_(?:info|metadata)\w*\.json"
             r"|(?:op_summary|op_statistic|api_statistic|task_time|step_trace)(?:_slice_\d+)?(?:_\d+)?\.csv"
         ),
-        f"this is one table of an Ascend profile; {_PROFILE}",
+        Phrase("this is one table of an Ascend profile; {advice}", _PROFILE),
     ),
 )
 
 
-def stray(name: str) -> str | None:
+def stray(name: str) -> Phrase | None:
     """What a file is that an Ascend tool names so, and what to do; None for any other name."""
     plain = PurePath(name).name
     return next((message for pattern, message in _STRAYS if pattern.fullmatch(plain)), None)
 
 
-def stray_of(names: Iterable[str]) -> str | None:
+def stray_of(names: Iterable[str]) -> Phrase | None:
     """The same of the files of a folder: the first of them that an Ascend tool names so, and what it is."""
-    return next((f"{PurePath(name).name}: {message}" for name in names if (message := stray(name)) is not None), None)
+    found = ((PurePath(name).name, message) for name in names if (message := stray(name)) is not None)
+    return next((Phrase("{name}: {message}", *each) for each in found), None)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from traceanalyze.errors import Phrase
 from traceanalyze.model.patterns import regex
 from traceanalyze.readers.ascend.folder import Profile, rank_of_name
 from traceanalyze.readers.header import OPTIONS, json_object, lenient_json, rank_of, ranks_of
@@ -71,16 +72,18 @@ def read_about(profile: Profile) -> About:
     )
 
 
-def _missing(profile: Profile) -> list[str]:
+def _missing(profile: Profile) -> list[Phrase]:
     """What is lost without the files that torch_npu and MindSpore write beside the tables."""
     main = profile.main
     if profile.output is None or main is None or (main == profile.database and not main.name.startswith("ascend_")):
         return []
     lost = []
     if profile.info is None:
-        lost.append("profiler_info.json is missing: the profiler's options are not known, nor perhaps the rank")
+        lost.append(Phrase("profiler_info.json is missing: the profiler's options are not known, nor perhaps the rank"))
     if profile.metadata is None:
-        lost.append("profiler_metadata.json is missing: process groups and settings of the environment are not known")
+        lost.append(
+            Phrase("profiler_metadata.json is missing: process groups and settings of the environment are not known")
+        )
     return lost
 
 
@@ -127,12 +130,12 @@ def _environment(stated: object) -> dict[str, str] | None:
     return {name: str(value) for name, value in stated.items() if _ENVIRONMENT.fullmatch(str(name))}
 
 
-def _object_of(path: Path | None, notes: list[str]) -> dict[str, Any]:
+def _object_of(path: Path | None, notes: list[Phrase]) -> dict[str, Any]:
     if path is None:
         return {}
     try:
         # A pipe of that name would be waited for without end; as an empty file it is no JSON.
         return json_object(lenient_json(path.read_bytes() if path.is_file() else b""))
     except (OSError, ValueError):
-        notes.append(f"{path.name} cannot be read and was left out")
+        notes.append(Phrase("{name} cannot be read and was left out", path.name))
         return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.trace import OtherExport, VendorStep
 from traceanalyze.readers.ascend import analysis_db as db_steps
 from traceanalyze.readers.ascend.db_file import Database, check_finished, open_database
@@ -33,7 +33,7 @@ def database_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
             with open_database(profile.database) as database:
                 windows, kernels = _windows(database), _kernels(database)
         except InputError as error:
-            notes.append(f"the other export was not compared: {error}")
+            notes.append(Phrase("the other export was not compared: {error}", error))
             found.remove(profile.database)
     if not found:
         return None
@@ -65,7 +65,7 @@ def text_beside(profile: Profile, notes: list[str]) -> OtherExport | None:
             elif (numbers := step_times(path)) is not None:
                 steps = numbers.steps
         except OSError as error:
-            notes.append(f"{name} cannot be read ({error.strerror or error}) and was not compared")
+            notes.append(Phrase("{name} cannot be read ({reason}) and was not compared", name, error.strerror or error))
             del found[name]
     return OtherExport(_names(list(found.values())), steps, None, *kernels) if found else None
 

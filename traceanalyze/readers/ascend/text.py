@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import Phrase
 from traceanalyze.model.columns import Sparse
 from traceanalyze.model.trace import Device, Events, Flows, Origin, ReadReport, Trace
 from traceanalyze.readers.ascend import shared
@@ -76,7 +77,7 @@ def _read(profile: Profile, name: str, read: Callable[[Path], _T | None], notes:
     try:
         return read(path)
     except OSError as error:
-        notes.append(f"{name} cannot be read ({error.strerror or error}) and was left out")
+        notes.append(Phrase("{name} cannot be read ({reason}) and was left out", name, error.strerror or error))
         return None
 
 
@@ -85,34 +86,44 @@ def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records
     try:
         return allocator_records(operators, record) if operators or record else None
     except OSError as error:
-        notes.append(f"operator_memory.csv cannot be read ({error.strerror or error}): no memory curves")
+        notes.append(Phrase("operator_memory.csv cannot be read ({reason}): no memory curves", error.strerror or error))
         return None
 
 
 _PAIRS = (
-    ("operator_memory.csv", "memory_record.csv", "which operator allocated what is not known"),
-    ("memory_record.csv", "operator_memory.csv", "no totals beside those of operators, no memory of the whole process"),
-    ("step_trace_time.csv", "kernel_details.csv", "no step times of the profile's own to compare with"),
+    (
+        "operator_memory.csv",
+        "memory_record.csv",
+        Phrase("operator_memory.csv is missing: which operator allocated what is not known"),
+    ),
+    (
+        "memory_record.csv",
+        "operator_memory.csv",
+        Phrase("memory_record.csv is missing: no totals beside those of operators, no memory of the whole process"),
+    ),
+    (
+        "step_trace_time.csv",
+        "kernel_details.csv",
+        Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with"),
+    ),
 )
-"""Tables that are written together: what is lost with the first alone."""
+"""Tables that are written together, and what is lost where the first is missing."""
 
 
-def _missing(profile: Profile, kernels: Table | None) -> list[str]:
+def _missing(profile: Profile, kernels: Table | None) -> list[Phrase]:
     notes = []
     if profile.output is not None and profile.table("kernel_details.csv") is None:
-        notes.append("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels")
+        notes.append(Phrase("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels"))
     if kernels is not None and kernels.short:
-        notes.append(f"kernel_details.csv: {kernels.short:,} rows are cut off and were left out")
+        notes.append(Phrase("kernel_details.csv: {count:,} rows are cut off and were left out", kernels.short))
     if kernels is not None and kernels.rows and (kernels.times("start") == ABSENT).any():
         notes.append(
-            "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "
-            "these rows cannot be joined to the timeline"
+            Phrase(
+                "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "
+                "these rows cannot be joined to the timeline"
+            )
         )
-    notes += [
-        f"{name} is missing: {lost}"
-        for name, other, lost in _PAIRS
-        if profile.table(name) is None and profile.table(other) is not None
-    ]
+    notes += [lost for name, other, lost in _PAIRS if profile.table(name) is None and profile.table(other) is not None]
     return notes
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.errors import Phrase
 from traceanalyze.model.columns import Strings
 from traceanalyze.model.trace import Events, Flows, Instants
 
@@ -76,18 +77,18 @@ class Scan:
 
 
 REASONS = {
-    "malformed": "places where the text broke the JSON grammar; reading went on at the next event",
-    "skipped_bytes": "bytes passed over to reach the next event",
-    "trailing_bytes": "bytes after the end of the JSON document",
-    "not_object": "members of the event list that are not objects",
-    "no_phase": 'events without a "ph" string',
-    "no_ts": "events without a timestamp",
-    "bad_ts": "events whose timestamp is not a finite number that fits",
-    "no_dur": "complete events without a duration",
-    "bad_dur": "complete events whose duration is not a finite number that fits",
-    "negative_dur": "complete events with a negative duration",
-    "no_pid": "complete events without a process id (kept)",
-    "bad_value": "argument values that are not of the kind their column holds (dropped, the event is kept)",
+    "malformed": Phrase("places where the text broke the JSON grammar; reading went on at the next event"),
+    "skipped_bytes": Phrase("bytes passed over to reach the next event"),
+    "trailing_bytes": Phrase("bytes after the end of the JSON document"),
+    "not_object": Phrase("members of the event list that are not objects"),
+    "no_phase": Phrase('events without a "ph" string'),
+    "no_ts": Phrase("events without a timestamp"),
+    "bad_ts": Phrase("events whose timestamp is not a finite number that fits"),
+    "no_dur": Phrase("complete events without a duration"),
+    "bad_dur": Phrase("complete events whose duration is not a finite number that fits"),
+    "negative_dur": Phrase("complete events with a negative duration"),
+    "no_pid": Phrase("complete events without a process id (kept)"),
+    "bad_value": Phrase("argument values that are not of the kind their column holds (dropped, the event is kept)"),
 }
 """Why something was left out: key of `Scan.counts` and its meaning."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice
 from traceanalyze.readers.detect import Kind, explain, sniff
 from traceanalyze.readers.snapshot import columns
@@ -21,7 +21,7 @@ __all__ = ["read_snapshot"]
 
 _PICKLES = {Kind.SNAPSHOT, Kind.PICKLE}
 _TEXTS = {Kind.SNAPSHOT_JSON, Kind.JSON, Kind.TRACE}
-_ADVICE = "give the file torch.cuda.memory._dump_snapshot wrote"
+_ADVICE = Phrase("give the file torch.cuda.memory._dump_snapshot wrote")
 _POINTER = 1 << 16
 """Stream handles of NPUs are pointers; those of CUDA are small numbers or 0, for the default stream."""
 
@@ -52,7 +52,9 @@ def _load_json(text: bytes, name: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{name}: this is not the JSON of a snapshot ({error}); {_ADVICE}") from error
+        raise InputError(
+            "{name}: this is not the JSON of a snapshot ({error}); {advice}", name, error, _ADVICE
+        ) from error
 
 
 def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Snapshot:
@@ -60,11 +62,13 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         {"segments": value} if isinstance(value, list) else value if isinstance(value, dict) else {}
     )
     if "segments" not in content and "device_traces" not in content:
-        raise InputError(f'{name}: it has neither "segments" nor "device_traces"; {_ADVICE}')
+        raise InputError('{name}: it has neither "segments" nor "device_traces"; {advice}', name, _ADVICE)
     all_segments = _rows(content.get("segments", []), f"{name}: segments")
     traces = content.get("device_traces", [])
     if not isinstance(traces, list):
-        raise InputError(f'{name}: "device_traces" is {type(traces).__name__}, not a list; {_ADVICE}')
+        raise InputError(
+            '{name}: "device_traces" is {type}, not a list; {advice}', name, type(traces).__name__, _ADVICE
+        )
     histories = [_rows(trace, f"{name}: events of device {index}") for index, trace in enumerate(traces)]
     pieces = [_rows(row.get("blocks", []), f"{name}: blocks") for row in all_segments]
     _refuse_bomb(sum(map(len, (*pieces, *histories, all_segments))), rows_most, name)
@@ -98,24 +102,32 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
         settings=settings if isinstance(settings, dict) else {},
         annotations=ranges,
         overflowed=overflow if isinstance(overflow, bool) else None,
-        notes=(f"{unusable:,} annotation marks without a name or stage were left out",) if unusable else (),
+        notes=(Phrase("{count:,} annotation marks without a name or stage were left out", unusable),)
+        if unusable
+        else (),
     )
 
 
 def _rows(value: object, where: str) -> Rows:
     """A list of dictionaries, checked."""
     if not isinstance(value, list | tuple):
-        raise InputError(f"{where} are {type(value).__name__}, not a list; {_ADVICE}")
+        raise InputError("{where} are {type}, not a list; {advice}", where, type(value).__name__, _ADVICE)
     if not all(type(row) is dict for row in value):
         odd = next(row for row in value if type(row) is not dict)
-        raise InputError(f"{where} hold {type(odd).__name__}, not only dicts; {_ADVICE}")
+        raise InputError("{where} hold {type}, not only dicts; {advice}", where, type(odd).__name__, _ADVICE)
     return value if isinstance(value, list) else list(value)
 
 
 def _refuse_bomb(rows: int, most: int, name: str) -> None:
     """Shared references let a small file stand for any number of rows; a real row takes more than one byte."""
     if rows > most:
-        raise InputError(f"{name}: {rows:,} rows in {most:,} bytes: the file repeats itself by reference; {_ADVICE}")
+        raise InputError(
+            "{name}: {rows:,} rows in {most:,} bytes: the file repeats itself by reference; {advice}",
+            name,
+            rows,
+            most,
+            _ADVICE,
+        )
 
 
 def _device(

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model.snapshot import Action, Annotations, Blocks, Frame, History, Segments, Stacks, State
+
+_CHANGED = Phrase("this is not an allocator snapshot, or it was changed")
 
 
 class StackTable:
@@ -43,7 +45,9 @@ class StackTable:
         if frames is None:
             return -1
         if not isinstance(frames, list | tuple):
-            raise InputError(f"{self._name}: a call stack is {type(frames).__name__}, not a list; dump it again")
+            raise InputError(
+                "{name}: a call stack is {type}, not a list; dump it again", self._name, type(frames).__name__
+            )
         if not frames:
             return -1
         key = tuple(map(id, frames))
@@ -57,7 +61,9 @@ class StackTable:
         code = self._frame_of.get(id(frame))
         if code is None:
             if not isinstance(frame, dict):
-                raise InputError(f"{self._name}: a stack frame is {type(frame).__name__}, not a dict; dump it again")
+                raise InputError(
+                    "{name}: a stack frame is {type}, not a dict; dump it again", self._name, type(frame).__name__
+                )
             line = frame.get("line")
             made = Frame(
                 str(frame.get("name") or ""),
@@ -108,9 +114,14 @@ def _bad_member(rows: Rows, key: str, where: str, *, optional: bool) -> InputErr
         value = row.get(key)
         if (value is None and optional) or (type(value) is int and -(2**63) <= value < 2**63):
             continue
-        what = f'has no "{key}"' if value is None else f'has "{key}" = {str(value)[:40]}, not a whole number'
-        return InputError(f"{where} {index}: it {what}; this is not an allocator snapshot, or it was changed")
-    return InputError(f'{where}: "{key}" cannot be read; this is not an allocator snapshot, or it was changed')
+        known = (where, index, key)
+        if value is None:
+            return InputError('{where} {index}: it has no "{key}"; {advice}', *known, _CHANGED)
+        shown = str(value)[:40]
+        return InputError(
+            '{where} {index}: it has "{key}" = {value}, not a whole number; {advice}', *known, shown, _CHANGED
+        )
+    return InputError('{where}: "{key}" cannot be read; {advice}', where, key, _CHANGED)
 
 
 def segments(rows: Rows, pools: dict[tuple[int, int], int], where: str) -> Segments:
@@ -158,7 +169,7 @@ def blocks(groups: Sequence[Rows], start: NDArray[np.int64], stacks: StackTable,
     state = np.array([_STATES.get(row.get("state", ""), 255) for row in rows], np.uint8)
     if (state == 255).any():
         odd = rows[int(np.argmax(state == 255))].get("state")
-        raise InputError(f"{where}: a block has the unknown state {str(odd)[:40]!r}; update traceanalyze")
+        raise InputError("{where}: a block has the unknown state {state!r}; update traceanalyze", where, str(odd)[:40])
     return Blocks(
         segment=segment,
         address=address,

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.readers.streams import Stream
 
-_REMEDY = "dump it again with torch.cuda.memory._dump_snapshot, which writes plain values only"
+_REMEDY = Phrase("dump it again with torch.cuda.memory._dump_snapshot, which writes plain values only")
 _ROOM = 1 << 30
 _PER_BYTE = 16
 """Loaded values take 2.6–3.9 bytes a byte of the file; a file that asks for four times as much is not a snapshot."""
@@ -31,10 +31,10 @@ class _PlainUnpickler(pickle.Unpickler):
     """Without anything to call, the opcodes that call or build objects have nothing to work on."""
 
     def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
-        raise _RefusedError(f"the global {module_name}.{global_name}")
+        raise _RefusedError(Phrase("the global {name}", f"{module_name}.{global_name}"))
 
     def persistent_load(self, pid: Any) -> NoReturn:
-        raise _RefusedError(f"a persistent id ({type(pid).__name__})")
+        raise _RefusedError(Phrase("a persistent id ({type})", type(pid).__name__))
 
 
 class _Raw(io.RawIOBase):
@@ -66,16 +66,20 @@ def load_plain(stream: Stream, name: str, stored_bytes: int | None) -> object:
         with _without_collector(), _at_most(room):
             return _PlainUnpickler(io.BufferedReader(_Raw(stream), 1 << 18)).load()
     except _RefusedError as error:
-        raise InputError(f"{name}: this pickle asks for {error}, which is refused; {_REMEDY}") from None
+        raise InputError(
+            "{name}: this pickle asks for {error}, which is refused; {remedy}", name, error.args[0], _REMEDY
+        ) from None
     except EOFError:
-        fault = f" ({stream.fault})" if stream.fault else ""
-        raise InputError(f"{name}: this pickle ends early{fault}; copy or dump it again") from None
+        fault = Phrase(" ({fault})", stream.fault) if stream.fault else ""
+        raise InputError("{name}: this pickle ends early{fault}; copy or dump it again", name, fault) from None
     except MemoryError:
-        raise InputError(f"{name}: this pickle needs more memory than its size allows for; {_REMEDY}") from None
+        raise InputError(
+            "{name}: this pickle needs more memory than its size allows for; {remedy}", name, _REMEDY
+        ) from None
     except Exception as error:
         # Damaged bytes make the unpickler raise almost anything, from UnpicklingError to IndexError.
-        reason = f"truncated or damaged ({error})" if str(error) else "damaged"
-        raise InputError(f"{name}: this pickle is {reason}; copy or dump it again") from error
+        reason = Phrase("truncated or damaged ({error})", error) if str(error) else Phrase("damaged")
+        raise InputError("{name}: this pickle is {reason}; copy or dump it again", name, reason) from error
 
 
 @contextmanager

@@ -78,7 +78,9 @@ def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) 
         InputError: One of them is empty: there is no difference.
     """
     if found is None:
-        raise InputError(f"{base.path} and {candidate.path}: one of the snapshots is empty, nothing to compare")
+        raise InputError(
+            "{base} and {candidate}: one of the snapshots is empty, nothing to compare", base.path, candidate.path
+        )
     report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found)), (found,))
     return replace(report, notes=(Message("compared_with", (("path", Kind.NAME, base.path),)),))
 
