@@ -3,22 +3,27 @@
     python -m tests.mutants                          200 random mutants
     python -m tests.mutants rules regression         of these folders of the package only
     python -m tests.mutants --seed 7 --count 50      others, fewer
+    python -m tests.mutants rules --near             only the tests that name the module: quick, fewer are killed
 
 A mutant is a comparison (`>` becomes `>=`), a calculation (`+` becomes `-`), a boundary (a number becomes one more), a
 logical operator or a returned value that is changed; annotations, texts and declarations of columns stay as they are.
-Each runs in a copy of the checkout against the tests of the folder that mirrors its own, those named after its module
-first, until one fails. Survivors are listed with what was changed. `_EQUIVALENT` names those that no test can tell
-apart from the original, each with the reason; they do not count.
+Each runs in a copy of the checkout against the tests of the folder that mirrors its own, until one fails: first those
+that name its module or its rule, or whose cases do. Survivors are listed with what was changed. `_EQUIVALENT` names
+those that no test can tell apart from the original, each with the reason; they do not count.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import compileall
+import multiprocessing
 import os
 import random
+import re
+import resource
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 from collections import Counter
@@ -26,11 +31,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "traceanalyze"
-_LIMIT_S = 600
+_LIMIT_S, _TEST_CPU_S, _MEMORY = 900, 30, 8 << 30
+"""For all tests of a mutant, for one test, and bytes: one that needs more is killed."""
+_RULE = re.compile(r'^@rule\(\s+"([A-Z]{3}\d{3})"', re.MULTILINE)
+_CONTEXT = multiprocessing.get_context("forkserver")
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -144,52 +152,96 @@ def _is_text(node: ast.BinOp) -> bool:
     )
 
 
-def tests_of(file: Path) -> list[str]:
-    """Tests of the folder that mirrors the module's, those that name or import the module first."""
-    room = file.parts[1]
-    folder = ROOT / "tests" / room
-    found = sorted(folder.rglob("test_*.py")) if folder.is_dir() else sorted((ROOT / "tests").glob("test_*.py"))
+def words_of(file: Path) -> tuple[str, ...]:
+    """What tests of a module name: ids of the rules in it, or in the modules that import it; its name and path."""
     module = ".".join(file.with_suffix("").parts)
-    stem = file.stem
+    ids = _RULE.findall((ROOT / file).read_text(encoding="utf-8"))
+    if not ids and "rules" in file.parts:
+        folder = (ROOT / PACKAGE / "rules").rglob("*.py")
+        importers = (text for path in folder if f"from {module} import" in (text := path.read_text(encoding="utf-8")))
+        ids = [code for text in importers for code in _RULE.findall(text)]
+    return (*ids, module, f"test_{file.stem}.py")
 
-    def distance(test: Path) -> tuple[bool, bool]:
-        text = test.read_text(encoding="utf-8")
-        return stem not in test.stem and test.stem.removeprefix("test_") not in stem, module not in text
 
-    return [str(test.relative_to(ROOT)) for test in sorted(found, key=distance)]
+def tests_of(file: Path) -> tuple[list[str], list[str]]:
+    """Tests of the folder that mirrors the module's: those that name it, or whose cases do, and the others."""
+    folder = ROOT / "tests" / file.parts[1]
+    tests = sorted(folder.rglob("test_*.py")) if folder.is_dir() else sorted((ROOT / "tests").glob("test_*.py"))
+    words = words_of(file)
+
+    def names_it(test: Path) -> bool:
+        texts = [test, *(test.parent.rglob("cases.py") if test.stem == "test_cases" else ())]
+        return test.name in words or any(word in each.read_text(encoding="utf-8") for each in texts for word in words)
+
+    near = [test for test in tests if names_it(test)]
+    found = near, [test for test in tests if test not in near]
+    return tuple([str(test.relative_to(ROOT)) for test in side] for side in found)  # type: ignore[return-value]
 
 
-def survives(mutant: Mutant, copy: Path) -> bool:
-    """Whether all tests of its folder pass with it, in a copy of the checkout."""
+class _NearestFirst:
+    """A plug-in of pytest: tests whose name has a word run first, and each has a limit of its own."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        items.sort(key=lambda item: not any(word in item.nodeid for word in self.words))
+
+    def pytest_runtest_logstart(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, _TEST_CPU_S)
+
+
+def judge(copy: Path, words: tuple[str, ...], runs: Sequence[Sequence[str]]) -> None:
+    """Run tests of a copy of the checkout in this process, until one fails; it ends with 1 if one did."""
+    import pytest
+
+    os.chdir(copy)
+    os.environ["PYTHONPATH"] = str(copy)
+    for name in [name for name in sys.modules if name.partition(".")[0] in {PACKAGE, "tests"}]:
+        del sys.modules[name]
+    sys.path[:] = [str(copy), *(path for path in sys.path if Path(path or ".").resolve() != ROOT)]
+    sys.dont_write_bytecode = True
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    signal.signal(signal.SIGPROF, lambda *_: os._exit(1))
+    options = ("-x", "-q", "--no-header", "-p", "no:cacheprovider")
+    for tests in runs:
+        if tests and pytest.main([*options, *tests], plugins=[_NearestFirst(words)]) != 0:
+            os._exit(1)
+    os._exit(0)
+
+
+def passes(copy: Path, file: Path, *, near: bool) -> bool:
+    """Whether all tests of a module's folder pass in a copy of the checkout; with `near` those that name it."""
+    runs = tests_of(file)
+    process = _CONTEXT.Process(target=judge, args=(copy, words_of(file), runs[:1] if near else runs))
+    process.start()
+    process.join(_LIMIT_S)
+    if process.is_alive():
+        process.kill()
+        process.join()
+    return process.exitcode == 0
+
+
+def survives(mutant: Mutant, copy: Path, *, near: bool) -> bool:
+    """Whether all tests pass with it."""
     path = copy / mutant.file
-    original = path.read_bytes()
+    original, times = path.read_bytes(), path.stat()
     path.write_bytes(original[: mutant.start] + mutant.after.encode() + original[mutant.end :])
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "--no-header",
-        "-p",
-        "no:cacheprovider",
-        *tests_of(mutant.file),
-    ]
-    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=_LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
-        return False
-    else:
-        return done.returncode == 0
+        return passes(copy, mutant.file, near=near)
     finally:
         path.write_bytes(original)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def copy_to(folder: Path) -> Path:
-    """The checkout where modules can be changed; samples are linked."""
+    """The checkout where modules can be changed, compiled; samples are linked."""
     for name in (PACKAGE, "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        compileall.compile_dir(folder / name, quiet=1)
     for name in ("sample_traces", "pyproject.toml", "README.md", "README.zh-CN.md"):
         (folder / name).symlink_to(ROOT / name)
     return folder
@@ -201,27 +253,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("rooms", nargs="*", help="folders of the package; all without")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--near", action="store_true", help="only the tests that name the module")
+    parser.add_argument("--unproved", action="store_true", help="take for granted that tests pass without a change")
     chosen = parser.parse_args(arguments)
     files = [path.relative_to(ROOT) for path in sorted((ROOT / PACKAGE).rglob("*.py")) if "locales" not in path.parts]
     files = [path for path in files if not chosen.rooms or path.parts[1] in chosen.rooms]
     every = [mutant for file in files for mutant in mutants_of(file) if mutant.name not in _EQUIVALENT]
     picked = random.Random(chosen.seed).sample(every, min(chosen.count, len(every)))
     killed, made = Counter[str](), Counter(mutant.file.parts[1] for mutant in picked)
+    _CONTEXT.set_forkserver_preload(["pytest", "numpy"])
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as pool:
+        if (ROOT.parent / "shared").exists():
+            (Path(folder) / "shared").symlink_to(ROOT.parent / "shared")
         copies: Queue[Path] = Queue()
         for job in range(chosen.jobs):
-            (Path(folder) / str(job)).mkdir()
             copies.put(copy_to(Path(folder) / str(job)))
 
-        def run(mutant: Mutant) -> tuple[Mutant, bool]:
+        def run(mutant: Mutant | Path) -> bool:
             copy = copies.get()
             try:
-                return mutant, survives(mutant, copy)
+                if isinstance(mutant, Path):
+                    return passes(copy, mutant, near=chosen.near)
+                return survives(mutant, copy, near=chosen.near)
             finally:
                 copies.put(copy)
 
-        for mutant, alive in pool.map(run, picked):
+        # Without this, tests that always fail would kill everything.
+        rooms = {} if chosen.unproved else {mutant.file.parts[1]: mutant.file for mutant in picked}
+        for room, passed in zip(rooms, pool.map(run, rooms.values()), strict=True):
+            if not passed:
+                sys.exit(f"{room}: tests fail without any change")
+        for mutant, alive in zip(picked, pool.map(run, picked), strict=True):
             killed[mutant.file.parts[1]] += not alive
             if alive:
                 print(
