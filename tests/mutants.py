@@ -170,7 +170,7 @@ def tests_of(file: Path) -> tuple[list[str], list[str]]:
     words = words_of(file)
 
     def names_it(test: Path) -> bool:
-        texts = [test, *(test.parent.rglob("cases.py") if test.stem == "test_cases" else ())]
+        texts = [test, *(test.parent.rglob("*cases*.py") if test.stem == "test_cases" else ())]
         return test.name in words or any(word in each.read_text(encoding="utf-8") for each in texts for word in words)
 
     near = [test for test in tests if names_it(test)]
