@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.needs import need
+from tests.torch_python import TorchPython
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 # A busy machine is no failure: nothing is timed in tests.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test stays: looking through it for garbage takes a tenth of all the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
@@ -28,3 +42,26 @@ def shared_snapshots() -> Path:
     if not folder.is_dir():
         pytest.skip("the shared snapshots are not here")
     return folder
+
+
+@pytest.fixture(scope="session")
+def needs_browser() -> None:
+    need("browser")
+
+
+@pytest.fixture(scope="session")
+def needs_node() -> None:
+    need("node")
+
+
+@pytest.fixture(scope="session")
+def needs_torch() -> None:
+    need("torch")
+
+
+@pytest.fixture(scope="session")
+def torch_python(needs_torch: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchPython]:
+    """Python with torch, quick to start."""
+    python = TorchPython(tmp_path_factory.mktemp("torch"))
+    yield python
+    python.close()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,20 +14,20 @@ from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.options import Options
 from traceanalyze.model.vocabulary import Mode
 
+if TYPE_CHECKING:
+    from tests.torch_python import TorchPython
+
 SCRIPT = Path(__file__).parent / "make_samples" / "record_cpu.py"
 TRAINING = Path(__file__).parent / "ladder" / "train.py"
 SMALL = {"steps": 8, "threads": 1, "merges": 2, "layers": 2, "width": 32, "heads": 2, "length": 64, "vocabulary": 256}
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def recordings(torch_python: TorchPython, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The CPU samples, recorded anew."""
-    if importlib.util.find_spec("torch") is None:
-        if os.environ.get("TRACEANALYZE_REQUIRE_TORCH") == "1":
-            pytest.fail("torch is required here and is not installed")
-        pytest.skip("torch is not installed")
     folder = tmp_path_factory.mktemp("recordings")
-    subprocess.run([sys.executable, str(SCRIPT), str(folder)], check=True, capture_output=True)
+    done = torch_python.run([str(SCRIPT), str(folder)], folder, dict(os.environ))
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -59,19 +57,18 @@ def test_a_slow_loader_is_seen(recordings: Path) -> None:
     assert report.tables
 
 
-def told(folder: Path, *switches: str) -> dict[str, int]:
+def told(torch_python: TorchPython, folder: Path, *switches: str) -> dict[str, int]:
     """Rules and their savings in a training recorded on the host."""
     sizes = (word for name, value in SMALL.items() for word in (f"--{name}", str(value)))
-    recorder = [sys.executable, "-m", "traceanalyze", "record", "-o", str(folder), "--wait", "2", "--warmup", "1"]
-    command = [*recorder, "--", str(TRAINING), "--device", "cpu", *sizes, *switches]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    subprocess.run(command, check=True, capture_output=True, env=environment, timeout=120)
+    options = ["-o", str(folder), "--wait", "2", "--warmup", "1"]
+    done = torch_python.record([*options, "--", str(TRAINING), "--device", "cpu", *sizes, *switches], folder.parent)
+    assert done.returncode == 0, done.stderr
     (rank,) = traceanalyze.analyze(folder).ranks
     return {one.rule: one.saving for one in rank.findings if one.saving}
 
 
-def test_causes_on_the_host_are_named_and_gone_once_mended(recordings: Path, tmp_path: Path) -> None:
-    before = told(tmp_path / "before")
-    after = told(tmp_path / "after", "--optimizer", "fused", "--sdpa")
+def test_causes_on_the_host_are_named_and_gone_once_mended(torch_python: TorchPython, tmp_path: Path) -> None:
+    before = told(torch_python, tmp_path / "before")
+    after = told(torch_python, tmp_path / "after", "--optimizer", "fused", "--sdpa")
     assert {"HST111", "KRN104"} <= set(before)
     assert set(after).isdisjoint({"HST111", "KRN104"})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +13,11 @@ import traceanalyze
 from tests.ladder.rungs import FAULTS, MEMORY, SPEED, switches
 from traceanalyze.locales import texts
 from traceanalyze.report.console import Style, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.torch_python import TorchPython
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tests" / "ladder" / "train.py"
@@ -23,35 +27,38 @@ IN_THE_LOOP = "in the training loop itself (num_workers=0)"
 OPTIONS = ["--wait", "2", "--warmup", "1", "--active", "4"]
 
 
-def run(command: list[str]) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment, timeout=120).stdout
-
-
-def step_ms(*extra: str) -> float:
+@pytest.fixture
+def step_ms(torch_python: TorchPython, tmp_path: Path) -> Callable[..., float]:
     """The median step without the profiler."""
-    return json.loads(run([sys.executable, str(SCRIPT), *SMALL, *extra]).splitlines()[-1])["step_ms"]
+
+    def run(*extra: str) -> float:
+        done = torch_python.run([str(SCRIPT), *SMALL, *extra], tmp_path, dict(os.environ))
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])["step_ms"]
+
+    return run
 
 
-@pytest.fixture(scope="module")
-def torch_here() -> None:
-    if os.environ.get("TRACEANALYZE_REQUIRE_TORCH") != "1":
-        pytest.importorskip("torch", reason="torch is not installed")
+@pytest.fixture
+def recorded(torch_python: TorchPython, tmp_path: Path) -> Callable[..., traceanalyze.Report]:
+    """The script with switches as it is recorded."""
+
+    def run(name: str, *extra: str) -> traceanalyze.Report:
+        done = torch_python.record(["-o", name, *OPTIONS, "--", str(SCRIPT), *SMALL, *extra], tmp_path)
+        assert done.returncode == 0, done.stderr
+        return traceanalyze.analyze(tmp_path / name)
+
+    return run
 
 
 def said(report: traceanalyze.Report) -> str:
     return " ".join(render(report, texts(), Style(width=80)).split())
 
 
-def recorded(folder: Path, *extra: str) -> traceanalyze.Report:
-    command = [sys.executable, "-m", "traceanalyze", "record", "-o", str(folder), *OPTIONS, "--", str(SCRIPT)]
-    run([*command, *SMALL, *extra])
-    return traceanalyze.analyze(folder)
-
-
-@pytest.mark.usefixtures("torch_here")
-def test_without_workers_the_loader_is_named_first_and_workers_remove_it(tmp_path: Path) -> None:
-    below, above = recorded(tmp_path / "baseline"), recorded(tmp_path / "workers", "--workers", "2")
+def test_without_workers_the_loader_is_named_first_and_workers_remove_it(
+    recorded: Callable[..., traceanalyze.Report], step_ms: Callable[..., float]
+) -> None:
+    below, above = recorded("baseline"), recorded("workers", "--workers", "2")
     (first, *_), rest = below.ranks[0].findings, above.ranks[0].findings
     left = sum(one.saving or 0 for one in rest if one.rule == "DAT101")
     alone = step_ms(), step_ms("--workers", "2")
@@ -64,7 +71,6 @@ def test_without_workers_the_loader_is_named_first_and_workers_remove_it(tmp_pat
     assert IN_THE_LOOP not in said(above)
 
 
-@pytest.mark.usefixtures("torch_here")
 @pytest.mark.parametrize(
     "extra",
     [
@@ -74,7 +80,7 @@ def test_without_workers_the_loader_is_named_first_and_workers_remove_it(tmp_pat
     ],
     ids=["speed", "memory and faults", "leak"],
 )
-def test_the_switches_work_on_the_host(extra: list[str]) -> None:
+def test_the_switches_work_on_the_host(step_ms: Callable[..., float], extra: list[str]) -> None:
     assert step_ms("--merges", "2", *extra) > 0
 
 

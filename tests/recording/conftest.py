@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import subprocess
@@ -27,14 +26,6 @@ def train(steps):
 """What the scripts of the tests begin with."""
 
 
-@pytest.fixture(scope="session")
-def needs_torch():
-    if importlib.util.find_spec("torch") is None:
-        if os.environ.get("TRACEANALYZE_REQUIRE_TORCH") == "1":
-            pytest.fail("torch is required here and is not installed")
-        pytest.skip("torch is not installed")
-
-
 @pytest.fixture
 def start(tmp_path):
     """Start the command in the test's folder."""
@@ -52,13 +43,13 @@ def start(tmp_path):
 
 
 @pytest.fixture
-def record(start, tmp_path):
+def record(torch_python, tmp_path):
     """Record a script that is `LOOP` and more, into `run`: exit status, stdout, stderr."""
 
-    def call(text, *arguments, options=("--wait", "1", "--warmup", "1", "--active", "2"), env=None):
+    def call(text, *arguments, options=("--wait", "1", "--warmup", "1", "--active", "2")):
         (tmp_path / "train.py").write_text(LOOP + text)
-        process = start("record", "-o", "run", *options, "--", sys.executable, "train.py", *arguments, env=env)
-        out, err = process.communicate(timeout=120)
-        return process.returncode, out, err
+        words = ("-o", "run", *options, "--", sys.executable, "train.py", *arguments)
+        done = torch_python.record(words, tmp_path)
+        return done.returncode, done.stdout, done.stderr
 
     return call

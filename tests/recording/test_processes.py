@@ -5,13 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import signal
-import subprocess
-import sys
 
 import pytest
 
-from tests.recording.conftest import LOOP, ROOT
+from tests.recording.conftest import ROOT
 
 pytestmark = pytest.mark.usefixtures("needs_torch")
 
@@ -57,28 +54,16 @@ for thread in threads: thread.join()
 last = threading.Thread(target=lambda: (train(1), print("thread")))
 last.start()
 """
-KEPT = ("--wait", "1", "--warmup", "1", "--active", "2")
 
 
 @pytest.fixture
-def run(tmp_path):
-    """Record `LOOP` and more into `run`; status and stdout. A hang kills the script and all that it started."""
+def run(record):
+    """Record `LOOP` and more into `run`; status and stdout."""
 
-    def call(text, options=KEPT):
-        (tmp_path / "train.py").write_text(LOOP + text)
-        process = subprocess.Popen(
-            [sys.executable, "-m", "traceanalyze", "record", "-o", "run", *options, "--", sys.executable, "train.py"],
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, start_new_session=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            out, err = process.communicate(timeout=90)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            out, err = process.communicate()
-            pytest.fail(f"the script hangs\n{out}\n{err}")
+    def call(text):
+        status, out, err = record(text)
         assert err.count("traceanalyze record: ") == 1, err
-        return process.returncode, out
+        return status, out
 
     return call
 
@@ -117,7 +102,7 @@ def test_what_a_forked_process_does_at_exit_is_done(run):
     assert run(FORKS + text) == (0, "end of child\ntidied\n3\n")
 
 
-def test_a_loop_of_ones_own_may_fork(tmp_path):
+def test_a_loop_of_ones_own_may_fork(torch_python, tmp_path):
     text = (
         "with __import__('traceanalyze').record('run', wait=1, warmup=1, active=2) as recording:\n"
         "    for step in range(4):\n"
@@ -125,11 +110,7 @@ def test_a_loop_of_ones_own_may_fork(tmp_path):
         "        recording.step()\n"
     )
     (tmp_path / "own.py").write_text("import sys\n" + FORKS + text)
-    process = subprocess.run(
-        [sys.executable, "own.py"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        timeout=90, check=False,
-    )  # fmt: skip
+    process = torch_python.run(["own.py"], tmp_path, {**os.environ, "PYTHONPATH": str(ROOT)})
     assert (process.returncode, process.stdout) == (0, "end of child\n3\n"), process.stderr
     assert recorded(tmp_path / "run") == ["ProfilerStep#2", "ProfilerStep#3"]
 

@@ -125,17 +125,12 @@ def test_too_few_steps_are_said(record):
     assert "ended after 2 steps, and --wait 5 --warmup 3 --active 5 take 13: nothing was recorded" in err
 
 
-def test_a_loop_of_ones_own_beside_other_recordings(tmp_path, record):
+def test_a_loop_of_ones_own_beside_other_recordings(torch_python, tmp_path, record):
     text = "import traceanalyze\nwith traceanalyze.record('own', wait=1, warmup=1, active=2) as r:\n"
     (tmp_path / "own.py").write_text(text + "    for _ in range(5): r.step()\n")
-    import subprocess
-
-    from tests.recording.conftest import ROOT
-
-    run = {"cwd": tmp_path, "env": {"PYTHONPATH": str(ROOT), "PATH": ""}, "capture_output": True, "text": True}
-    first = subprocess.run([sys.executable, "own.py"], check=False, **run)
+    first = torch_python.run(["own.py"], tmp_path, {"PATH": ""})
     assert first.returncode == 0, first.stderr
     report = traceanalyze.analyze(tmp_path / "own")
     assert report.analyses[0].steps.name == ("ProfilerStep#2", "ProfilerStep#3")
-    again = subprocess.run([sys.executable, "own.py"], check=False, **run)
+    again = torch_python.run(["own.py"], tmp_path, {"PATH": ""})
     assert "own: holds a recording already; give another folder" in again.stderr

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
+from tests.needs import BROWSER
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 _POLICY = re.compile(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from xml.etree import ElementTree as ET
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.analyses.test_call_paths import model
 from tests.builder import TraceBuilder
+from tests.needs import BROWSER
 from tests.report.make import analysis
 from traceanalyze.locales import texts
 from traceanalyze.report import flame
@@ -116,24 +116,20 @@ def test_nothing_to_draw_is_said():
     assert "not measured" in flame.render([build_report("run", [analysis()], version="0")], texts())
 
 
+@pytest.mark.usefixtures("needs_node")
 def test_the_script_is_valid(tmp_path):
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not here")
     script = ET.fromstring(drawn(model()).encode()).find(f"{SVG}script").text
     (tmp_path / "script.js").write_text(script)
-    subprocess.run([node, "--check", tmp_path / "script.js"], check=True, capture_output=True, timeout=60)
+    subprocess.run(["node", "--check", tmp_path / "script.js"], check=True, capture_output=True, timeout=60)
 
 
+@pytest.mark.usefixtures("needs_browser")
 def test_a_browser_opens_it_without_complaint(tmp_path):
-    browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    if browser is None:
-        pytest.skip("no Chromium here")
     (tmp_path / "flame.svg").write_text(drawn(model()), encoding="utf-8")
     picture = tmp_path / "flame.png"
     arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--screenshot={picture}"]
     run = subprocess.run(
-        [browser, *arguments, (tmp_path / "flame.svg").as_uri()],
+        [BROWSER, *arguments, (tmp_path / "flame.svg").as_uri()],
         capture_output=True,
         text=True,
         timeout=120,

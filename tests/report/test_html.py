@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from tests.report.browser import BROWSER, dump_dom, evaluated
+from tests.report.browser import dump_dom, evaluated
 from tests.report.make import MS, analysis, empty, host_only, table_of_rows, whole_trace
 from tests.simulate.allocator.dump import dump
 from tests.simulate.allocator.pool import MIB, Allocator
@@ -39,7 +39,7 @@ HOSTILE = (
     "two\r\nlines",
     "中文算子",
 )
-in_browser = pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+in_browser = pytest.mark.usefixtures("needs_browser")
 
 
 class Page(HTMLParser):

@@ -6,11 +6,11 @@ import pytest
 
 import traceanalyze
 from tests.causes.make import write_run
-from tests.report.browser import BROWSER, dump_dom, evaluated
+from tests.report.browser import dump_dom, evaluated
 from traceanalyze.locales import texts
 from traceanalyze.report.html import render
 
-in_browser = pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+in_browser = pytest.mark.usefixtures("needs_browser")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
-from tests.report.browser import BROWSER, dump_dom, evaluated
+from tests.report.browser import dump_dom, evaluated
 from tests.report.make import table_of_rows
 from tests.report.test_html import HOSTILE, Page
 from traceanalyze.analyses.context import Context
@@ -34,7 +34,7 @@ from traceanalyze.rules.finding import Evidence, Finding, Outcome, intervals_of
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 MAX_BYTES = 40_000
-in_browser = pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+in_browser = pytest.mark.usefixtures("needs_browser")
 
 
 def crowded(name):
