@@ -1,0 +1,62 @@
+"""Copies from pageable memory just at their thresholds: id → programs."""
+
+from __future__ import annotations
+
+from tests.rules.make import Fires, kernel, program
+
+H2D = "Memcpy HtoD (Pageable -> Device)"
+
+
+def small(b, at, number):
+    """A blocking copy whose own time is most of what it costs."""
+    kernel(b, at, 1000)
+    b.op("aten::copy_", at + 100, 1110)
+    b.copy(at + 110, 1090, at + 1020, 180, name=H2D, bytes=180_000)
+    b.op("aten::mm", at + 1205, 10)
+    b.launch(at + 1206, 3, at + 1212, 700)
+
+
+def pinned(b, at, number):
+    """The same from pinned memory, whose call blocks as well."""
+    kernel(b, at, 1000)
+    b.op("aten::copy_", at + 100, 1110)
+    b.copy(at + 110, 1090, at + 1020, 180, name="Memcpy HtoD (Pinned -> Device)", bytes=180_000)
+    b.op("aten::mm", at + 1205, 10)
+    b.launch(at + 1206, 3, at + 1212, 700)
+
+
+FIRES = {
+    "SYN105": [
+        Fires(
+            program(small),
+            saving=120,
+            bound=120,
+            severity="MEDIUM",
+            sentence="ahead",
+            count=4,
+            evidence={"idle": 12, "exposed": 180, "count": 4, "place": 12},
+            ops=("aten::copy_",),
+            draws="idle.sync",
+            each=(267, 282, 282, 195.5),
+            first=(15, 20),
+            look=(110, 1200),
+            line="aten::copy_",
+        ),
+        Fires(
+            program(pinned),
+            saving=113.625,
+            bound=113.625,
+            severity="MEDIUM",
+            sentence="ahead",
+            count=4,
+            evidence={"idle": 12, "exposed": 0, "count": 4, "place": 12},
+            ops=("aten::copy_",),
+            draws="idle.sync",
+            each=(103.5, 118.5, 118.5, 32),
+            first=(15, 20),
+            look=(110, 1200),
+            line="aten::copy_",
+        ),
+    ]
+}
+SILENT = {"SYN105": []}
