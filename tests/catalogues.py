@@ -18,7 +18,7 @@ from traceanalyze.locales import LANGUAGES, Entry, entries
 from traceanalyze.rules.registry import own_rules
 from traceanalyze.rules.rule import HEADINGS
 
-BY_TEXT = ("phrases",)
+BY_TEXT = ("phrases", "help")
 """Kinds whose entries have the English text for a key."""
 FOLDER = Path(traceanalyze.locales.__file__).parent
 _HEADER = 'msgid ""\nmsgstr "Language: {language}\\nContent-Type: text/plain; charset=UTF-8\\n"\n'

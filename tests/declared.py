@@ -9,8 +9,13 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from typing import Any
+
+from typer.main import get_command
 
 import traceanalyze
+from traceanalyze.cli.app import app
+from traceanalyze.cli.help import text_of
 from traceanalyze.model.table import Table
 from traceanalyze.rules.registry import own_rules
 
@@ -42,6 +47,8 @@ def declared(kind: str) -> dict[str, str]:
         case "column_meanings":
             meant = [(table.key, column) for table in tables for column in table.columns if column.meaning]
             return {key: c.meaning for table, c in meant for key in (f"{table}.{c.key}", c.key)}
+        case "help":
+            return {text: text for text in _help(get_command(app))}
         case "phrases":
             return {
                 template: template
@@ -49,6 +56,14 @@ def declared(kind: str) -> dict[str, str]:
                 if template and re.search("[a-z;:]", without_values(template))
             }
     return {}
+
+
+def _help(command: Any) -> Iterator[str]:
+    """English of a command's page, and of the pages of its commands."""
+    yield text_of(command)
+    yield from (each.help for each in command.params if getattr(each, "help", None))
+    for each in getattr(command, "commands", {}).values():
+        yield from _help(each)
 
 
 def phrases() -> Iterator[tuple[Path, ast.Call, str | None]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from traceanalyze.cli import baseline, options
 from traceanalyze.cli.analyze import analyze
 from traceanalyze.cli.compare import compare
 from traceanalyze.cli.gate import gate
 from traceanalyze.cli.guard import guarded
+from traceanalyze.cli.help import Group, OneLine
 from traceanalyze.cli.memory import memory
 from traceanalyze.cli.postmortem import postmortem
 from traceanalyze.cli.record import record
@@ -19,27 +19,9 @@ from traceanalyze.cli.rule import rule
 from traceanalyze.cli.viewing import convert, open_, tensorboard
 from traceanalyze.version import __version__
 
-USAGE_ERROR = 2
-
-
-class OneLine(TyperCommand):
-    """A command that tells wrong usage in one line with its name."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line."""
-        try:
-            return super().parse_args(ctx, args)
-        except Exception as error:
-            # Errors of usage are those with a message for people; where their class lives depends on typer's version.
-            message = getattr(error, "format_message", None)
-            if message is None:
-                raise
-            typer.echo(f"{ctx.command_path}: {' '.join(str(message()).split())}", err=True)
-            raise typer.Exit(USAGE_ERROR) from error
-
-
 app = typer.Typer(
     name="traceanalyze",
+    cls=Group,
     help=(
         "Where did the step's time go? Analyses PyTorch profiler traces.\n\n"
         "`traceanalyze PATH…` is short for `traceanalyze analyze PATH…`."
@@ -73,5 +55,6 @@ def _global_options(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
+    lang: options.LangOfHelp = "en",
 ) -> None:
     """Options before a command; those that print something have ended the run by now."""

@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from traceanalyze.cli import options
-from traceanalyze.cli.guard import guarded
+from traceanalyze.cli.guard import guarded, in_language
+from traceanalyze.cli.help import Command, Group
+from traceanalyze.errors import Phrase
 
-app = typer.Typer(help="Keep the runs that a gate compares with in a small JSON file.", **options.GROUP)
+app = typer.Typer(help="Keep the runs that a gate compares with in a small JSON file.", cls=Group, **options.GROUP)
 _PATH = typer.Argument(metavar="BASELINE.json", help="The baseline file.")
 
 
@@ -28,6 +30,7 @@ def update(
     warmup: options.Warmup = None,
     steps: Annotated[str | None, typer.Option(metavar="LIST", help="Steps to use: 5, 0,3-5, 2:.")] = None,
     ranks: options.Ranks = None,
+    lang: options.LangOfHelp = "en",
 ) -> None:
     """Add runs; those that are in it already are left out, and regressions are refused."""
     from traceanalyze.cli.progress import Progress
@@ -47,12 +50,13 @@ def update(
             progress=progress,
         )
     for name in known:
-        typer.echo(f"{name}: is in the baseline already, left out", err=True)
-    added = "1 run" if count == 1 else f"{count} runs"
-    typer.echo(f"Wrote {path}: {added} added, {len(baseline.runs)} in it", err=True)
+        typer.echo(in_language(Phrase("{name}: is in the baseline already, left out", name), lang), err=True)
+    added = Phrase("1 run") if count == 1 else Phrase("{count} runs", count)
+    said = Phrase("Wrote {path}: {added} added, {count} in it", path, added, len(baseline.runs))
+    typer.echo(in_language(said, lang), err=True)
 
 
-def show(path: Annotated[str, _PATH]) -> None:
+def show(path: Annotated[str, _PATH], *, lang: options.Lang = "en") -> None:
     """Print the runs and the noise floor of every metric."""
     import sys
 
@@ -61,7 +65,7 @@ def show(path: Annotated[str, _PATH]) -> None:
     from traceanalyze.report.console import style_for
     from traceanalyze.report.regression.console import render_baseline
 
-    sys.stdout.write(render_baseline(read_baseline(path), texts(), style_for(sys.stdout)))
+    sys.stdout.write(render_baseline(read_baseline(path), texts(lang), style_for(sys.stdout)))
     sys.stdout.flush()
 
 
@@ -75,13 +79,19 @@ def prune(
     environment: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Runs of this environment; repeatable.")
     ] = None,
+    lang: options.LangOfHelp = "en",
 ) -> None:
     """Remove the runs that fit every option given."""
     from traceanalyze.pipeline.gate import prune as remove
 
     removed = remove(path, older_than=older_than, label=label, environment=environment or ())
-    typer.echo(f"Wrote {path}: {removed} runs removed", err=True)
+    typer.echo(in_language(Phrase("Wrote {path}: {count} runs removed", path, removed), lang), err=True)
+
+
+@app.callback()
+def _options(*, lang: options.LangOfHelp = "en") -> None:  # the group says its help in it
+    """Options before a command."""
 
 
 for _name, _command in (("update", update), ("show", show), ("prune", prune)):
-    app.command(_name)(guarded(_command, name="traceanalyze baseline"))
+    app.command(_name, cls=Command)(guarded(_command, name="traceanalyze baseline"))

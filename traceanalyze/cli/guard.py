@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ParamSpec
 
 from traceanalyze.errors import Phrase, TraceAnalyzeError
@@ -62,6 +62,14 @@ def _unexpected(error: Exception) -> tuple[Phrase, int]:
         traceback.print_exc()
     told = (type(error).__name__, error, DEBUG_VARIABLE)
     return Phrase("internal error: {type}: {error} (set {variable}=1 for the traceback)", *told), INTERNAL_ERROR
+
+
+def chosen_language(arguments: Sequence[str]) -> str:
+    """What the arguments choose with --lang, before they are made out: English unless they do."""
+    given = [*arguments[: [*arguments, "--"].index("--")], ""]
+    named = [(each.partition("="), after) for each, after in zip(given, [*given[1:], ""], strict=True)]
+    values = [value if equals else after for (name, equals, value), after in named if name == "--lang"]
+    return values[-1] if values else ENGLISH
 
 
 def in_language(message: Phrase, language: str) -> str:

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from traceanalyze.cli.analysis import report_on
-from traceanalyze.cli.guard import guarded
+from traceanalyze.cli.guard import chosen_language, guarded, in_language
+from traceanalyze.errors import Phrase
 
 DEFAULT_COMMAND = "analyze"
 COMMANDS = frozenset(
@@ -69,7 +70,8 @@ def main() -> None:
     arguments = sys.argv[1:]
     meant = meant_command(arguments)
     if meant is not None:
-        sys.stderr.write(f"error: {arguments[0]}: no such file, folder or command; did you mean `{meant}`?\n")
+        said = Phrase("{name}: no such file, folder or command; did you mean `{command}`?", arguments[0], meant)
+        sys.stderr.write(in_language(Phrase("error: {error}", said), chosen_language(arguments)) + "\n")
         sys.exit(2)
     if arguments[:1] != ["record"]:
         # NumPy's linear algebra, which nothing here uses, would start a thread for every core: 50 ms of CPU time on two

@@ -61,6 +61,7 @@ Warmup = Annotated[
 Recordings = Annotated[
     list[str], typer.Argument(metavar="PATH…", help="A trace, or the folder or files of the ranks of one run.")
 ]
+LangOfHelp = Annotated[str, typer.Option(metavar="LANG", help="Language of help and errors: en or zh.")]
 LangOfTracks = Annotated[str, typer.Option(metavar="LANG", help="Language of the tracks: en or zh.")]
 GROUP: dict[str, Any] = {
     "no_args_is_help": True,

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from traceanalyze.cli import options
+
 
 def record(
     command: Annotated[
@@ -32,11 +34,12 @@ def record(
         bool, typer.Option("--light", help="Device activities and step marks alone: for timing gates.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
+    lang: options.LangOfHelp = "en",
 ) -> None:
     """Run a script under PyTorch's profiler without editing it; a step is what its optimizer ends."""
     from traceanalyze.recording.launch import launch
     from traceanalyze.recording.options import RecordOptions
 
-    options = RecordOptions(wait, warmup, active, shapes, stacks, memory, snapshot, light)
+    chosen = RecordOptions(wait, warmup, active, shapes, stacks, memory, snapshot, light)
     folder = output or f"run_{datetime.now():%Y%m%d_%H%M%S}"  # noqa: DTZ005, RUF100 - a name for people, in their time
-    launch(command, Path(folder), options, quiet=quiet)
+    launch(command, Path(folder), chosen, quiet=quiet)

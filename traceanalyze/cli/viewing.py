@@ -111,6 +111,7 @@ def tensorboard(
     folder: Annotated[str, typer.Argument(metavar="RUN", help="Folder that traceanalyze record wrote.")],
     *,
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="Port; 0: any that is free.")] = 6006,
+    lang: options.LangOfHelp = "en",
 ) -> None:
     """Open a recording in TensorBoard's PyTorch profiler plugin, or say why that is not possible."""
     from traceanalyze.recording.launch import open_tensorboard
