@@ -100,6 +100,56 @@ def test_severity_is_the_share_of_the_step(facts, us, severity):
     assert [one.severity for one in found] == ([] if severity is None else [severity])
 
 
+@pytest.mark.parametrize(("us", "number"), [(200, 1), (199.9, 0)])
+def test_what_saves_less_than_a_hundredth_of_the_step_is_not_told(us, number):
+    """Of a step of 20 ms."""
+    facts = facts_of(program(half, length=20_000).trace())
+    assert len(told(facts, rule_of("AAA101", Finding(saving=round(us * US), draws="idle")))) == number
+
+
+@pytest.mark.parametrize(("us", "severity"), [(1000, "MEDIUM"), (999, "LOW"), (4000, "HIGH"), (3999, "MEDIUM")])
+def test_severity_changes_at_a_twentieth_and_at_a_fifth_of_the_step(us, severity):
+    facts = facts_of(program(half, length=20_000).trace())
+    (one,) = told(facts, rule_of("AAA101", Finding(saving=us * US, draws="host")))
+    assert one.severity.name == severity
+
+
+def test_a_finding_of_which_others_have_explained_just_half_keeps_the_rest():
+    """Of a step of 20 ms: 900 µs are less than a twentieth, but half of what the finding is about."""
+    facts = facts_of(program(half, length=20_000).trace())
+    step = 20_000 * US
+
+    def saved(us, *pair):
+        return Finding(
+            saving=us * US,
+            draws="host",
+            intervals=np.array([[n * step + pair[0] * US, n * step + pair[1] * US] for n in range(4)], np.int64),
+        )
+
+    safe, other = (
+        rule_of("BBB101", saved(900, 0, 900)),
+        rule_of("AAA101", saved(1800, 0, 1800), confidence=Confidence.LOW),
+    )
+    assert savings(facts, safe, other) == {"BBB101": 900, "AAA101": 900}
+    less = rule_of("AAA101", saved(1798, 0, 1798), confidence=Confidence.LOW)
+    assert savings(facts, safe, less) == {"BBB101": 900}
+
+
+def test_of_findings_of_equal_confidence_the_larger_keeps_the_time(facts):
+    small, large = rule_of("AAA101", saving(300, (0, 300))), rule_of("BBB101", saving(400, (100, 500)))
+    assert savings(facts, small, large) == {"BBB101": 400, "AAA101": 100}
+
+
+def test_a_bound_is_no_more_than_the_time_of_its_class_and_no_less_than_the_saving(facts):
+    """Half of the step is idle."""
+    (one,) = told(facts, rule_of("AAA101", Finding(saving=300 * US, bound=5000 * US, draws="idle")))
+    assert (one.saving, one.bound) == (300 * US, 1000 * US)
+    first = rule_of("BBB101", saving(300, (0, 300)))
+    second = Finding(saving=400 * US, bound=800 * US, draws="idle", intervals=times((200, 600)))
+    found = {one.rule: (one.saving // US, one.bound // US) for one in told(facts, first, rule_of("AAA101", second))}
+    assert found == {"AAA101": (400, 800), "BBB101": (200, 200)}
+
+
 def test_small_savings_are_told_where_the_rule_wants_it(facts):
     assert savings(facts, rule_of("AAA101", saving(5, (0, 5)), threshold=False)) == {"AAA101": 5}
 

@@ -17,7 +17,7 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.rules.config import RuleConfig, options_of, rule_config
 from traceanalyze.rules.evaluate import plan
 from traceanalyze.rules.finding import Confidence
-from traceanalyze.rules.registry import chosen, every_rule, harmless, rules_of
+from traceanalyze.rules.registry import chosen, every_rule, harmless, own_rules, rules_of
 from traceanalyze.rules.rule import FAMILIES, HEADINGS, need, rule
 
 RULES = every_rule()
@@ -197,3 +197,32 @@ def test_the_configuration_chooses_rules():
     assert {each.family for each, _ in wanted.rules} == {"DAT"}
     assert "DAT105" not in [each.id for each, _ in wanted.rules]
     assert len(plan(RuleConfig()).rules) == len(RULES)
+
+
+def test_the_order_of_rules_is_that_of_who_explains_time_first():
+    """-2 before -1 before the others; 1 and 2 are general and explain what is left."""
+    orders: dict[int, set[str]] = {}
+    for one in own_rules().values():
+        orders.setdefault(one.order, set()).add(one.id)
+    del orders[0]
+    assert orders == {
+        -2: {"HST106", "MEM111"},
+        -1: {
+            "CGR102",
+            "CGR105",
+            "COM102",
+            "COM106",
+            "COM112",
+            "COM115",
+            "COM118",
+            "DAT102",
+            "DAT103",
+            "DAT106",
+            "KRN104",
+            "KRN105",
+            "MEM102",
+            "MEM103",
+        },
+        1: {"COM101", "COM117", "HST101", "HST109", "KRN106", "RNK102"},
+        2: {"HST102", "HST107", "KRN119"},
+    }
