@@ -131,7 +131,10 @@ def test_the_sample_of_compare_is_what_the_tool_prints():
 
 def test_the_sample_of_postmortem_is_what_the_tool_prints():
     sample = re.search(r"```text\n\$ traceanalyze postmortem (\S+)\n(.*?)```", README, re.DOTALL)
-    assert sample[2] == render(traceanalyze.postmortem(ROOT / sample[1]), texts(), Style(width=80))
+    printed = render(traceanalyze.postmortem(ROOT / sample[1]), texts(), Style(width=80))
+    # How many rules cannot be applied changes with every new rule.
+    number = re.compile(r"^\d+(?= rules?: )", re.MULTILINE)
+    assert number.sub("N", sample[2]) == number.sub("N", printed)
 
 
 def test_every_option_of_postmortem_is_in_its_section():

@@ -175,7 +175,10 @@ def test_the_sample_of_compare_is_what_the_tool_prints():
 
 def test_the_sample_of_postmortem_is_what_the_tool_prints():
     found = sample(r"postmortem (\S+)")
-    assert found[2] == render(traceanalyze.postmortem(ROOT / found[1]), texts("zh"), PAGE)
+    printed = render(traceanalyze.postmortem(ROOT / found[1]), texts("zh"), PAGE)
+    # How many rules cannot be applied changes with every new rule.
+    number = re.compile(r"^\d+(?= 条规则：)", re.MULTILINE)
+    assert number.sub("N", found[2]) == number.sub("N", printed)
 
 
 def test_the_sample_of_memory_is_what_the_tool_prints():
