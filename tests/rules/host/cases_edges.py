@@ -19,6 +19,64 @@ def bursts(b, at, number):
         kernel(b, at + 650 + 40 * part, 3, host=36)
 
 
+def loading(*calls):
+    """A step of 100 ms with long calls that the device waits for; the others are busy."""
+
+    def body(b, at, number):
+        rest = 99_000
+        for call in calls if number == 1 else ():
+            b.op("aten::conv2d", at, call + 20)
+            b.launch(at + 5, call, at + call + 20, 500)
+            at, rest = at + call + 510, rest - call - 510
+        for part in range(129):
+            kernel(b, at + part * rest / 129, rest / 129 - 22)
+
+    return program(body, length=100_000)
+
+
+def mixed_fills(memsets):
+    """Four fills of 100 µs without a gap, so many of them by the driver."""
+
+    def body(b, at, number):
+        b.annotation("Optimizer.zero_grad#Adam.zero_grad", at, 100)
+        for part in range(4):
+            kinds = {"api": "cudaMemsetAsync", "cat": "gpu_memset", "name": "Memset"} if part < memsets else {}
+            b.op("aten::zero_", at + 15 * part, 10)
+            b.launch(at + 15 * part + 1, 4, at + 200 + 100 * part, 100, **kinds)
+        b.copy(at + 70, 4, at + 600, 50, name="Memcpy DtoD (Device -> Device)")
+        b.op("aten::mm", at + 110, 10)
+        b.launch(at + 112, 4, at + 650, STEP - 450)
+
+    return program(body)
+
+
+def waited_lines(*waits):
+    """Python in so many functions of the program, while the device waits; then a kernel for each."""
+
+    def body(b, at, number):
+        start = at
+        for place, wait in enumerate(waits):
+            b.python(f"train.py({10 + place}): part_{place}", start + 1, wait - 2)
+            kernel(b, start + wait, 300)
+            start += wait + 320
+
+    return program(body, length=4000)
+
+
+def just(b, at, number):
+    """Twelve copies of 64 KiB."""
+    for part in range(12):
+        b.copy(at + part * 50, 5, at + part * 50 + 10, 20, name="Memcpy HtoD (Pinned -> Device)", bytes=65536)
+    kernel(b, at + 1000, 900)
+
+
+def as_long(b, at, number):
+    """Kernels just as long as their launches, and one that another thread launches."""
+    for part in range(100):
+        b.op("aten::mul", at + 20 * part, 18)
+        b.launch(at + 20 * part + 2, 4, at + 20 * part + 10, 4)
+
+
 def optimizer(name, op, count, *more):
     """As many operators of 4 µs, 5 µs apart."""
     return steps(Range(f"Optimizer.step#{name}.step", (*more, *(Op(op, 4) for _ in range(count))), 5.0 * count))
@@ -96,6 +154,23 @@ def lines(*stretches):
 FIRES = {
     "HST101": [
         Fires(
+            loading(40_000),
+            sentence="first_use",
+            evidence={"idle": 10003.75, "share": 0.100038, "longest": 40015},
+            advice=("record_later",),
+            look=(100000, 140015),
+            options={"share": (0.1, 0.1000375, 0.101)},
+        ),
+        Fires(
+            loading(20_000, 50_000),
+            sentence="first_use",
+            count=2,
+            evidence={"idle": 17505, "share": 0.17505, "longest": 50005},
+            advice=("record_later",),
+            look=(120520, 170525),
+            options={"share": (0.1, 0.17505, 0.18)},
+        ),
+        Fires(
             program(bursts),
             saving=1310,
             bound=1310,
@@ -107,7 +182,7 @@ FIRES = {
             first=(0, 10),
             look=(1849, 2010),
             options={"share": (0.1, 0.545, 0.55), "late": (0.2, 0.992, 1)},
-        )
+        ),
     ],
     "HST104": [
         Fires(
@@ -152,6 +227,22 @@ FIRES = {
         ),
     ],
     "HST107": [
+        Fires(
+            waited_lines(200, 500, 400, 300),
+            saving=2720,
+            bound=2720,
+            severity="HIGH",
+            sentence="lines",
+            count=20,
+            evidence={"idle": 2720, "longest": 1320, "line": "train.py(11): part_1"},
+            ops=("train.py(11): part_1", "train.py(12): part_2", "train.py(13): part_3"),
+            advice=("move_python",),
+            draws="idle.untraced",
+            each=2720,
+            first=(0, 200),
+            look=(2680, 4000),
+            options={"share": (0.1, 0.68, 0.69)},
+        ),
         Fires(
             steps(1200.0, Op("aten::add", 10), 300.0),
             saving=1200,
@@ -199,11 +290,17 @@ FIRES = {
     ],
     "HST108": [
         Fires(
+            program(bursts),
+            count=360,
+            evidence={"median": 1, "slow": 18},
+            options={"ratio": (4, 18, 19), "share": (0.1, 0.545, 0.55), "late": (0.2, 0.992, 1)},
+        ),
+        Fires(
             program(uneven(15), steps=1),
             count=100,
             evidence={"median": 3, "slow": 15},
             options={"ratio": (4, 5, 6), "share": (0.1, 0.73, 0.74)},
-        )
+        ),
     ],
     "HST109": [
         Fires(
@@ -352,6 +449,39 @@ FIRES = {
     ],
     "HST112": [
         Fires(
+            mixed_fills(4),
+            saving=450,
+            bound=450,
+            severity="HIGH",
+            count=16,
+            evidence={"count": 16, "time": 450},
+            each=(600, 400, 400, 400),
+            first=(0, 600),
+            look=(0, 600),
+        ),
+        Fires(
+            mixed_fills(3),
+            saving=450,
+            bound=450,
+            severity="HIGH",
+            count=16,
+            evidence={"count": 16, "time": 450},
+            each=(600, 400, 400, 400),
+            first=(0, 600),
+            look=(0, 600),
+        ),
+        Fires(
+            mixed_fills(2),
+            saving=450,
+            bound=450,
+            severity="HIGH",
+            count=16,
+            evidence={"count": 16, "time": 450},
+            each=(600, 400, 400, 400),
+            first=(0, 600),
+            look=(0, 600),
+        ),
+        Fires(
             zeroing(10),
             saving=400,
             bound=400,
@@ -400,9 +530,10 @@ FIRES = {
     ],
 }
 SILENT = {
+    "HST102": [program(as_long)],
     "HST101": [Silent(program(bursts), share=0.9), program(busy)],
     "HST107": [steps(999.9), steps(900.0, Op("aten::add", 10), 900.0), Silent(steps(1000.0), share=0.51)],
-    "HST109": [program(copied(10, 1024), length=20_000), program(copied(10, 1024), length=5001)],
+    "HST109": [program(just), program(copied(10, 1024), length=20_000), program(copied(10, 1024), length=5001)],
     "HST110": [calling(99, length=800)],
     "HST111": [
         optimizer("AdamW", "aten::_fused_adamw_", 120),

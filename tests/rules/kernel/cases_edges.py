@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tests.ascend_builder import PID, AscendBuilder
 from tests.rules.kernel.cases import (
     BF,
     BMM,
@@ -21,7 +24,83 @@ from tests.rules.kernel.cases import (
 from tests.rules.make import Fires
 from tests.rules.on_host import Op
 from tests.rules.on_host import steps as on_host
-from tests.rules.sequences import A100, Run, mm, steps
+from tests.rules.sequences import A100, POINTWISE, Run, mm, read_npu, steps
+from traceanalyze.model.trace import Device
+
+
+def npu_products(*shapes, dtype="c10::BFloat16"):
+    """A product of 1500 µs in each of three steps."""
+    b = AscendBuilder()
+    for number in range(3):
+        at = number * 4000
+        b.step(number, at, 3900)
+        b.op("aten::mm", at + 5, 20, **{"Input Dims": ";".join(shapes), "Input type": ";".join([dtype] * len(shapes))})
+        b.kernel("aclnnMatMul_1", at + 100, 1500, op_type="MatMulV2", launch=at + 10)
+        b.flow("async_npu", 7000 + number, (PID, PID, at + 5), (b.npu, 2, at + 100))
+    return read_npu(b)
+
+
+def blocks(used, units):
+    """A kernel of 1500 µs on so many of the cores in each of three steps."""
+    b = AscendBuilder()
+    for number in range(3):
+        b.step(number, number * 4000, 3900)
+        row = {"Block Dim": str(used)}
+        at = number * 4000 + 100
+        b.kernel("aclnnMatMul_1", at, 1500, op_type="MatMulV2", launch=at - 90, **row)
+    return replace(read_npu(b), devices=tuple(Device(number, "Ascend910B", None, each) for number, each in units))
+
+
+def convolved(between, *, bias=True, thread=1, end=True):
+    """A convolution of 800 µs, the addition of its bias of 150 µs, and batch norm on a thread."""
+    b = steps([])
+    for number in range(4):
+        at, begin = number * 4000, number * 4000 + 200
+        sizes = [[8, 3, 64, 64], [8, 3, 3, 3], *([[8]] if bias else [])]
+        b.op("aten::conv2d", at, 50, **{"Input Dims": sizes})
+        b.op("aten::cudnn_convolution", at + 5, 10)
+        b.launch(at + 6, 3, begin, 800, name="cudnn_infer_ampere_scudnn")
+        b.op("aten::add_", at + 20, 10)
+        b.launch(at + 22, 3, begin + 800, 150, name=POINTWISE)
+        if between:
+            b.op("aten::mul", at + 51, 3)
+        b.op("aten::batch_norm", at + 55, 20, tid=thread)
+        b.launch(at + 57, 3, begin + 950, 100, name="bn_fw_tr", tid=thread)
+        b.op("aten::add_", at + 80, 10)
+        b.launch(at + 82, 3, begin + 1050, 70, name=POINTWISE)
+    if end:
+        b.op("aten::conv2d", 15_900, 50, **{"Input Dims": [[8, 3, 64, 64], [8, 3, 3, 3], [8]]})
+    return b
+
+
+def filled_and_moved(*, count=4, move="aten::to", thread=1, later=False):
+    """A tensor of the host is filled, and copied to the device for 300 µs, in the first steps; another copy follows."""
+    b = steps([mm(200)] * 5)
+    for number in range(4):
+        at = number * 4000.0 + 1500
+        if number < count:
+            b.op("aten::zeros", at, 50)
+            b.op(move, at + 65, 30, tid=thread)
+            b.copy(at + 70, 10, at + 85, 300, tid=thread, name="Memcpy HtoD (Pageable -> Device)", bytes=4 << 20)
+        b.op("aten::copy_", at + 500, 30)
+        b.copy(at + 510, 10, at + 525, 200, name="Memcpy HtoD (Pageable -> Device)", bytes=4 << 20)
+    if later:
+        b.op("aten::zeros", 15_990, 5)
+    return b
+
+
+def halves():
+    """Convolutions of one size in the first two steps, of another in the others; the first step allocates memory."""
+    b = steps([])
+    for number in range(4):
+        at = number * 4000.0
+        for part in range(10 if number == 0 else 0):
+            b.api("cudaMalloc", at + 10 + 20 * part, 15)
+        side = 64 + 32 * (number // 2)
+        b.op("aten::cudnn_convolution", at + 500, 90, **{"Input Dims": [[8, 3, side, side], [8, 3, 3, 3]]})
+        b.launch(at + 505, 3, at + 600, 900, name="cudnn_infer")
+    return b
+
 
 DOUBLE = (("Input Dims", [[8, 8]]), ("Input type", ["double"]))
 FLOAT = (("Input Dims", [[8, 8]]), ("Input type", ["float"]))
@@ -43,6 +122,17 @@ SCALE = Op("aten::div", 80)
 HOST_SOFTMAX = Op("aten::softmax", 100, (Op("aten::_softmax", 90),))
 
 FIRES = {
+    "KRN108": [
+        Fires(
+            halves(),
+            severity="LOW",
+            count=4,
+            evidence={"time": 900, "part": 1, "count": 4},
+            ops=("aten::cudnn_convolution",),
+            look=(600, 1500),
+            options={"share": (0.1, 1, 1.01), "fixed": (0.9, 1, 1.01), "tries": (3, 1.01, 1), "cold": (10, 10, 11)},
+        )
+    ],
     "KRN101": [
         # Half of the other float32 kernels goes with 16 bits, which is part of the bound only.
         Fires(
@@ -94,6 +184,38 @@ FIRES = {
         ),
     ],
     "KRN102": [
+        Fires(
+            npu_products("4096,1000", "1000,4096"),
+            saving=450,
+            bound=750,
+            severity="MEDIUM",
+            confidence="LOW",
+            count=3,
+            evidence={"time": 1500, "part": 1, "shape": "4096×1000 · 1000×4096", "count": 3},
+            ops=("aten::mm",),
+            draws="compute",
+            each=1500,
+            first=(100, 1600),
+            look=(100, 1600),
+            options={"least_us": (20, 1500, 1501)},
+            prices={"gain": (0.3, 0.24, 360)},
+        ),
+        Fires(
+            npu_products("4096,1024", "1024,1000"),
+            saving=450,
+            bound=750,
+            severity="MEDIUM",
+            confidence="LOW",
+            count=3,
+            evidence={"time": 1500, "part": 1, "shape": "4096×1024 · 1024×1000", "count": 3},
+            ops=("aten::mm",),
+            draws="compute",
+            each=1500,
+            first=(100, 1600),
+            look=(100, 1600),
+            options={"least_us": (20, 1500, 1501)},
+            prices={"gain": (0.3, 0.24, 360)},
+        ),
         Fires(
             steps([mm(1500, dtype="c10::Half", n=4100)]),
             saving=450,
@@ -279,6 +401,20 @@ FIRES = {
     ],
     "KRN109": [
         Fires(
+            convolved(False),
+            saving=150,
+            bound=300,
+            severity="LOW",
+            count=4,
+            evidence={"time": 150, "count": 4},
+            ops=("aten::conv2d",),
+            draws="compute",
+            each=150,
+            first=(1000, 1150),
+            look=(1000, 1150),
+            options={"least": (1, 1, 1.01)},
+        ),
+        Fires(
             convolutions(bias=True),
             saving=450,
             bound=900,
@@ -291,9 +427,24 @@ FIRES = {
             first=(1000, 1150),
             look=(1000, 1150),
             options={"least": (1, 3, 4)},
-        )
+        ),
     ],
     "KRN110": [
+        Fires(
+            filled_and_moved(later=True),
+            saving=300,
+            bound=300,
+            severity="MEDIUM",
+            sentence="on_host",
+            count=4,
+            evidence={"time": 300, "count": 4},
+            ops=("aten::zeros",),
+            advice=("create_on_device",),
+            draws="mem_exposed",
+            each=300,
+            first=(1585, 1885),
+            look=(1585, 1885),
+        ),
         Fires(
             steps([Run("aten::_to_copy", 250, kernel="void at::native::direct_copy_kernel_cuda"), mm(1000)]),
             saving=125,
@@ -307,9 +458,37 @@ FIRES = {
             first=(100, 350),
             look=(100, 350),
             options={"share": (0.05, 0.2, 0.202)},
-        )
+        ),
     ],
     "KRN111": [
+        Fires(
+            blocks(8, [(0, 32)]),
+            saving=562.5,
+            bound=1125,
+            severity="MEDIUM",
+            count=3,
+            evidence={"time": 1500, "part": 1, "filled": 0.25, "count": 3},
+            ops=("aclnnMatMul_1",),
+            draws="compute",
+            each=1500,
+            first=(100, 1600),
+            look=(100, 1600),
+            options={"share": (0.1, 1, 1.01), "least_us": (10, 1500, 1501)},
+        ),
+        Fires(
+            blocks(8, [(0, 32), (1, 32)]),
+            saving=562.5,
+            bound=1125,
+            severity="MEDIUM",
+            count=3,
+            evidence={"time": 1500, "part": 1, "filled": 0.25, "count": 3},
+            ops=("aclnnMatMul_1",),
+            draws="compute",
+            each=1500,
+            first=(100, 1600),
+            look=(100, 1600),
+            options={"share": (0.1, 1, 1.01), "least_us": (10, 1500, 1501)},
+        ),
         Fires(
             steps([grid(0.3), grid(1.0)]),
             saving=525,
@@ -490,6 +669,11 @@ FIRES = {
 SILENT = {
     "KRN101": [steps([mm(2000, dtype=FP, tensor=False)], device=A100 | {"computeMajor": 6})],
     "KRN102": [
+        npu_products("4096,1024", "1024,512"),
+        npu_products("4000,1024", "1024,512"),
+        npu_products("8,4096,1000", "8,1000,4096"),
+        npu_products("4096,1000", "1000,1"),
+        npu_products("4096,1000"),
         steps([mm(1500, dtype="c10::Half", n=4104)]),
         steps([mm(1500, dtype="signed char", n=4112)]),
         steps([mm(1500, dtype="char", n=4112)]),
@@ -502,6 +686,17 @@ SILENT = {
     "KRN104": [on_host_attention(SCALE), on_host(Op("aten::_scaled_dot_product_flash_attention_for_cpu", 600))],
     "KRN106": [steps([*tiny(1), mm(1000)]), steps([mm(1000), *CHAIN[:3]])],
     "KRN108": [tuned(allocations=9), tuned(tries=3)],
+    "KRN109": [
+        convolved(True),
+        convolved(False, bias=False),
+        convolved(False, thread=2),
+    ],
+    "KRN110": [
+        filled_and_moved(count=3),
+        filled_and_moved(thread=2),
+        filled_and_moved(move="aten::mul"),
+    ],
+    "KRN111": [blocks(32, [(0, 32)])],
     "KRN113": [steps([cumsum(4097), mm(1000)]), steps([cumsum(1), mm(1000)])],
     "KRN115": [looping(9)],
     "KRN117": [
