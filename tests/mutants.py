@@ -8,8 +8,8 @@
 A mutant is a comparison (`>` becomes `>=`), a calculation (`+` becomes `-`), a boundary (a number becomes one more), a
 logical operator or a returned value that is changed; annotations, texts and declarations of columns stay as they are.
 Each runs in a copy of the checkout against the tests of the folder that mirrors its own, until one fails: first those
-that name its module or its rule, or whose cases do. Survivors are listed with what was changed. `_EQUIVALENT` names
-those that no test can tell apart from the original, each with the reason; they do not count.
+that name its module or its rule, or whose cases do. Survivors are listed with what was changed. `equivalents.txt`
+names those that no test can tell apart from the original, each with the reason; they do not count.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.BitOr: ast.BitAnd,
 }
 _DECLARATIONS = {"Column", "declare", "regex", "TypeVar"}
-_EQUIVALENT: dict[str, str] = {}
-"""`file: before → after` of a mutant → why nothing can tell it from the original."""
+EQUIVALENTS = Path(__file__).with_name("equivalents.txt")
+"""Mutants that nothing can tell from the original, each by its file and the changed line, after the reason."""
 
 
 class Mutant(NamedTuple):
@@ -75,11 +75,24 @@ class Mutant(NamedTuple):
     line: int
     before: str
     after: str
+    text: str
+    """The changed lines in one."""
 
     @property
     def name(self) -> str:
-        """What it is, for lists."""
-        return f"{self.file}: {_short(self.before)} → {_short(self.after)}"
+        """What it is, for the list of equivalents."""
+        return f"{self.file}: {self.text}"
+
+
+def equivalents() -> dict[str, str]:
+    """Names of mutants that no test can kill → why."""
+    found, reason = {}, ""
+    for line in EQUIVALENTS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            reason = line.removeprefix("#").strip()
+        elif line:
+            found[line] = reason
+    return found
 
 
 def _short(text: str) -> str:
@@ -97,10 +110,10 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         before = data[start:end].decode()
-        after = ast.unparse(changed)
-        yield Mutant(
-            file, start, end, node.lineno, before, after if isinstance(changed, ast.Constant) else f"({after})"
-        )
+        after = ast.unparse(changed) if isinstance(changed, ast.Constant) else f"({ast.unparse(changed)})"
+        first, last = starts[node.lineno - 1], starts[node.end_lineno or node.lineno]
+        text = _short(data[first:start].decode() + after + data[end:last].decode())
+        yield Mutant(file, start, end, node.lineno, before, after, text)
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -259,7 +272,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     files = [path.relative_to(ROOT) for path in sorted((ROOT / PACKAGE).rglob("*.py")) if "locales" not in path.parts]
     files = [path for path in files if not chosen.rooms or path.parts[1] in chosen.rooms]
-    every = [mutant for file in files for mutant in mutants_of(file) if mutant.name not in _EQUIVALENT]
+    every = [mutant for file in files for mutant in mutants_of(file)]
+    alike = equivalents()
+    every = [mutant for mutant in every if mutant.name not in alike]
     picked = random.Random(chosen.seed).sample(every, min(chosen.count, len(every)))
     killed, made = Counter[str](), Counter(mutant.file.parts[1] for mutant in picked)
     _CONTEXT.set_forkserver_preload(["pytest", "numpy"])
