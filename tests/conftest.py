@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.examples import DEFAULT
 from tests.needs import need
+from tests.real import FILES, RealTrace
 from tests.torch_python import TorchPython
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# A busy machine is no failure: nothing is timed in tests.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("plain", DEFAULT)
+settings.load_profile("plain")
+# Processes that tests start need not compile the package anew each time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_finish() -> None:
     """What is there before the first test stays: looking through it for garbage takes a tenth of all the time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture
@@ -65,3 +70,9 @@ def torch_python(needs_torch: None, tmp_path_factory: pytest.TempPathFactory) ->
     python = TorchPython(tmp_path_factory.mktemp("torch"))
     yield python
     python.close()
+
+
+@pytest.fixture(scope="session", params=FILES)
+def real_trace(request: pytest.FixtureRequest) -> RealTrace:
+    """One of the public traces; without them its tests are skipped."""
+    return RealTrace(request.param)

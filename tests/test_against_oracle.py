@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +9,6 @@ import pytest
 
 import traceanalyze
 from tests.oracle.report import numbers
-from traceanalyze.analyses.analyze import analyze_trace
 from traceanalyze.analyses.filtering import context_of
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.options import Options
@@ -20,12 +17,11 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.real import RealTrace
     from traceanalyze.analyses.results import RankAnalysis
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
-FILES = sorted(
-    str(path.relative_to(SHARED)) for top in ("kineto", "pairs") for path in (SHARED / top).rglob("*") if path.is_file()
-)
 CAUSES = {
     "data_loading": Cause.DATA_LOADING,
     "sync": Cause.SYNC,
@@ -45,24 +41,14 @@ PARTS = (
     *("comm_total", "comm_overlapped", "mem_total", "compute_dur", "comm_dur", "mem_dur"),
 )
 
-pytestmark = pytest.mark.skipif(not FILES, reason="the shared traces are not here")
 
-
-@lru_cache(maxsize=1)
-def _both(name: str) -> tuple[dict[str, Any], RankAnalysis]:
-    """Both readings of a file that holds a trace."""
-    expected = numbers(SHARED / name)
-    (trace,) = traceanalyze.load(SHARED / name).traces
-    return expected, analyze_trace(trace, Options())
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_every_number_of_a_trace_is_the_oracles(name: str) -> None:
+def test_every_number_of_a_trace_is_the_oracles(real_trace: RealTrace) -> None:
     try:
-        expected, found = _both(name)
+        expected = numbers(real_trace.path)
     except ValueError:
-        _refused_in_one_line(name)
+        _refused_in_one_line(real_trace.path)
         return
+    found = real_trace.analysis
     _steps(found, expected)
     _partitions(found, expected)
     _spans(found, expected)
@@ -71,9 +57,9 @@ def test_every_number_of_a_trace_is_the_oracles(name: str) -> None:
     _launches(found, expected)
 
 
-def _refused_in_one_line(name: str) -> None:
+def _refused_in_one_line(path: Path) -> None:
     with pytest.raises(traceanalyze.InputError) as error:
-        traceanalyze.load(SHARED / name)
+        traceanalyze.load(path)
     assert len(str(error.value).splitlines()) == 1
 
 

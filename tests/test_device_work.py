@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import traceanalyze
+from tests.real import SHARED
 from traceanalyze.analyses.analyze import analyze_trace
 
-SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "traces"
-FILES = sorted(
-    str(path.relative_to(SHARED)) for top in ("kineto", "pairs") for path in (SHARED / top).rglob("*") if path.is_file()
-)
-
-pytestmark = pytest.mark.skipif(not FILES, reason="the shared traces are not here")
+if TYPE_CHECKING:
+    from tests.real import RealTrace
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_no_device_time_is_lost(name: str) -> None:
+def test_no_device_time_is_lost(real_trace: RealTrace) -> None:
     try:
-        traces = traceanalyze.load(SHARED / name).traces
+        found = real_trace.analysis
     except traceanalyze.InputError:
         pytest.skip("not a trace")
-    for trace in traces:
-        found = analyze_trace(trace)
-        if not found.partitions:
-            continue
+    if found.partitions:
         parts = found.partitions
         durations = sum(int((part.compute_dur + part.comm_dur + part.mem_dur).sum()) for part in parts)
         groups, kernels = found.tables["kernel_groups"], found.tables["kernels"]

@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-import traceanalyze
-from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.kernels.work import device_work
-from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.window import step_labels
-from traceanalyze.analyses.tables import tables_of
 from traceanalyze.errors import TraceAnalyzeError
 from traceanalyze.model import intervals
 from traceanalyze.model.vocabulary import Mode
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "traces"
-FILES = sorted(
-    str(path.relative_to(SHARED)) for top in ("kineto", "pairs") for path in (SHARED / top).rglob("*") if path.is_file()
-)
 NUMBERS = ("calls", "host_total_ns", "host_self_ns", "api_ns", "device_self_ns", "device_total_ns", "launched")
 _PARTS = ("phase_recompute", "phase_zero_grad")
 
-pytestmark = pytest.mark.skipif(not FILES, reason="the shared traces are not here")
 
-
-@pytest.mark.parametrize("name", FILES)
-def test_host_tables_keep_their_laws(name):
+def test_host_tables_keep_their_laws(real_trace):
     try:
-        (trace,) = traceanalyze.load(SHARED / name).traces
+        context = real_trace.context
     except TraceAnalyzeError:
         return
-    context = Context(trace, Options())
     if context.mode == Mode.EMPTY or context.step_track < 0:
         return
-    found = {table.key: list(table.records()) for table in tables_of(context)}
+    found = {table.key: list(table.records()) for table in real_trace.analysis.tables.values()}
     operators(context, found)
     trees(context)
     phases(context, found)

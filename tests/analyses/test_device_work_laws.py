@@ -1,9 +1,10 @@
 """Laws of the device tables on random traces: nothing is lost, nothing counts twice."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
+from tests.examples import examples
 
 KINDS = (
     ("kernel", "void at::native::add"),
@@ -22,7 +23,7 @@ EVENTS = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@examples(20)
 @given(EVENTS, st.booleans())
 def test_every_table_agrees_with_the_partition(events, marked):
     b = TraceBuilder()

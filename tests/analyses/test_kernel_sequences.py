@@ -4,10 +4,11 @@ import random
 from collections import defaultdict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
+from tests.examples import examples
 
 
 def sequences(b):
@@ -123,7 +124,7 @@ def counted_by_hand(rows):
     return {part: count for part, count in counts.items() if count > 1}
 
 
-@settings(deadline=None, max_examples=100)
+@examples(40)
 @given(st.lists(st.text("abc", min_size=1, max_size=14), min_size=1, max_size=4))
 def test_counts_agree_with_counting_by_hand(rows):
     b = TraceBuilder()

@@ -1,10 +1,11 @@
 """Memory over time on hand-made records."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
+from tests.examples import examples
 from traceanalyze.analyses.memory.recorded import POINTS, thinned
 from traceanalyze.model.table import NotMeasured
 
@@ -51,7 +52,7 @@ def test_totals_without_reserved_and_records_without_totals():
 SIZES = st.integers(POINTS - 1, 3000)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(20)
 @given(SIZES, st.integers(0, 2**32), st.booleans())
 def test_peaks_and_lows_stay_exact(size, seed, relative):
     random = np.random.default_rng(seed)

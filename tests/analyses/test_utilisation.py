@@ -1,9 +1,10 @@
 """Device use over time on hand-made traces: a step of 30 µs has chunks of 1 µs."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
+from tests.examples import examples
 from traceanalyze.analyses.kernels import use as utilisation
 
 
@@ -66,7 +67,7 @@ def test_a_step_of_few_nanoseconds_has_fewer_chunks():
     assert b.rows("low_utilisation") == []
 
 
-@settings(deadline=None, max_examples=30)
+@examples(20)
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 40), st.integers(1, 3)), min_size=1, max_size=8))
 def test_chunks_sum_to_the_partition(events):
     b = TraceBuilder()

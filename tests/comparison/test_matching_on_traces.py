@@ -2,65 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-from functools import cache
-
 import pytest
 
-from tests.comparison.make import compared, side_of
+from tests.comparison.make import compared
+from tests.comparison.real_pairs import PAIRS, comparison, sides
 from traceanalyze.comparison.apis import APIS
 from traceanalyze.comparison.modules import ALL_OPERATORS
 from traceanalyze.comparison.pairs import PerStep
-from traceanalyze.pipeline import load
-
-BERT, QWEN = "gaunernst_bert-small-uncased__1016001.json.gz", "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
-LADDER = "torchrec_ladder/resnet18/ip-172-31-16-248.us-east-2.compute.internal_8586"
-PAIRS = {
-    "bert": (f"h100/{BERT}", f"mi300/{BERT}"),
-    "qwen": (f"h100/{QWEN}", f"mi300/{QWEN}"),
-    "resnet50": (
-        "resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
-        "resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz",
-    ),
-    "hta": ("trace_diff/control/control.json.gz", "trace_diff/test/test.json.gz"),
-    "torchrec": (
-        f"{LADDER}6.1698107929560561434.pt.trace.json.gz",
-        f"{LADDER}7.1698107929568240321.pt.trace.json.gz",
-    ),
-}
-
-
-@cache
-def _side(path):
-    return side_of(load(path).traces)
-
-
-@pytest.fixture
-def sides(shared_traces):
-    """Reads a pair by name."""
-    with (shared_traces / "MANIFEST.tsv").open(encoding="utf-8", newline="") as file:
-        known = [row[0] for row in csv.reader(file, delimiter="\t") if row]
-
-    def read(name):
-        paths = []
-        for end in PAIRS[name]:
-            found = [shared_traces / path for path in known if path.endswith(end)]
-            if not found or not found[0].exists():
-                pytest.skip(f"not among the shared traces: {end}")
-            paths.append(found[0])
-        return tuple(_side(path) for path in paths)
-
-    return read
 
 
 def ranges(rows, value):
     return [sum(value(side) for side in (getattr(row, name) for row in rows) if side) for name in ("base", "candidate")]
 
 
-def check(base, candidate, **options):
+def check(found):
     """The comparison, after checking that every table has all device time."""
-    found = compared(base, candidate, **options)
-    whole = [base.info.device_time, candidate.info.device_time]
+    whole = [found.base.device_time, found.candidate.device_time]
     assert ranges(found.operators, lambda side: side["device_ns"]) == whole
     assert ranges(found.operator_pairs, lambda side: side["device_ns"]) == whole
     assert ranges(found.operator_pairs, lambda side: sum(ns for _, ns in side["kernels"])) == whole
@@ -80,14 +37,14 @@ def matched(found, section):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_every_table_has_all_device_time(sides, name):
-    check(*sides(name))
+def test_every_table_has_all_device_time(name):
+    check(comparison(name))
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_a_side_against_itself_is_matched_completely_and_without_difference(sides, name):
+def test_a_side_against_itself_is_matched_completely_and_without_difference(name):
     base, _ = sides(name)
-    found = check(base, base, max_kernel_num=2)
+    found = check(compared(base, base, max_kernel_num=2))
     assert all(row.count == row.time == 0 for row in found.unmatched)
     assert all(pair.base == pair.candidate for pair in found.operator_pairs)
     rows = [*found.operators, *found.kernels, *found.kernel_types, *found.apis]
@@ -96,9 +53,8 @@ def test_a_side_against_itself_is_matched_completely_and_without_difference(side
 
 
 @pytest.mark.parametrize("name", ["bert", "qwen", "hta"])
-def test_swapping_the_sides_swaps_the_rows(sides, name):
-    base, candidate = sides(name)
-    found, swapped = check(base, candidate), check(candidate, base)
+def test_swapping_the_sides_swaps_the_rows(name):
+    found, swapped = check(comparison(name)), check(comparison(name, swapped=True))
     for table in ("operators", "operator_pairs", "kernels", "kernel_types", "apis"):
         once = sorted(str((row.base, row.candidate)) for row in getattr(found, table))
         again = sorted(str((row.candidate, row.base)) for row in getattr(swapped, table))
@@ -106,15 +62,15 @@ def test_swapping_the_sides_swaps_the_rows(sides, name):
 
 
 @pytest.mark.parametrize("name", ["bert", "qwen", "resnet50"])
-def test_equal_models_are_matched_to_operators(sides, name):
-    found = check(*sides(name))
+def test_equal_models_are_matched_to_operators(name):
+    found = check(comparison(name))
     assert all(share >= 0.95 for share in matched(found, "operators").values())
     products = [row for row in found.operators if row.shared["op"] == "aten::mm"]
     assert all(row.base["calls"] == row.candidate["calls"] for row in products)
 
 
-def test_kernels_of_two_vendors_meet_by_family(sides):
-    found = check(*sides("bert"))
+def test_kernels_of_two_vendors_meet_by_family():
+    found = check(comparison("bert"))
     families = {row.shared["kernel_type"]: row for row in found.kernel_types}
     assert families["work_matmul"].base["calls"] > 0
     assert families["work_matmul"].candidate["calls"] > 0
@@ -122,21 +78,21 @@ def test_kernels_of_two_vendors_meet_by_family(sides):
     assert sum(row.base["calls"] for row in kernels if row.base) == 60
 
 
-def test_convolutions_have_a_backward_pass(sides):
-    rows = {row.shared["op"]: row for row in check(*sides("resnet50")).operators}
+def test_convolutions_have_a_backward_pass():
+    rows = {row.shared["op"]: row for row in check(comparison("resnet50")).operators}
     assert rows["aten::convolution (backward)"].base["device_ns"] == 273_428_000
     assert rows["aten::convolution"].base["device_ns"] == 126_619_000
 
 
-def test_collectives_of_one_library_are_told_apart(sides):
-    found = check(*sides("hta"))
+def test_collectives_of_one_library_are_told_apart():
+    found = check(comparison("hta"))
     base = {row.shared["collective"]: row.base["calls"] for row in found.collectives if row.base}
     assert base == {"all_to_all": 42, "all_reduce": 18}
     assert ranges(found.collectives, lambda side: side["exposed_ns"]) == [87_921_000, 73_298_000]
 
 
-def test_both_data_loaders_are_one_row_and_the_largest_change_of_the_host(sides):
-    found = check(*sides("resnet50"))
+def test_both_data_loaders_are_one_row_and_the_largest_change_of_the_host():
+    found = check(comparison("resnet50"))
     row = next(row for row in found.apis if row.shared["api"] == "enumerate(DataLoader)")
     assert round(row.base["total_ns"] / 10**6, 2) == 415.79
     assert row.candidate is not None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builder import TraceBuilder
 from tests.comparison.make import side_from, training
+from tests.examples import examples
 from traceanalyze.comparison.attribution import parts
 from traceanalyze.comparison.overall import time_rows
 from traceanalyze.comparison.peaks import peak_rows
@@ -205,7 +206,7 @@ kernels = st.lists(
 )
 
 
-@settings(max_examples=50)
+@examples(20)
 @given(kernels)
 def test_rows_inside_sum_to_the_row_above(items):
     b = TraceBuilder()

@@ -2,40 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from fractions import Fraction
 
 import pytest
 
-from tests.comparison.make import compared, side_of
+from tests.comparison.make import compared
+from tests.comparison.real_pairs import comparison, sides
 from traceanalyze.comparison.attribution import headline
 from traceanalyze.comparison.side import side
 from traceanalyze.model.vocabulary import DISPATCH_CALLS
 from traceanalyze.pipeline import load
 
-PAIRS = {
-    "resnet50": ("worker0.1623143089861.pt.trace.json.gz", "worker0.1623212756351.pt.trace.json.gz"),
-    "hta": ("trace_diff/control/control.json.gz", "trace_diff/test/test.json.gz"),
-    "qwen": ("h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "mi300/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"),
-}
-
-
-@pytest.fixture
-def sides(shared_traces):
-    """Reads a pair by name."""
-    with (shared_traces / "MANIFEST.tsv").open(encoding="utf-8", newline="") as file:
-        known = [row[0] for row in csv.reader(file, delimiter="\t") if row]
-
-    def read(name):
-        paths = []
-        for end in PAIRS[name]:
-            found = [shared_traces / path for path in known if path.endswith(end)]
-            if not found or not found[0].exists():
-                pytest.skip(f"not among the shared traces: {end}")
-            paths.append(found[0])
-        return tuple(side_of(load(path).traces) for path in paths)
-
-    return read
+PAIRS = ("resnet50", "hta", "qwen")
 
 
 def milliseconds(found, parts):
@@ -50,8 +28,8 @@ def rounded(changes):
     return {key: round(float(value), 2) for key, value in changes.items()}
 
 
-def test_resnet50_more_loader_workers_buy_less_than_the_loader_cost(sides):
-    found = compared(*sides("resnet50"))
+def test_resnet50_more_loader_workers_buy_less_than_the_loader_cost():
+    found = comparison("resnet50")
     changes = milliseconds(found, headline(found.parts))
     assert round(float(sum(changes.values())), 2) == -36.52
     ranked = sorted((key for key in changes if changes[key]), key=lambda key: -abs(changes[key]))
@@ -71,9 +49,9 @@ def test_resnet50_more_loader_workers_buy_less_than_the_loader_cost(sides):
     assert (first.part, first.name, first.base, first.candidate) == ("data_loading", "DataLoader", 352401000, 7101000)
 
 
-def test_resnet50_convolutions_have_a_backward_pass(sides):
+def test_resnet50_convolutions_have_a_backward_pass():
     """Time of kernels under `CudnnConvolutionBackward` is not lost in matmul and other work (compare-parity M4)."""
-    rows = {row.key: row for row in compared(*sides("resnet50")).overall if row.level == 1}
+    rows = {row.key: row for row in comparison("resnet50").overall if row.level == 1}
     assert rows["convolution_backward"].base > rows["convolution_forward"].base > 100_000_000
 
 
@@ -84,17 +62,17 @@ def test_resnet50_convolutions_have_a_backward_pass(sides):
         ("qwen", -1.43, {"compute": -2.02, "memory_ops": -0.14, "communication": 0.0, "idle": 0.73}),
     ],
 )
-def test_busy_parts_and_idle_time(sides, pair, step, expected):
-    found = compared(*sides(pair))
+def test_busy_parts_and_idle_time(pair, step, expected):
+    found = comparison(pair)
     changes = milliseconds(found, found.parts)
     busy = {key: changes.pop(key) for key in ("compute", "memory_ops", "communication")}
     assert round(float(sum(busy.values()) + sum(changes.values())), 2) == step
     assert rounded({**busy, "idle": sum(changes.values())}) == expected
 
 
-def test_hta_shows_no_matmul_gain_that_is_none(sides):
+def test_hta_shows_no_matmul_gain_that_is_none():
     """Matrix products that lost their operator still are matrix products (compare-parity M5)."""
-    found = compared(*sides("hta"))
+    found = comparison("hta")
     assert "coverage_differs" in {caveat.key for caveat in found.caveats}
     matmul = next(row for row in found.overall if row.key == "matmul")
     assert matmul.candidate > 2 * matmul.base
@@ -104,8 +82,8 @@ def test_hta_shows_no_matmul_gain_that_is_none(sides):
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_rows_sum_to_parts_and_parts_to_the_step(sides, pair):
-    found = compared(*sides(pair))
+def test_rows_sum_to_parts_and_parts_to_the_step(pair):
+    found = comparison(pair)
     assert sum(part.base for part in found.parts) == found.base.step_time
     assert sum(part.candidate for part in found.parts) == found.candidate.step_time
     for part in found.parts:
@@ -135,7 +113,7 @@ def check_levels(rows):
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_a_side_against_itself_shows_no_difference(sides, pair):
+def test_a_side_against_itself_shows_no_difference(pair):
     one, _ = sides(pair)
     found = compared(one, one)
     assert all(part.base == part.candidate for part in found.parts)
@@ -146,9 +124,8 @@ def test_a_side_against_itself_shows_no_difference(sides, pair):
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_swapping_the_sides_swaps_every_row(sides, pair):
-    one, other = sides(pair)
-    there, back = compared(one, other), compared(other, one)
+def test_swapping_the_sides_swaps_every_row(pair):
+    there, back = comparison(pair), comparison(pair, swapped=True)
     assert [(p.key, p.base, p.candidate) for p in there.parts] == [(p.key, p.candidate, p.base) for p in back.parts]
 
     def keyed(row, old, new):

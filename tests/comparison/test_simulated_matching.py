@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -16,6 +17,7 @@ from traceanalyze.comparison.side import side
 from traceanalyze.readers.kineto import read_text
 
 
+@cache
 def recorded(workload):
     return side(read_text(write(simulate(workload)[0], TODAY)))
 

@@ -7,9 +7,10 @@ from fractions import Fraction
 from statistics import median
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from tests.comparison.make import compared
+from tests.examples import examples
 from tests.simulate.compare import CAUSES
 from tests.simulate.faults import FAULTS, without
 from tests.simulate.simulate import simulate
@@ -24,7 +25,7 @@ from traceanalyze.comparison.side import side
 from traceanalyze.readers.kineto import read_text
 
 _BUSY = {"compute": "compute", "comm_exposed": "communication", "mem_exposed": "memory_ops"}
-_FEW = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_FEW = examples(6)
 HEADLINE = {
     "slow_loader": "data_loading",
     "gc_pause": "untraced",

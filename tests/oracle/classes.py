@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,6 +51,11 @@ def is_comm(event: Event) -> bool:
         return False
     if "Collective name" in event.args or "Process Group Name" in event.args:
         return True
+    return _is_comm_name(lower)
+
+
+@cache
+def _is_comm_name(lower: str) -> bool:
     if re.search("deep_?ep", lower) and re.search("dispatch|combine|notify", lower) and "layout" not in lower:
         return True
     return bool(_COMM_NAME.search(lower)) or ("lamport" in lower and "reduce" in lower)
@@ -103,6 +109,7 @@ _LAUNCH = re.compile(
 _COPY = re.compile(r".*Memcpy.*Async.*|.*Memset.*")
 
 
+@cache
 def api_class(name: str) -> str:
     """`sync`, `alloc`, `launch`, `copy` or `other`, by the name alone."""
     if _EXPLICIT_SYNC.fullmatch(name) or _BLOCKING_COPY.fullmatch(name):

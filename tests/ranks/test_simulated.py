@@ -6,9 +6,10 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.ranks.simulated import summaries, true_waits, workload
 from tests.simulate.workload import Fault
 from traceanalyze.ranks.clocks import clock_offsets
@@ -53,7 +54,7 @@ def test_clock_offsets_are_those_of_the_simulation():
     assert found.column("residual_ns") == (0, 0, 0)
 
 
-@settings(max_examples=8)
+@examples(4)
 @given(st.tuples(*[st.integers(-(10**15), 10**15)] * 3))
 def test_moving_a_clock_changes_nothing_but_its_offset(shifts):
     run = RUNS["straggler"]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.readers.text import document, kernel, names, reasons, scan_text
 from traceanalyze.readers.scan import backend, grammar, native, scan
 from traceanalyze.readers.scan.grammar import canonical_integer, integer, nanoseconds, real
@@ -259,7 +260,7 @@ DECIMALS = st.from_regex(r"[+-]?(?:[0-9]{1,22}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(?:
 
 
 @given(DECIMALS)
-@settings(max_examples=1500, deadline=None)
+@examples(400)
 def test_nanoseconds_agree_with_decimal_arithmetic(text):
     with localcontext() as context:
         context.prec = 2500
@@ -303,7 +304,7 @@ def mutated(pattern: bytes, changes: list[tuple[int, int]]) -> bytes:
 
 
 @given(MUTATIONS)
-@settings(max_examples=1500, deadline=None)
+@examples(400)
 def test_the_shortcut_for_shallow_objects_accepts_what_the_grammar_does(changes):
     text = mutated(PATTERN, changes)
     shortcut, descent = (read(text, 0, len(text)) for read in (grammar.object_members, grammar.members))
@@ -312,7 +313,7 @@ def test_the_shortcut_for_shallow_objects_accepts_what_the_grammar_does(changes)
 
 
 @given(MUTATIONS, st.integers(1, 60))
-@settings(max_examples=300, deadline=None)
+@examples(100)
 def test_the_result_does_not_depend_on_the_blocks(changes, block):
     text = mutated(b"[" + PATTERN + b",\n" + PATTERN + b"]", changes)
     whole, parts = scan_text(text), scan_text(text, block=block)

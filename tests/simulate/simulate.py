@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tests.simulate.faults import with_faults
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
     from tests.simulate.workload import Workload
 
 
+@lru_cache(maxsize=8)
 def simulate(workload: Workload) -> tuple[Schedule, ...]:
-    """The schedule of every rank. Time is the same for all; what they meet for ends at one time for all of them."""
+    """The schedule of every rank, to be read only: what is asked again soon is kept.
+
+    Time is the same for all ranks; what they meet for ends at one time for all of them.
+    """
     faulty = with_faults(workload)
     ranks = [Training(faulty, rank) for rank in range(faulty.ranks.count)]
     programs = [rank.run() for rank in ranks]

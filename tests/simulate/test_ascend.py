@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.simulate.compare import measured
 from tests.simulate.compare_npu import npu_analysis, npu_expected, npu_trace, tables
 from tests.simulate.simulate import simulate
@@ -26,7 +27,7 @@ from traceanalyze.model import intervals
 if TYPE_CHECKING:
     from traceanalyze.model.trace import Trace
 
-_FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_FEW = examples(6)
 _TWO = Workload(
     model=Model(layers=1, hidden=256, sequence=128, batch=4, vocabulary=1000),
     device=Device(vendor="ascend"),

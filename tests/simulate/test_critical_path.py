@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 
+from tests.examples import examples
 from tests.simulate.faults import with_faults
 from tests.simulate.simulate import simulate
 from tests.simulate.strategies import workloads
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule
     from tests.simulate.writers.layouts import Layout
 
-_SOME = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_SOME = examples(16)
 
 
 def context(schedule: Schedule, layout: Layout) -> Context:

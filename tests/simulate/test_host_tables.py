@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import astuple, replace
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.simulate.compare import analysis
 from tests.simulate.simulate import simulate
 from tests.simulate.strategies import workloads
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tests.simulate.workload import Workload
     from traceanalyze.analyses.results import RankAnalysis
 
-_FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_FEW = examples(10)
 
 
 @_FEW

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.simulate.compare import analysis
 from tests.simulate.faults import without
 from tests.simulate.simulate import simulate
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from tests.simulate.schedule import Schedule
     from tests.simulate.writers.layouts import Layout
 
-_FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_FEW = examples(10)
 _NAMED = {"loss": {"reduction", "other", "elementwise", "softmax"}, "embedding": {"embedding", "indexing"}}
 """Classes that the product may name otherwise: a loss kernel reduces, an embedding is an indexing."""
 

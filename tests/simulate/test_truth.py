@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
+from tests.examples import examples
 from tests.simulate.compare import analysis, expected, measured
 from tests.simulate.simulate import simulate
 from tests.simulate.strategies import workloads
@@ -21,7 +22,7 @@ from traceanalyze.model.vocabulary import Mode
 if TYPE_CHECKING:
     from tests.simulate.writers.layouts import Layout
 
-_FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_FEW = examples(10)
 
 
 @pytest.mark.parametrize("layout", [TODAY, YEAR_2022, AMD], ids=lambda layout: layout.name)

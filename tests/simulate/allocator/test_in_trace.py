@@ -6,9 +6,10 @@ import pickle
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.simulate.allocator.of_schedule import GRANULE, snapshot_of
 from tests.simulate.simulate import simulate
 from tests.simulate.truth.summary import truth
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.in_trace import InTrace
 
 _SMALL = Model(layers=1, hidden=512, sequence=256, batch=8, vocabulary=2048)
-_FEW = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
-)
+_FEW = examples(8, HealthCheck.function_scoped_fixture)
 
 
 def workload(**more: object) -> Workload:
