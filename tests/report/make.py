@@ -154,6 +154,17 @@ def with_tables(one, others):
     return one._replace(tables={table.key: table for table in (*before, *between, *after)})
 
 
+def filled(table, **values):
+    """The table with these values; columns that are not named have no value."""
+    rows = len(next(iter(values.values())))
+    return table.fill(**{key: [None] * rows for key in table.keys} | values)
+
+
+def records(table, rows):
+    """The same from rows."""
+    return table.fill_records(dict.fromkeys(table.keys) | row for row in rows)
+
+
 def tables_of(steps, compute):
     """Tables beside those of the parts."""
     labels = step_labels(steps.name) * 3
@@ -162,7 +173,8 @@ def tables_of(steps, compute):
     costs = {"blocked_ns": [4 * MS, 3 * MS], "idle_caused_ns": [2 * MS, NotMeasured("terminal_sync")]}
     span = int(steps.end[-1])
     return [
-        SYNC_POINTS.fill(
+        filled(
+            SYNC_POINTS,
             op=["aten::item", None],
             call=["cudaMemcpyAsync + cudaStreamSynchronize", "cudaDeviceSynchronize"],
             kind=["sync_explicit"] * 2,
@@ -172,7 +184,8 @@ def tables_of(steps, compute):
             **costs,
         ),
         gaps_of(gaps, one_step=len(steps) == 1),
-        LAUNCHES.fill(
+        filled(
+            LAUNCHES,
             linked=[9096],
             unlinked=[4],
             unlinked_ns=[10_000],
@@ -186,14 +199,16 @@ def tables_of(steps, compute):
             queue_full_ns=[0],
             negative_latency=[0],
         ),
-        RUNTIME_CALLS.fill(
+        filled(
+            RUNTIME_CALLS,
             call=["cudaLaunchKernel"],
             kind=["api_launch"],
             count=[8784],
             sum_ns=[61 * MS],
             mean_call_ns=[61 * MS // 8784],
         ),
-        DEVICE_SPANS.fill(
+        filled(
+            DEVICE_SPANS,
             device=[0],
             span_ns=[span],
             compute_ns=[compute],
@@ -207,7 +222,8 @@ def tables_of(steps, compute):
             fills=[312],
             start_ns=[0],
         ),
-        CLASSIFICATION.fill_records(
+        records(
+            CLASSIFICATION,
             [
                 {
                     "name": name,
@@ -221,7 +237,7 @@ def tables_of(steps, compute):
                     (LONG_KERNEL, "compute", "kernel", 600, 90),
                     ("Memcpy HtoD", "mem", "category", 12, 5),
                 )
-            ]
+            ],
         ),
     ]
 
@@ -239,7 +255,8 @@ def with_table(one, table):
 
 def gaps_of(gaps, *, one_step=False):
     """Table of idle intervals from their step, length and next event."""
-    table = GAPS.fill_records(
+    table = records(
+        GAPS,
         [
             {
                 "step": step,
@@ -252,7 +269,7 @@ def gaps_of(gaps, *, one_step=False):
                 "frame": None,
             }
             for step, length, event in gaps
-        ]
+        ],
     )
     return replace(table, columns=(replace(table["step"], machine=one_step), *table.columns[1:]))
 

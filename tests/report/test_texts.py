@@ -143,8 +143,8 @@ def test_meanings_belong_to_terms():
 
 
 def test_a_language_that_is_not_there_yet_is_a_clear_error():
-    with pytest.raises(UsageError, match="no texts in 'fr'; this version speaks: en, zh"):
-        texts("fr")
+    with pytest.raises(UsageError, match=r"no texts in 'xx'; this version speaks: en, .*\bzh\b"):
+        texts("xx")
 
 
 def placeholders(text):
