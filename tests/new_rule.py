@@ -1,6 +1,6 @@
-"""Write a rule with its cases, to be changed into what they shall be: `python -m tests.new_rule DAT199 slug "a title"`.
+"""Write a rule with its cases, to start a new one from: `python -m tests.new_rule DAT199 slow-thing "a title"`.
 
-The rule finds an operator that no program has, under which the device is idle. Its cases pass at once.
+The rule is about a made-up operator under which the device is idle. Its cases pass as they are.
 """
 
 from __future__ import annotations
@@ -174,10 +174,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for path, text in files.items():
         (ROOT / path).write_text(text, encoding="utf-8")
         print(f"wrote {path}")
-    print("They work, about an operator that no program has: change them into what they shall be.")
-    print(f"  python -m pytest tests/rules -k {chosen.id}     tests them")
-    print(f"  python -m tests.rules.make {chosen.id}          prints what the rule says about its cases")
-    print("  python -m tests.check                    checks everything that a change needs")
+    print("Both work as they are, on a made-up operator: turn them into your rule.")
+    print(f"  python -m pytest tests/rules -k {chosen.id}     tests the cases")
+    print(f"  python -m tests.rules.make {chosen.id}          prints what the rule says about them")
+    print("  python -m tests.check                      checks the whole change")
 
 
 if __name__ == "__main__":
