@@ -123,6 +123,52 @@ def driven(devices, name):
     return steps(body)
 
 
+def micro(*reduced, forwards):
+    """Forward passes of 900 µs of which some are reduced after; then the optimizer."""
+
+    def body(b, at, number):
+        for part in range(forwards):
+            t = at + part * 900
+            b.annotation(DDP, t, 50)
+            compute(b, t + 10, t + 30, 400)
+            compute(b, t + 60, t + 850, 10)
+            if part in reduced:
+                reduce(b, t + 100, t + 440, 400, tid=2)
+        b.annotation("Optimizer.step#AdamW.step", at + 3700, 100)
+        compute(b, at + 3710, at + 3730, 200)
+
+    return body
+
+
+def gathering(launched, *, hidden=False):
+    """Parameters gathered after compute of 780 µs, asked for at some time; others are gathered or reduced beside."""
+
+    def body(b, at, number):
+        compute(b, at + 10, at + 20, 780)
+        reduce(b, at + launched, at + 820, 380, kind="_allgather_base", tid=2)
+        compute(b, at + 1190, at + 1200, 800)
+        if hidden:
+            reduce(b, at + 1150, at + 1210, 300, kind="_allgather_base", tid=2)
+            reduce(b, at + 2020, at + 2040, 100, tid=2)
+
+    return steps(body)
+
+
+def some_buckets(several):
+    """Two reductions in the first steps, and one in the others; the last one lies open for 600 µs."""
+
+    def body(b, at, number):
+        b.annotation(DDP, at, 50)
+        compute(b, at + 60, at + 80, 2000)
+        for part in range(8):
+            compute(b, at + 100 + 10 * part, at + 2700 + 20 * part, 10)
+        if number < several:
+            reduce(b, at + 200, at + 300, 600, tid=2)
+        reduce(b, at + 300, at + 2080, 600, tid=2)
+
+    return steps(body)
+
+
 FIRES = {
     "COM101": [
         Fires(
@@ -183,7 +229,62 @@ FIRES = {
             options={"share": (0.1, 0.38461538461538464, 0.3846153846153847)},
         ),
     ],
+    "COM112": [
+        Fires(
+            gathering(798),
+            saving=380,
+            bound=380,
+            severity="MEDIUM",
+            count=4,
+            evidence={"exposed": 380, "count": 4},
+            ops=("ncclDevKernel_AllGather_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
+            draws="comm_exposed",
+            each=380,
+            first=(820, 1200),
+            look=(820, 1200),
+            options={"share": (0.05, 0.095, 0.096), "late": (0.5, 1, 1.01)},
+        ),
+        Fires(
+            gathering(810, hidden=True),
+            saving=380,
+            bound=380,
+            severity="MEDIUM",
+            count=4,
+            evidence={"exposed": 380, "count": 4},
+            ops=("ncclDevKernel_AllGather_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
+            draws="comm_exposed",
+            each=380,
+            first=(820, 1200),
+            look=(820, 1200),
+            options={"share": (0.05, 0.095, 0.096), "late": (0.5, 1, 1.01)},
+        ),
+    ],
     "COM102": [
+        Fires(
+            steps(micro(0, 1, 3, forwards=4)),
+            saving=800,
+            bound=800,
+            severity="HIGH",
+            count=8,
+            evidence={"exposed": 800, "micro_steps": 4, "count": 8},
+            ops=("DistributedDataParallel.forward",),
+            draws="comm_exposed",
+            each=800,
+            first=(440, 840),
+            look=(440, 840),
+        ),
+        Fires(
+            program(micro(0, 1, forwards=2), steps=1, length=STEP),
+            saving=400,
+            bound=400,
+            severity="MEDIUM",
+            evidence={"exposed": 400, "micro_steps": 2, "count": 1},
+            ops=("DistributedDataParallel.forward",),
+            draws="comm_exposed",
+            each=400,
+            first=(440, 840),
+            look=(440, 840),
+        ),
         Fires(
             steps(micro_steps(2, every=True)),
             saving=400,
@@ -196,7 +297,7 @@ FIRES = {
             each=400,
             first=(440, 840),
             look=(440, 840),
-        )
+        ),
     ],
     "COM104": [
         Fires(
@@ -258,6 +359,20 @@ FIRES = {
         ),
     ],
     "COM105": [
+        Fires(
+            some_buckets(2),
+            saving=150,
+            bound=300,
+            severity="LOW",
+            count=2,
+            evidence={"exposed": 300, "part": 0.5, "buckets": 1.5},
+            ops=("DistributedDataParallel.forward",),
+            draws="comm_exposed",
+            each=(600, 600, 0, 0),
+            first=(2080, 2680),
+            look=(2080, 2680),
+            options={"part": (0.5, 0.5, 0.51), "share": (0.05, 0.075, 0.076)},
+        ),
         Fires(
             two_buckets(2),
             saving=300,
@@ -409,13 +524,15 @@ FIRES = {
     ],
 }
 SILENT = {
+    "COM102": [steps(micro(0, 2, forwards=3)), program(micro(0, forwards=1), steps=1, length=STEP)],
+    "COM112": [gathering(797)],
     "COM101": [steps(exposed(0.09)), steps(backward(20))],
     "COM104": [
         sized(*[MB] * 8, ranks=9),
         sized(*[16 * MB] * 8),
         sized(*[4 * MB] * 7),
     ],
-    "COM105": [two_buckets(1), steps(buckets(last=False))],
+    "COM105": [some_buckets(1), two_buckets(1), steps(buckets(last=False))],
     "COM108": [
         contended(1, cover=0.5),
         contended(1, alone=0),
@@ -426,6 +543,7 @@ SILENT = {
     "COM109": [npu_transfers(size=512), npu_transfers(size=1536)],
     "COM110": [read_npu(npu_messages(50 * MB))],
     "COM111": [
+        npu_transfers(size=1000, over="RDMA", dur=4_000_000, link="ROCE", times=20_000),
         replace(LARGE, environment={"HCCL_RDMA_TC": "252"}),
         replace(LARGE, environment={"HCCL_RDMA_TC": "0", "HCCL_RDMA_SL": "7"}),
         npu_transfers(size=MB - 1, over="RDMA", dur=400, link="ROCE"),

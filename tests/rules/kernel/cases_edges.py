@@ -385,6 +385,35 @@ FIRES = {
     ],
     "KRN107": [
         Fires(
+            steps([Run("aten::clone", 300, kernel="void at::native::direct_copy_kernel_cuda"), mm(1000)]),
+            saving=150,
+            bound=300,
+            severity="LOW",
+            count=4,
+            evidence={"time": 300, "part": 0.230769, "count": 4},
+            ops=("void at::native::direct_copy_kernel_cuda",),
+            draws="compute",
+            each=300,
+            first=(100, 400),
+            look=(100, 400),
+            options={"share": (0.05, 0.23076923076923078, 0.2307692307692308)},
+        ),
+        # A transposed convolution on tensors of another format is none of them.
+        Fires(
+            steps([TRANSPOSE, Run("aten::conv", 150, kernel="nchwToNhwc_conv_transpose"), mm(500)]),
+            saving=150,
+            bound=150,
+            severity="LOW",
+            count=4,
+            evidence={"time": 150, "part": 0.1875, "count": 4},
+            ops=("void cudnn::ops::nchwToNhwcKernel<float>",),
+            draws="compute",
+            each=150,
+            first=(100, 250),
+            look=(100, 250),
+            options={"share": (0.05, 0.1875, 0.19)},
+        ),
+        Fires(
             steps([CONTIGUOUS, TRANSPOSE, mm(1000)]),
             saving=225,
             bound=300,
@@ -397,7 +426,7 @@ FIRES = {
             first=(100, 400),
             look=(100, 400),
             options={"share": (0.05, 0.23076923076923078, 0.2307692307692308)},
-        )
+        ),
     ],
     "KRN109": [
         Fires(
@@ -667,6 +696,7 @@ FIRES = {
     ],
 }
 SILENT = {
+    "KRN107": [steps([Run("aten::copy_", 150, kernel="fill_kernel", under="aten::contiguous"), mm(1000)])],
     "KRN101": [steps([mm(2000, dtype=FP, tensor=False)], device=A100 | {"computeMajor": 6})],
     "KRN102": [
         npu_products("4096,1024", "1024,512"),
