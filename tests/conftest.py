@@ -55,8 +55,23 @@ def needs_browser() -> None:
 
 
 @pytest.fixture(scope="session")
+def needs_cluster() -> None:
+    need("cluster")
+
+
+@pytest.fixture(scope="session")
+def needs_hta() -> None:
+    need("hta")
+
+
+@pytest.fixture(scope="session")
 def needs_node() -> None:
     need("node")
+
+
+@pytest.fixture(scope="session")
+def needs_tensorboard() -> None:
+    need("tensorboard")
 
 
 @pytest.fixture(scope="session")

@@ -9,20 +9,24 @@ from importlib.util import find_spec
 import pytest
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+REQUIRED = "TRACEANALYZE_REQUIRE"
+"""Variable that names what must be here, as `.ci/extended` does."""
+_REQUIRED = os.environ.get(REQUIRED, "").split()
 HERE = {
     "browser": BROWSER is not None,
+    # So many processes as are too many for a plain run.
+    "cluster": "cluster" in _REQUIRED,
+    "hta": find_spec("hta") is not None,
     "node": shutil.which("node") is not None,
     "tensorboard": find_spec("tensorboard") is not None and find_spec("torch_tb_profiler") is not None,
     "torch": find_spec("torch") is not None,
 }
-REQUIRED = "TRACEANALYZE_REQUIRE"
-"""Variable that names what must be here."""
 
 
 def need(name: str) -> None:
     """Without it the test is skipped, or fails where it is required."""
     if HERE[name]:
         return
-    if name in os.environ.get(REQUIRED, "").split():
+    if name in _REQUIRED:
         pytest.fail(f"{name} is required here and is not installed")
     pytest.skip(f"{name} is not installed")

@@ -1,0 +1,60 @@
+"""Holistic Trace Analysis on the samples: where its definitions are ours, its numbers are ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import traceanalyze
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
+ASK = """
+import json, sys
+from hta.trace_analysis import TraceAnalysis
+files = dict(enumerate(sys.argv[2:]))
+hta = TraceAnalysis(trace_files=files, trace_dir=sys.argv[1], include_last_profiler_step=True)
+times = hta.get_temporal_breakdown(visualize=False)
+overlap = hta.get_comm_comp_overlap(visualize=False)
+print(json.dumps([json.loads(table.to_json(orient="records")) for table in (times, overlap)]))
+"""
+
+pytestmark = pytest.mark.usefixtures("needs_hta")
+
+
+def ask(folder: Path, *files: str) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
+    """Its tables of times and of overlaps, a row a rank."""
+    command = [sys.executable, "-W", "ignore", "-c", ASK, str(folder), *files]
+    # Else it cuts all times to whole microseconds.
+    environment = {**os.environ, "HTA_DISABLE_NS_ROUNDING": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    times, overlaps = json.loads(done.stdout.splitlines()[-1])
+    return times, overlaps
+
+
+@pytest.mark.parametrize(
+    ("sample", "files"),
+    [
+        ("gpu_two_ranks", ("rank0.json.gz", "rank1.json.gz")),
+        ("gpu_data_loading", ("trace.json.gz",)),
+        ("gpu_healthy", ("trace.json.gz",)),
+    ],
+)
+def test_parts_of_the_device_span_are_its_temporal_breakdown(sample: str, files: tuple[str, ...]) -> None:
+    times, overlaps = ask(SAMPLES / sample, *files)
+    assert len(times) == len(files)
+    for row, analysis in zip(times, traceanalyze.analyze(SAMPLES / sample).analyses, strict=True):
+        (span,) = analysis.tables["device_spans"].records()
+        assert row["compute_time(us)"] == pytest.approx(span.compute_ns / 1e3, abs=2)
+        assert row["idle_time(us)"] == pytest.approx(span.idle_ns / 1e3, abs=2)
+        rest = span.communication_ns + span.memory_ops_ns
+        assert row["non_compute_time(us)"] == pytest.approx(rest / 1e3, abs=2)
+        if span.communication_total_ns:
+            hidden = 100 * (1 - span.communication_ns / span.communication_total_ns)
+            found = next(each for each in overlaps if each["rank"] == row["rank"])
+            assert found["comp_comm_overlap_pctg"] == pytest.approx(hidden, abs=0.1)
