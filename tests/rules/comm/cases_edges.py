@@ -471,6 +471,18 @@ FIRES = {
     ],
     "COM111": [
         Fires(
+            npu_transfers(size=1000, over="RDMA", dur=4_100_000, link="ROCE", times=20_000),
+            bound=41000000,
+            severity="HIGH",
+            sentence="repeated",
+            count=30,
+            evidence={"count": 30, "time": 41000000},
+            ops=("RDMA",),
+            draws="comm_exposed",
+            look=(2200, 4102200),
+            options={"repeat_s": (4, 4.1, 4.14)},
+        ),
+        Fires(
             replace(LARGE, environment={"HCCL_RDMA_TC": "256"}),
             severity="LOW",
             sentence="invalid",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.builder import TraceBuilder
 from tests.rules.make import Fires, kernel, program
 
 H2D = "Memcpy HtoD (Pageable -> Device)"
@@ -25,8 +26,34 @@ def pinned(b, at, number):
     b.launch(at + 1206, 3, at + 1212, 700)
 
 
+def slow_link(size):
+    """The host is far ahead; a copy from pageable memory takes 300 µs between two kernels."""
+    b = TraceBuilder()
+    for number in range(4):
+        at = number * 1900
+        b.step(number, number * 500, 500)
+        b.op("aten::mm", number * 500, 50)
+        b.launch(number * 500 + 2, 3, at + 10, 700)
+        b.copy(number * 500 + 12, 4, at + 710, 300, name=H2D, bytes=size)
+        b.launch(number * 500 + 22, 3, at + 1010, 900)
+    return b
+
+
 FIRES = {
     "SYN105": [
+        Fires(
+            slow_link(12 * 100_000),
+            saving=200,
+            bound=300,
+            severity="MEDIUM",
+            count=4,
+            evidence={"idle": 0, "exposed": 300, "count": 4},
+            draws="mem_exposed",
+            each=200,
+            first=(810, 1010),
+            look=(810, 1010),
+            prices={"pinned_gbs": (12, 9.6, 175)},
+        ),
         Fires(
             program(small),
             saving=120,
@@ -59,4 +86,4 @@ FIRES = {
         ),
     ]
 }
-SILENT = {"SYN105": []}
+SILENT = {"SYN105": [slow_link(12 * 300_000)]}
