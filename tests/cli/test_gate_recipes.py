@@ -18,13 +18,17 @@ BLOCKS = re.findall(r"^```(yaml|bash)\n(.*?)^```", SECTION, re.DOTALL | re.MULTI
 RECORD = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {root!r})
-from tests.regression.test_measure import training
-for number in range({count}):
+for number, text in enumerate({texts!r}):
     folder = Path(sys.argv[sys.argv.index("--profile-dir") + 1]) / str(number)
     folder.mkdir(parents=True)
-    training(base=(1700000000 + number) * 10**9).write(folder / "trace.json")
+    (folder / "trace.json").write_text(text)
 """
+
+
+def write_recorder(folder, *, count, slow=0):
+    """A `train.py` that leaves so many recordings behind."""
+    texts = [training(slow=slow, base=(1700000000 + number) * 10**9).text() for number in range(count)]
+    (folder / "train.py").write_text(RECORD.format(texts=texts))
 
 
 @pytest.fixture
@@ -72,7 +76,7 @@ def steps(text):
 
 
 def test_the_github_workflow(shell, tmp_path):
-    (tmp_path / "train.py").write_text(RECORD.format(root=str(ROOT), count=3))
+    write_recorder(tmp_path, count=3)
     assert shell(baseline(tmp_path)).returncode == 0
     commands = steps(BLOCKS[0][1])
     assert [command.split()[0] for command in commands] == ["pip", "python", "traceanalyze", "traceanalyze"]
@@ -85,7 +89,7 @@ def test_the_github_workflow(shell, tmp_path):
 
 
 def test_the_github_workflow_begins_without_a_baseline(shell, tmp_path):
-    (tmp_path / "train.py").write_text(RECORD.format(root=str(ROOT), count=3))
+    write_recorder(tmp_path, count=3)
     assert "if: hashFiles('perf/baseline.json') != ''" in BLOCKS[0][1]
     _, record, gate, update = steps(BLOCKS[0][1])
     assert shell(record).returncode == 0
@@ -95,7 +99,7 @@ def test_the_github_workflow_begins_without_a_baseline(shell, tmp_path):
 
 
 def test_the_gitlab_job(shell, tmp_path):
-    (tmp_path / "train.py").write_text(RECORD.format(root=str(ROOT), count=3))
+    write_recorder(tmp_path, count=3)
     assert shell(baseline(tmp_path)).returncode == 0
     for command in re.findall(r"^    - (.*)", BLOCKS[1][1], re.MULTILINE):
         done = shell(command)
@@ -109,8 +113,7 @@ def test_base_and_head_interleaved_on_one_node(shell, tmp_path, factor, code):
     for side in ("base", "head"):
         (tmp_path / side).mkdir()
         slow = 0 if side == "base" else 2000 * (factor - 1)
-        text = RECORD.format(root=str(ROOT), count=1).replace("training(", f"training(slow={slow}, ")
-        (tmp_path / side / "train.py").write_text(text)
+        write_recorder(tmp_path / side, count=1, slow=slow)
     (tmp_path / "profile_more.sh").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "profile_more.sh").chmod(0o755)
     done = shell(BLOCKS[2][1])
