@@ -53,18 +53,12 @@ _COLLECTIVES = declare(
     replace(MEAN, minor=True),
     *EXTREMES,
     Column(
-        "exposed_ns",
-        Kind.DURATION,
-        "outside compute; where several run the one that started first; sums to the step's",
+        "exposed_ns", Kind.DURATION, "outside compute; where several run the one that started first; sums to the step's"
     ),
     Column("overlapped_ns", Kind.DURATION, "under compute", heading="hidden"),
     *_PARTS,
     Column(
-        "algbw",
-        Kind.NUMBER,
-        "size over duration; the duration includes waiting",
-        heading="algorithm GB/s",
-        minor=True,
+        "algbw", Kind.NUMBER, "size over duration; the duration includes waiting", heading="algorithm GB/s", minor=True
     ),
     Column(
         "busbw",

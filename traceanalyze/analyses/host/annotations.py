@@ -25,9 +25,7 @@ _ON_HOST = declare(
     _NAME,
     Column("calls", Kind.COUNT, "ranges of this name that begin in the analysed steps"),
     Column(
-        "device_time_ns",
-        Kind.DURATION,
-        "device time of all that its thread launches inside; nested ones count each",
+        "device_time_ns", Kind.DURATION, "device time of all that its thread launches inside; nested ones count each"
     ),
     Column("kernels", Kind.COUNT, "kernels that its thread launches inside"),
     Column("host_time_ns", Kind.DURATION, "from beginning to end, summed; one inside another of its name counts once"),

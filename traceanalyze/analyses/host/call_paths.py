@@ -29,9 +29,7 @@ _PATHS = declare(
     "call_paths",
     "Call paths by {by} (sum over the analysed steps)",
     Column(
-        "call_path",
-        Kind.NAME,
-        "operators, and modules where recorded, from the outermost inwards; a semicolon between",
+        "call_path", Kind.NAME, "operators, and modules where recorded, from the outermost inwards; a semicolon between"
     ),
     Column(
         "device_self_ns",

@@ -36,10 +36,7 @@ _MODULES = declare(
         heading="forward",
     ),
     Column(
-        "backward_self_ns",
-        Kind.DURATION,
-        "device time of the backward pass of its own operators",
-        heading="backward",
+        "backward_self_ns", Kind.DURATION, "device time of the backward pass of its own operators", heading="backward"
     ),
     Column("forward_total_ns", Kind.DURATION, "with modules inside", heading="fwd with inner"),
     Column("backward_total_ns", Kind.DURATION, "with modules inside", heading="bwd with inner"),

@@ -23,9 +23,7 @@ _LINES = declare(
     Column("calls", Kind.COUNT, "calls that begin in the analysed steps"),
     Column("host_self_ns", Kind.DURATION, "host time in no other function, operator or runtime call", heading="host"),
     Column(
-        "with_library_ns",
-        Kind.DURATION,
-        "host time in no other function of the user: with the library code it calls",
+        "with_library_ns", Kind.DURATION, "host time in no other function of the user: with the library code it calls"
     ),
     Column("host_total_ns", Kind.DURATION, "host time with all that is inside", heading="host with inner"),
     Column(

@@ -9,14 +9,7 @@ from numpy.typing import NDArray
 
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, Groups, group
-from traceanalyze.analyses.kernels.work import (
-    NO_OP,
-    WORK,
-    device_work,
-    ratio_argument,
-    texts_or_none,
-    work_terms,
-)
+from traceanalyze.analyses.kernels.work import NO_OP, WORK, device_work, ratio_argument, texts_or_none, work_terms
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import TensorCore
 from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, known, where
@@ -58,11 +51,7 @@ _KERNELS = declare(
     ),
     Column("launched_by", Kind.NAME, "operator that launched the first of them", minor=True),
     Column(
-        "launching_ops",
-        Kind.COUNT,
-        "number of different operators that launched them",
-        heading="operators",
-        minor=True,
+        "launching_ops", Kind.COUNT, "number of different operators that launched them", heading="operators", minor=True
     ),
     NO_OP,
     ranked=True,

@@ -37,11 +37,7 @@ _OP_RATES = declare(
     Column("calls", Kind.COUNT, "calls that ran something on the device"),
     DEVICE_TIME,
     Column(
-        "flop",
-        Kind.NUMBER,
-        "floating point operations its mathematics needs, all calls",
-        heading="FLOP",
-        minor=True,
+        "flop", Kind.NUMBER, "floating point operations its mathematics needs, all calls", heading="FLOP", minor=True
     ),
     Column("bytes", Kind.BYTES, "inputs read once and outputs written once, all calls", minor=True),
     Column("tflops", Kind.NUMBER, "FLOP over device time, 10¹² per second", heading="TFLOP/s"),

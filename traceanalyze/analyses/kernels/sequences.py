@@ -36,10 +36,7 @@ _SEQUENCES = declare(
     Column("device_time_ns", Kind.DURATION, "sum of the durations of these kernels"),
     Column("share", Kind.SHARE, "device time over the time of the analysed steps"),
     Column(
-        "between_ns",
-        Kind.DURATION,
-        "device idle on that stream from one of these kernels to the next",
-        heading="gaps",
+        "between_ns", Kind.DURATION, "device idle on that stream from one of these kernels to the next", heading="gaps"
     ),
     Column("mean_kernel_ns", Kind.DURATION, "mean duration of one of the kernels", heading="mean", scale="event"),
     Column(

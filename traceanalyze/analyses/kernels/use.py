@@ -51,10 +51,7 @@ _SUMMARY = declare(
     ),
     Column("kernels", Kind.COUNT, "kernels in the steps"),
     Column(
-        "short_kernels",
-        Kind.COUNT,
-        "kernels hardly longer than a launch costs the host",
-        heading="kernels under 10 µs",
+        "short_kernels", Kind.COUNT, "kernels hardly longer than a launch costs the host", heading="kernels under 10 µs"
     ),
     Column("short_kernels_ns", Kind.DURATION, "sum of their durations", heading="device time in kernels under 10 µs"),
     layout=Layout.RECORD,
@@ -84,10 +81,7 @@ _CHUNKS = declare(
     _BUSY,
     Column("compute_share", Kind.SHARE, "part of the time in which some compute kernel runs", heading="compute"),
     Column(
-        "communication_share",
-        Kind.SHARE,
-        "part of the time with a collective and no compute kernel",
-        heading="comm",
+        "communication_share", Kind.SHARE, "part of the time with a collective and no compute kernel", heading="comm"
     ),
     bar="busy_share",
     ranked=True,

@@ -54,10 +54,7 @@ _PHASES = declare(
         minor=True,
     ),
     Column(
-        "busy_mean_ns",
-        Kind.DURATION,
-        "anything runs on the headline device, mean of an iteration",
-        heading="mean busy",
+        "busy_mean_ns", Kind.DURATION, "anything runs on the headline device, mean of an iteration", heading="mean busy"
     ),
     Column(
         "busy_p50_ns",

@@ -44,10 +44,7 @@ _STEP_PHASES = declare(
     detail=True,
 )
 
-_WITH_PARTS = {
-    Phase.BACKWARD: (Phase.BACKWARD, Phase.RECOMPUTE),
-    Phase.OPTIMIZER: (Phase.OPTIMIZER, Phase.ZERO_GRAD),
-}
+_WITH_PARTS = {Phase.BACKWARD: (Phase.BACKWARD, Phase.RECOMPUTE), Phase.OPTIMIZER: (Phase.OPTIMIZER, Phase.ZERO_GRAD)}
 
 
 def event_phases(context: Context) -> NDArray[np.uint8]:
