@@ -22,33 +22,16 @@ from traceanalyze.analyses.idle.gc_pauses import gc_pauses
 from traceanalyze.analyses.idle.idle import idle_causes, idle_tables
 from traceanalyze.analyses.idle.launches import launches, runtime_calls, step_launches
 from traceanalyze.analyses.idle.syncs import sync_points
+from traceanalyze.analyses.kernels import kernels
 from traceanalyze.analyses.kernels.copies import copies
-from traceanalyze.analyses.kernels.kernels import (
-    classification,
-    configurations,
-    durations,
-    kernel_groups,
-    kernel_types,
-    kernels,
-)
 from traceanalyze.analyses.kernels.op_work import op_rates
 from traceanalyze.analyses.kernels.sequences import kernel_sequences
 from traceanalyze.analyses.kernels.use import device_summary, overlaps, utilisation
 from traceanalyze.analyses.memory.recorded import memory_tables
+from traceanalyze.analyses.steps import split
 from traceanalyze.analyses.steps.critical_path import critical_path_tables, path_lacks
 from traceanalyze.analyses.steps.inference import inference
 from traceanalyze.analyses.steps.phases import phases
-from traceanalyze.analyses.steps.split import (
-    device_parts,
-    device_spans,
-    devices,
-    host_split_tables,
-    overlap_notes,
-    partitions,
-    split,
-    step_tables,
-    totals,
-)
 from traceanalyze.analyses.steps.window import window_of
 from traceanalyze.model.table import Table
 from traceanalyze.model.vocabulary import Mode
@@ -56,9 +39,9 @@ from traceanalyze.model.vocabulary import Mode
 
 def device_tables(context: Context, sent: Table, *, full: bool = True) -> Iterator[Table]:
     """Device work inside the analysed windows from every side; `sent` are its collectives."""
-    yield kernel_groups(context)
-    yield kernels(context)
-    yield kernel_types(context)
+    yield kernels.kernel_groups(context)
+    yield kernels.kernels(context)
+    yield kernels.kernel_types(context)
     yield sent
     yield copies(context)
     if full:
@@ -66,8 +49,8 @@ def device_tables(context: Context, sent: Table, *, full: bool = True) -> Iterat
         yield summary
         yield overlaps(context)
         yield from utilisation(context)
-        yield durations(context, summary)
-        yield configurations(context)
+        yield kernels.durations(context, summary)
+        yield kernels.configurations(context)
         yield kernel_sequences(context)
     yield op_rates(context)
     if full:
@@ -80,15 +63,15 @@ def tables_of(context: Context, *, full: bool = True) -> list[Table]:
     """Tables of the rank in reading order."""
     if len(context.device):
         return list(_with_device(context, full=full))
-    return [*host_split_tables(context), *host_tables(context, full=full), *memory_tables(context)]
+    return [*split.host_split_tables(context), *host_tables(context, full=full), *memory_tables(context)]
 
 
 def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
-    steps, window, each = context.steps, window_of(context.steps), context.once(partitions)
+    steps, window, each = context.steps, window_of(context.steps), context.once(split.partitions)
     idle = context.once(idle_causes)
-    parts, (causes, step_causes) = device_parts(each[0], idle), idle_tables(steps, idle)
-    sent, worked = collectives(context), totals(each[0], window)
-    yield split(parts, window, marked=context.mode == Mode.STEPS, notes=overlap_notes(worked))
+    parts, (causes, step_causes) = split.device_parts(each[0], idle), idle_tables(steps, idle)
+    sent, worked = collectives(context), split.totals(each[0], window)
+    yield split.split(parts, window, marked=context.mode == Mode.STEPS, notes=split.overlap_notes(worked))
     yield worked
     yield causes
     yield sync_points(context)
@@ -99,14 +82,14 @@ def _with_device(context: Context, *, full: bool) -> Iterator[Table]:
         yield from critical_path_tables(context)
     yield from host_tables(context, full=full)
     yield from device_tables(context, sent, full=full)
-    yield devices(each, context.trace.devices, window)
-    yield from step_tables(steps, parts)
+    yield split.devices(each, context.trace.devices, window)
+    yield from split.step_tables(steps, parts)
     yield step_causes
     if full:
-        yield device_spans(context)
+        yield split.device_spans(context)
     yield from vendor_tables(context.trace, sent)
     if full:
-        yield classification(context)
+        yield kernels.classification(context)
 
 
 def host_tables(context: Context, *, full: bool = True) -> Iterator[Table]:

@@ -13,20 +13,10 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.host.nesting import Nest, nest_rows
 from traceanalyze.analyses.host.operators import added
+from traceanalyze.comparison import columns
 from traceanalyze.comparison.collectives import common_labels, plain_api
 from traceanalyze.comparison.names import BACKWARD_SUFFIX, canonical, names_backward
-from traceanalyze.comparison.pairs import (
-    AVG_RATIO,
-    CHANGE_SHARE,
-    MATCH,
-    PLACE,
-    SELF_DIFF,
-    TOTAL_DIFF,
-    TOTAL_RATIO,
-    both,
-    ratio,
-    section,
-)
+from traceanalyze.comparison.pairs import section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import calltree
@@ -39,17 +29,17 @@ DATA_LOADER = "enumerate(DataLoader)"
 APIS = section(
     "api_compare",
     "Host operators and runtime calls (per step)",
-    replace(PLACE, alias="Order Id"),
+    replace(columns.PLACE, alias="Order Id"),
     Column("api", Kind.NAME, "operator or runtime call", heading="call", alias="api name"),
-    *both(total_ns="Total Duration(ms)", self_ns="Self Time(ms)", avg_ns="Avg Duration(ms)", calls="Calls"),
-    TOTAL_RATIO,
-    ratio("self_ratio", "Diff Self Ratio", meaning="candidate over base, time in itself"),
-    AVG_RATIO,
-    ratio("calls_ratio", "Diff Calls Ratio", meaning="candidate over base, calls per step"),
-    TOTAL_DIFF,
-    SELF_DIFF,
-    CHANGE_SHARE,
-    MATCH,
+    *columns.both(total_ns="Total Duration(ms)", self_ns="Self Time(ms)", avg_ns="Avg Duration(ms)", calls="Calls"),
+    columns.TOTAL_RATIO,
+    columns.ratio("self_ratio", "Diff Self Ratio", meaning="candidate over base, time in itself"),
+    columns.AVG_RATIO,
+    columns.ratio("calls_ratio", "Diff Calls Ratio", meaning="candidate over base, calls per step"),
+    columns.TOTAL_DIFF,
+    columns.SELF_DIFF,
+    columns.CHANGE_SHARE,
+    columns.MATCH,
     by="self_ns",
     of="total_ns",
 )

@@ -17,7 +17,8 @@ from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.partition import exclusive_time
-from traceanalyze.comparison.pairs import MATCH, PLACE, STEP_SHARE, SUMS, both, diff, ratio, section
+from traceanalyze.comparison import columns
+from traceanalyze.comparison.pairs import section
 from traceanalyze.comparison.results import Pair, Pairs, Time
 from traceanalyze.comparison.side import CompareOptions, measured
 from traceanalyze.model import intervals
@@ -95,11 +96,11 @@ class _Key(NamedTuple):
 COLLECTIVES = section(
     "communication_compare",
     "Collectives (per step)",
-    replace(PLACE, alias="Order Id"),
+    replace(columns.PLACE, alias="Order Id"),
     Column("collective", Kind.TEXT, "type, the same for all libraries"),
     Column("group", Kind.NAME, "ranks of the process group, or its name"),
     Column("size_bytes", Kind.BYTES, "input of one collective (all_gather: output)", heading="size of one"),
-    *both(
+    *columns.both(
         name="Communication OP Name",
         calls="Calls",
         total_ns="Total Duration(us)",
@@ -110,12 +111,12 @@ COLLECTIVES = section(
         transfer_ns="Task Name (Memcpy, Reduce_Inline, RDMASend)",
         exposed_ns="",
     ),
-    diff(alias="Diff Duration(us)"),
-    ratio(),
-    diff("exposed_diff_ns", heading="exposed diff", meaning="candidate minus base of the exposed time"),
-    STEP_SHARE,
-    MATCH,
-    *SUMS,
+    columns.diff(alias="Diff Duration(us)"),
+    columns.ratio(),
+    columns.diff("exposed_diff_ns", heading="exposed diff", meaning="candidate minus base of the exposed time"),
+    columns.STEP_SHARE,
+    columns.MATCH,
+    *columns.SUMS,
     by=("exposed_ns", "total_ns"),
     of="total_ns",
 )

@@ -12,19 +12,9 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.grouping import distinct, group
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.comparison import columns
 from traceanalyze.comparison.collectives import common_labels, plain_collective, plain_kernel, untemplated
-from traceanalyze.comparison.pairs import (
-    AVG_RATIO,
-    CHANGE_SHARE,
-    DIFF,
-    MATCH,
-    PLACE,
-    SHAPES,
-    TOTAL_RATIO,
-    both,
-    minor,
-    section,
-)
+from traceanalyze.comparison.pairs import section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions, measured
 from traceanalyze.model.kernel_classes import KernelGroup
@@ -32,17 +22,17 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Word
 
 _CORE = Column("core", Kind.TEXT, "kind of core the kernels ran on")
 _NUMBERS = (
-    *both(
+    *columns.both(
         total_ns="Total Duration(us)",
         avg_ns="Avg Duration(us)",
         max_ns="Max Duration(us)",
         min_ns="Min Duration(us)",
         calls="Calls",
     ),
-    TOTAL_RATIO,
-    AVG_RATIO,
-    DIFF,
-    CHANGE_SHARE,
+    columns.TOTAL_RATIO,
+    columns.AVG_RATIO,
+    columns.DIFF,
+    columns.CHANGE_SHARE,
     Column(
         "work",
         Kind.TERM,
@@ -50,15 +40,15 @@ _NUMBERS = (
         heading="kind of work",
         minor=True,
     ),
-    MATCH,
-    *minor(*both(kernel="")),
+    columns.MATCH,
+    *columns.minor(*columns.both(kernel="")),
 )
 KERNELS = section(
     "kernel_compare",
     "Kernels (per step)",
-    replace(PLACE, alias="Order Id"),
+    replace(columns.PLACE, alias="Order Id"),
     Column("kernel", Kind.NAME, "kernel, copy or fill that the operator launched", alias="Kernel"),
-    replace(SHAPES, alias="Input Shape"),
+    replace(columns.SHAPES, alias="Input Shape"),
     *_NUMBERS,
     replace(_CORE, minor=True),
     by="total_ns",
@@ -66,7 +56,7 @@ KERNELS = section(
 KERNEL_TYPES = section(
     "kernel_type_compare",
     "Types of kernels (per step)",
-    replace(PLACE, alias="Order Id"),
+    replace(columns.PLACE, alias="Order Id"),
     Column(
         "kernel_type", Kind.NAME, "operator or kind of work the kernels belong to", heading="type", alias="Kernel Type"
     ),

@@ -14,10 +14,11 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.nesting import innermost
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS
 from traceanalyze.analyses.memory.recorded import HOST, field_of, records_in_time
+from traceanalyze.comparison import columns
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import Calls, described
 from traceanalyze.comparison.canonical_ops import Fused, accountable, canonical_ops, fused_names
-from traceanalyze.comparison.pairs import CHANGE_SHARE, MATCH, OP, PLACE, both, diff, ratio, section
+from traceanalyze.comparison.pairs import section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model import intervals
@@ -93,15 +94,15 @@ _NO_RECORDS = NotMeasured("no_memory_records")
 MEMORY = section(
     "memory_compare_statistic",
     "Device memory allocated by operators (per step)",
-    replace(PLACE, alias="Top"),
-    replace(OP, alias="Operator Name"),
-    *both(
+    replace(columns.PLACE, alias="Top"),
+    replace(columns.OP, alias="Operator Name"),
+    *columns.both(
         lifetime_ns="{side} Allocated Duration(ms)", bytes="{side} Allocated Memory(MB)", calls="{side} Operator Number"
     ),
-    diff("diff_bytes", "Diff Memory(MB)"),
-    ratio(),
-    CHANGE_SHARE,
-    MATCH,
+    columns.diff("diff_bytes", "Diff Memory(MB)"),
+    columns.ratio(),
+    columns.CHANGE_SHARE,
+    columns.MATCH,
     by="bytes",
 )
 
@@ -122,8 +123,8 @@ def memory_pairs(base: Context, candidate: Context, options: CompareOptions) -> 
 def _totals(context: Context, found: Allocations, options: CompareOptions, fused: Fused) -> dict[str, _Cells]:
     names, of = canonical_ops(context, options, fused).named(found.op)
     rows, freed = group(of), found.lived != UNKNOWN
-    columns = rows.count(), rows.sum(found.bytes), rows.sum(np.where(freed, found.lived, 0)), rows.sum(freed)
-    cells = zip(of[rows.first].tolist(), *(column.tolist() for column in columns), strict=True)
+    amounts = rows.count(), rows.sum(found.bytes), rows.sum(np.where(freed, found.lived, 0)), rows.sum(freed)
+    cells = zip(of[rows.first].tolist(), *(amount.tolist() for amount in amounts), strict=True)
     return {
         names[name] or OUTSIDE_OPS: {
             "calls": count,
@@ -143,18 +144,18 @@ MEMORY_CALLS = section(
     "memory_compare",
     "Device memory allocated call by call",
     Column("order", Kind.COUNT, "order in time", alias="Order Id"),
-    *both(
+    *columns.both(
         op="Operator Name",
         shapes="Input Shape",
         dtypes="Input Type",
         details="Allocated Details",
         size_bytes="Size(KB)",
     ),
-    diff("diff_size_bytes", "Diff Size(KB)"),
-    ratio(),
-    CHANGE_SHARE,
-    PLACE,
-    MATCH,
+    columns.diff("diff_size_bytes", "Diff Size(KB)"),
+    columns.ratio(),
+    columns.CHANGE_SHARE,
+    columns.PLACE,
+    columns.MATCH,
     by="size_bytes",
     detail=True,
     per_call=True,

@@ -14,26 +14,11 @@ from traceanalyze.analyses.host.modules import Places, event_modules, module_pla
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.phases import event_phases
+from traceanalyze.comparison import columns
 from traceanalyze.comparison.align import align
 from traceanalyze.comparison.canonical_ops import CanonicalOps, Fused, canonical_ops, fused_names
 from traceanalyze.comparison.operators import frames_of_longest, summed_kernels
-from traceanalyze.comparison.pairs import (
-    CHANGE_SHARE,
-    MATCH,
-    MODULE,
-    OP,
-    PLACE,
-    SELF_DIFF,
-    TOTAL_DIFF,
-    PerStep,
-    Ranked,
-    both,
-    of_base,
-    of_candidate,
-    ranked,
-    ratio,
-    section,
-)
+from traceanalyze.comparison.pairs import PerStep, Ranked, ranked, section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
@@ -120,7 +105,7 @@ OUTSIDE_MODULES = "<outside modules>"
 ALL_OPERATORS = "[ TOTAL ]"
 """Stands for all operators of a module, as in msprof-analyze."""
 _MODULE = (
-    replace(PLACE, alias="Order Id"),
+    replace(columns.PLACE, alias="Order Id"),
     Column("module_class", Kind.TEXT, "class of the module", heading="class", alias="Module Class"),
     Column(
         "module_level",
@@ -129,24 +114,26 @@ _MODULE = (
         heading="level",
         alias="Module Level",
     ),
-    replace(MODULE, alias="Module Name"),
+    replace(columns.MODULE, alias="Module Name"),
 )
 _CHANGES = (
-    replace(TOTAL_DIFF, alias="Device Total Time Diff"),
-    replace(SELF_DIFF, alias="Device Self Time Diff"),
-    ratio(alias="Diff Total Ratio"),
-    *of_base(frame="Base Call Stack"),
-    *of_candidate(frame="Comparison Call Stack"),
-    CHANGE_SHARE,
+    replace(columns.TOTAL_DIFF, alias="Device Total Time Diff"),
+    replace(columns.SELF_DIFF, alias="Device Self Time Diff"),
+    columns.ratio(alias="Diff Total Ratio"),
+    *columns.of_base(frame="Base Call Stack"),
+    *columns.of_candidate(frame="Comparison Call Stack"),
+    columns.CHANGE_SHARE,
     Column("direction_of_pass", Kind.TERM, "forward or backward pass", heading="pass"),
-    MATCH,
+    columns.MATCH,
 )
 MODULES = section(
     "module_compare_statistic",
     "Modules (per step)",
     *_MODULE,
-    replace(OP, alias="Operator Name"),
-    *both(kernels="Kernel Details", self_ns="Device Self Time(ms)", calls="Number", total_ns="Device Total Time(ms)"),
+    replace(columns.OP, alias="Operator Name"),
+    *columns.both(
+        kernels="Kernel Details", self_ns="Device Self Time(ms)", calls="Number", total_ns="Device Total Time(ms)"
+    ),
     *_CHANGES,
     by="self_ns",
     of="total_ns",
@@ -155,7 +142,7 @@ MODULE_OPERATORS = section(
     "module_compare",
     "Operators in their modules (per step)",
     *_MODULE,
-    *both(
+    *columns.both(
         op="Operator Name", kernels="Kernel Details", self_ns="Device Self Time(us)", total_ns="Device Total Time(us)"
     ),
     *_CHANGES,

@@ -14,23 +14,11 @@ from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.host.frames import locate
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED, counted_events
 from traceanalyze.analyses.steps.phases import launch_places
+from traceanalyze.comparison import columns
 from traceanalyze.comparison.align import paired
 from traceanalyze.comparison.calls import Calls, calls_of, described
 from traceanalyze.comparison.canonical_ops import Fused, fused_names
-from traceanalyze.comparison.pairs import (
-    CHANGE_SHARE,
-    MATCH,
-    OP,
-    PLACE,
-    SHAPES,
-    SUMS,
-    PerStep,
-    both,
-    diff,
-    minor,
-    ratio,
-    section,
-)
+from traceanalyze.comparison.pairs import PerStep, section
 from traceanalyze.comparison.results import Pair, Pairs
 from traceanalyze.comparison.side import CompareOptions
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word
@@ -155,15 +143,15 @@ _Totals = dict[tuple[str, str], _Cells]
 OPERATORS = section(
     "operator_compare_statistic",
     "Operators (per step)",
-    replace(PLACE, alias="Top"),
-    replace(OP, alias="Operator Name"),
-    *both(device_ns="{side} Device Duration(ms)", calls="{side} Operator Number"),
-    diff(alias="Diff Duration(ms)"),
-    ratio(),
-    CHANGE_SHARE,
-    MATCH,
-    *minor(SHAPES, *both(op="")),
-    *SUMS,
+    replace(columns.PLACE, alias="Top"),
+    replace(columns.OP, alias="Operator Name"),
+    *columns.both(device_ns="{side} Device Duration(ms)", calls="{side} Operator Number"),
+    columns.diff(alias="Diff Duration(ms)"),
+    columns.ratio(),
+    columns.CHANGE_SHARE,
+    columns.MATCH,
+    *columns.minor(columns.SHAPES, *columns.both(op="")),
+    *columns.SUMS,
     by="device_ns",
 )
 
@@ -230,7 +218,7 @@ _SIDES_OF_CALL = tuple(
     replace(column, meaning=f"{column.side}: device time of all kernels launched in the call")
     if column.key.endswith("device_ns")
     else column
-    for column in both(
+    for column in columns.both(
         op="Operator Name",
         shapes="Input Shape",
         dtypes="Input Type",
@@ -243,13 +231,13 @@ CALLS = section(
     "Operators call by call",
     Column("order", Kind.COUNT, "order in time", alias="Order Id"),
     *_SIDES_OF_CALL,
-    diff(alias="Diff Duration(us)"),
-    ratio(),
-    CHANGE_SHARE,
-    PLACE,
-    MATCH,
-    *both(start_ns=""),
-    *minor(*both(frame="")),
+    columns.diff(alias="Diff Duration(us)"),
+    columns.ratio(),
+    columns.CHANGE_SHARE,
+    columns.PLACE,
+    columns.MATCH,
+    *columns.both(start_ns=""),
+    *columns.minor(*columns.both(frame="")),
     by="device_ns",
     detail=True,
     per_call=True,

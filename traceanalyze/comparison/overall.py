@@ -11,22 +11,10 @@ import numpy as np
 from traceanalyze.analyses.communication.parts import collective_parts
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.partition import own_start
+from traceanalyze.comparison import columns
 from traceanalyze.comparison.attribution import IDLE, STEP, Cell, Sums, headline, headline_keys, summed, work_classes
 from traceanalyze.comparison.collectives import Names, common_names, event_groups, several
-from traceanalyze.comparison.pairs import (
-    DIFF,
-    INDEX,
-    PART,
-    STEP_SHARE,
-    SUMS,
-    PerStep,
-    both,
-    diff,
-    minor,
-    of_base,
-    of_candidate,
-    ratio,
-)
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.results import Part, Time
 from traceanalyze.comparison.side import Side
 from traceanalyze.model import intervals
@@ -91,27 +79,27 @@ _ORDER = (
 _PARTS = declare(
     "step_difference",
     "What the difference is made of (per step)",
-    PART,
-    *both(time_ns=""),
-    DIFF,
-    ratio(),
-    STEP_SHARE,
-    *SUMS,
+    columns.PART,
+    *columns.both(time_ns=""),
+    columns.DIFF,
+    columns.ratio(),
+    columns.STEP_SHARE,
+    *columns.SUMS,
     detail=True,
 )
 _OVERALL = declare(
     "overall_metrics",
     "Where the steps' time went (per step)",
-    replace(INDEX, alias="Index"),
-    *of_base(time_ns="Duration(ms)"),
-    *minor(*of_base(share="Duration Ratio", number="Number")),
-    *of_candidate(time_ns="Duration(ms)"),
-    *minor(*of_candidate(share="Duration Ratio", number="Number")),
-    diff(alias="Diff Duration(ms)"),
-    ratio(),
-    STEP_SHARE,
+    replace(columns.INDEX, alias="Index"),
+    *columns.of_base(time_ns="Duration(ms)"),
+    *columns.minor(*columns.of_base(share="Duration Ratio", number="Number")),
+    *columns.of_candidate(time_ns="Duration(ms)"),
+    *columns.minor(*columns.of_candidate(share="Duration Ratio", number="Number")),
+    columns.diff(alias="Diff Duration(ms)"),
+    columns.ratio(),
+    columns.STEP_SHARE,
     Column("level", Kind.COUNT, "depth of the row", machine=True),
-    *SUMS,
+    *columns.SUMS,
     level="level",
 )
 SPAN = "device_span"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from traceanalyze.analyses.memory.recorded import memory
-from traceanalyze.comparison.pairs import INDEX, both, diff, ratio
+from traceanalyze.comparison import columns
 from traceanalyze.comparison.results import Time
 from traceanalyze.comparison.side import Side
 from traceanalyze.model import intervals
@@ -21,13 +21,18 @@ highest memory of the whole process, the libraries' own included: never the same
 _LOCAL = frozenset({"ON_CHIP", "LOCAL", "INVALID_TYPE", ""})
 """Not a way between devices."""
 _PEAK_MEMORY = declare(
-    "memory_peak", "Peak memory", INDEX, *both(peak_bytes="Mem Usage"), diff("diff_bytes"), ratio(alias="")
+    "memory_peak",
+    "Peak memory",
+    columns.INDEX,
+    *columns.both(peak_bytes="Mem Usage"),
+    columns.diff("diff_bytes"),
+    columns.ratio(alias=""),
 )
 _LINK_RATES = declare(
     "link_rates",
     "Speed of the links between devices (10⁹ bytes a second)",
     Column("link", Kind.TEXT, "kind of link: HCCS, RoCE, PCIe …"),
-    *both(rate_gbs="SDMA Bandwidth, RDMA Bandwidth"),
+    *columns.both(rate_gbs="SDMA Bandwidth, RDMA Bandwidth"),
     Column("rate_ratio", Kind.RATIO, "candidate over base; above 1 is faster", heading="ratio"),
 )
 

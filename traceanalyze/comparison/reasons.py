@@ -16,26 +16,13 @@ from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.comparison import columns
 from traceanalyze.comparison.attribution import headline_work, idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, several
 from traceanalyze.comparison.operators import frames_of_longest
-from traceanalyze.comparison.pairs import (
-    DIFF,
-    MODULE,
-    PART,
-    PLACE,
-    STEP_SHARE,
-    SUMS,
-    PerStep,
-    diff,
-    minor,
-    of_base,
-    of_candidate,
-    ratio,
-    rounded,
-)
+from traceanalyze.comparison.pairs import PerStep, rounded
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.kernel_classes import KernelGroup
@@ -207,38 +194,38 @@ MOSTLY = 0.8
 _CAUSES = declare(
     "causes",
     "What makes the difference (per step)",
-    replace(PLACE, minor=True),
+    replace(columns.PLACE, minor=True),
     Column(
         "contribution",
         Kind.NAME,
         "operator, collective, copy; of idle time the operator whose work ended it",
         heading="cause",
     ),
-    PART,
-    *of_base(time_ns=""),
-    *minor(*of_base(number="", each_ns="")),
-    *of_candidate(time_ns=""),
-    *minor(*of_candidate(number="", each_ns="")),
-    DIFF,
-    STEP_SHARE,
+    columns.PART,
+    *columns.of_base(time_ns=""),
+    *columns.minor(*columns.of_base(number="", each_ns="")),
+    *columns.of_candidate(time_ns=""),
+    *columns.minor(*columns.of_candidate(number="", each_ns="")),
+    columns.DIFF,
+    columns.STEP_SHARE,
     Column("change", Kind.TERM, "what changed: whether there is more of it, or each takes longer", heading="how"),
-    *minor(
-        ratio(alias=""),
-        diff(
+    *columns.minor(
+        columns.ratio(alias=""),
+        columns.diff(
             "number_effect_ns",
             heading="by number",
             meaning="part of the difference due to the number, at the mean duration of both sides",
         ),
-        diff(
+        columns.diff(
             "each_effect_ns",
             heading="by each",
             meaning="part of the difference due to the duration of each, at the mean number of both sides",
         ),
         Column("what", Kind.TERM, "what the row stands for", heading="kind"),
-        MODULE,
+        columns.MODULE,
         Column("frame", Kind.NAME, "innermost Python frame, when stacks were recorded", heading="Python frame"),
     ),
-    *SUMS,
+    *columns.SUMS,
     ranked=True,
 )
 

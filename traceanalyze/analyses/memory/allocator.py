@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from traceanalyze.analyses.memory import patterns
 from traceanalyze.analyses.memory.columns import CATEGORY, LINE
 from traceanalyze.analyses.memory.composition import AT_DUMP, AT_OOM, AT_PEAK, by_category, holders, moments
 from traceanalyze.analyses.memory.device import Device
@@ -26,20 +27,6 @@ from traceanalyze.analyses.memory.dump import segments, self_check, statistics
 from traceanalyze.analyses.memory.fragmentation import PINNERS, Fragmentation, fragmentation
 from traceanalyze.analyses.memory.groups import memory_over_time
 from traceanalyze.analyses.memory.lifetimes import Curve
-from traceanalyze.analyses.memory.patterns import (
-    GrowingSizes,
-    HeldGradients,
-    OversizedBlocks,
-    SmallBlocks,
-    Spike,
-    growing_sizes,
-    held_gradients,
-    oversized_blocks,
-    settings_remarks,
-    small_blocks,
-    spike,
-    truncation,
-)
 from traceanalyze.analyses.memory.sites import sites
 from traceanalyze.analyses.memory.steps import Leak, leaks, step_marks, step_memory
 from traceanalyze.model.snapshot import Snapshot, SnapshotDevice, State
@@ -85,17 +72,17 @@ class AllocatorAnalysis(NamedTuple):
     fragmentation: Fragmentation | NotMeasured
     ooms: tuple[OutOfMemory, ...]
     leaks: tuple[Leak, ...] | NotMeasured
-    spike: Spike | NotMeasured
-    gradients: HeldGradients | NotMeasured
+    spike: patterns.Spike | NotMeasured
+    gradients: patterns.HeldGradients | NotMeasured
     rounding_waste: float
     """Block bytes beyond the requested ones at the dump, over the requested."""
     capacity: int | None
     """Bytes the device has, where known."""
     settings: tuple[str, ...]
     """Keys of configuration remarks (D11)."""
-    growing: GrowingSizes | NotMeasured
-    oversized: OversizedBlocks | NotMeasured
-    small: SmallBlocks | NotMeasured
+    growing: patterns.GrowingSizes | NotMeasured
+    oversized: patterns.OversizedBlocks | NotMeasured
+    small: patterns.SmallBlocks | NotMeasured
     truncation: str
     """What says that the history lacks its beginning; empty where nothing does."""
     held: tuple[Table, ...]
@@ -176,15 +163,15 @@ def _analysis(device: Device) -> AllocatorAnalysis:
         fragmentation=pieces,
         ooms=out_of_memory(device),
         leaks=contradicts or leaks(device),
-        spike=spike(device),
-        gradients=held_gradients(device),
+        spike=patterns.spike(device),
+        gradients=patterns.held_gradients(device),
         rounding_waste=_waste(device.device),
         capacity=device.capacity,
-        settings=settings_remarks(device),
-        growing=growing_sizes(device),
-        oversized=oversized_blocks(device),
-        small=small_blocks(device),
-        truncation=truncation(device),
+        settings=patterns.settings_remarks(device),
+        growing=patterns.growing_sizes(device),
+        oversized=patterns.oversized_blocks(device),
+        small=patterns.small_blocks(device),
+        truncation=patterns.truncation(device),
         held=(decisive, *memory_over_time(device), by_category(at_peak), at_peak, *at_oom, *at_dump),
         state=(steps, runs, pinners, free, segments(device.device), *([statistics(counted)] if counted else []), check),
     )

@@ -9,21 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceanalyze.analyses.grouping import group
-from traceanalyze.analyses.memory.columns import (
-    BLOCK_BYTES,
-    BLOCKS,
-    CATEGORY,
-    EVENT,
-    HOLE,
-    LARGE,
-    LINE,
-    MOMENT,
-    POOL,
-    REQUESTED,
-    RESERVED,
-    STEP,
-    STREAM,
-)
+from traceanalyze.analyses.memory import columns
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.lifetimes import BEFORE, Lifetimes
 from traceanalyze.analyses.memory.sites import Site
@@ -40,12 +26,12 @@ SHORT = 10
 
 
 _HELD = (
-    LINE,
-    CATEGORY,
-    BLOCK_BYTES,
+    columns.LINE,
+    columns.CATEGORY,
+    columns.BLOCK_BYTES,
     Column("share", Kind.SHARE, "part of the step"),
-    BLOCKS,
-    replace(REQUESTED, minor=True),
+    columns.BLOCKS,
+    replace(columns.REQUESTED, minor=True),
     Column("since_event", Kind.COUNT, "event that allocated the oldest of them; empty: before the history", minor=True),
     Column("library_line", Kind.NAME, "innermost line of an installed package below it", minor=True),
     Column("file", Kind.NAME, "whole path of the file", machine=True),
@@ -56,20 +42,20 @@ AT_DUMP = declare("memory_at_dump", "Who holds the memory at the dump", *_HELD, 
 _CATEGORIES = declare(
     "memory_categories",
     "What the peak consists of",
-    CATEGORY,
-    BLOCK_BYTES,
+    columns.CATEGORY,
+    columns.BLOCK_BYTES,
     Column("share", Kind.SHARE, "part of the step"),
-    BLOCKS,
+    columns.BLOCKS,
     bar="share",
 )
 _MOMENTS = declare(
     "memory_moments",
     "Memory at its decisive moments",
-    MOMENT,
-    EVENT,
-    STEP,
-    REQUESTED,
-    BLOCK_BYTES,
+    columns.MOMENT,
+    columns.EVENT,
+    columns.STEP,
+    columns.REQUESTED,
+    columns.BLOCK_BYTES,
     Column(
         "block_most_bytes",
         Kind.MEMORY,
@@ -77,20 +63,20 @@ _MOMENTS = declare(
         heading="in blocks at most",
         minor=True,
     ),
-    RESERVED,
-    HOLE,
+    columns.RESERVED,
+    columns.HOLE,
     Column("within", Kind.NAME, "user annotations around the moment"),
 )
 _FREE = declare(
     "free_memory",
     "Free memory inside segments",
-    MOMENT,
-    POOL,
-    STREAM,
-    LARGE,
+    columns.MOMENT,
+    columns.POOL,
+    columns.STREAM,
+    columns.LARGE,
     Column("free_bytes", Kind.MEMORY, "bytes inside segments that no block uses"),
     Column("holes", Kind.COUNT, "number of free pieces"),
-    HOLE,
+    columns.HOLE,
     detail=True,
 )
 

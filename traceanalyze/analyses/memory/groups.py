@@ -9,16 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.analyses.memory.columns import (
-    BLOCK_BYTES,
-    BLOCKS,
-    CATEGORY,
-    EVENT,
-    LINE,
-    REQUESTED,
-    RESERVED,
-    SINCE_START,
-)
+from traceanalyze.analyses.memory import columns
 from traceanalyze.analyses.memory.composition import CATEGORIES, categories, first_of_line
 from traceanalyze.analyses.memory.device import Device
 from traceanalyze.analyses.memory.sites import call_stack
@@ -32,19 +23,19 @@ _NAMES = (*map(str, range(1, MOST + 1)), "rest")
 _CURVE = declare(
     "allocator_curve",
     "Memory over the history",
-    EVENT,
-    SINCE_START,
-    REQUESTED,
-    BLOCK_BYTES,
-    RESERVED,
+    columns.EVENT,
+    columns.SINCE_START,
+    columns.REQUESTED,
+    columns.BLOCK_BYTES,
+    columns.RESERVED,
     plot=("reserved_bytes", "block_bytes"),
     detail=True,
 )
 _GROUP_CURVE = declare(
     "allocator_group_curve",
     "Who holds the memory over the history",
-    EVENT,
-    SINCE_START,
+    columns.EVENT,
+    columns.SINCE_START,
     *(
         Column(f"group_{name}_bytes", Kind.MEMORY, "bytes of its live blocks; see the table of the groups")
         for name in _NAMES
@@ -65,11 +56,11 @@ _GROUPS = declare(
     "allocator_groups",
     "Those who hold most",
     Column("group", Kind.COUNT, "number of its columns in the table of the curve; empty: all others"),
-    CATEGORY,
-    LINE,
+    columns.CATEGORY,
+    columns.LINE,
     Column("highest_bytes", Kind.MEMORY, "most bytes of its live blocks at any point of the curve"),
-    replace(EVENT, meaning="event after which it is first so many"),
-    replace(BLOCKS, meaning="live blocks then"),
+    replace(columns.EVENT, meaning="event after which it is first so many"),
+    replace(columns.BLOCKS, meaning="live blocks then"),
     Column("call_stack", Kind.TEXT, "user's frames of its largest block, innermost first", machine=True),
     detail=True,
 )
@@ -121,8 +112,8 @@ def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
     names = [*_NAMES[: len(largest)], "rest"]
     held = {f"group_{name}_bytes": amount[at] for at, name in enumerate(names)}
     counts = {f"group_{name}_blocks": blocks[at] for at, name in enumerate(names)}
-    columns = {"event": event, "since_start_ns": since, **held, **counts}
-    known = replace(_GROUP_CURVE, columns=tuple(each for each in _GROUP_CURVE.columns if each.key in columns))
+    values = {"event": event, "since_start_ns": since, **held, **counts}
+    known = replace(_GROUP_CURVE, columns=tuple(each for each in _GROUP_CURVE.columns if each.key in values))
     top = lives.stack[lasting[_top_blocks(row, size, len(largest))]].tolist()
     highest, whole = amount.argmax(axis=1), np.arange(len(names))
     groups = _GROUPS.fill(
@@ -134,7 +125,7 @@ def memory_over_time(device: Device) -> tuple[Table, Table, Table]:
         blocks=blocks[whole, highest],
         call_stack=[*("\n".join(call_stack(device.snapshot.stacks, stack)) for stack in top), None],
     )
-    return curve, replace(known.fill(**columns), stack=tuple(held)), groups
+    return curve, replace(known.fill(**values), stack=tuple(held)), groups
 
 
 def points(pieces: int, *curves: NDArray[np.int64]) -> set[int]:
