@@ -29,8 +29,11 @@ def english_texts(known: Container[str] = ()) -> dict[str, str]:
     rules = own_rules().values()
     found = {}
     for kind, written in traceanalyze.locales.english().items():
-        texts = dict(_meanings(known)) if kind == "column_meanings" else _in_context(kind, declared(kind))
+        own = {} if kind in {"messages", "checks"} else declared(kind)
+        texts = dict(_meanings(known)) if kind == "column_meanings" else _in_context(kind, own)
         found |= texts | _in_context(kind, written)
+    for key, text in declared("sentences").items():
+        found[f"checks.{key}" if f"checks.{key}" in known else f"messages.{key}"] = text
     found |= {f"headings.{name}": name for name in HEADINGS}
     for rule in rules:
         found |= {f"pages.{rule.id}.{name}": text for name, text in sections(rule.doc).items()}
@@ -76,7 +79,10 @@ def updated(language: str) -> dict[str, Entry]:
         changed = known.fuzzy or (known.english != text and known.translated != "")
         now[context] = Entry(text, known.translated, changed)
     # Entries stay where they are, so that changes of several people can be merged; new ones come last of their kind.
-    kinds = {kind: place for place, kind in enumerate(dict.fromkeys(context.partition(".")[0] for context in now))}
+    kinds = {
+        kind: place
+        for place, kind in enumerate(dict.fromkeys(context.partition(".")[0] for context in (*before, *now)))
+    }
     order = sorted(now, key=lambda each: (kinds[each.partition(".")[0]], places.get(each, len(places))))
     return {context: now[context] for context in order}
 

@@ -9,30 +9,41 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
-from typing import Any
+from typing import Any, TypeVar
 
 from typer.main import get_command
 
 import traceanalyze
 from traceanalyze.cli.app import app
 from traceanalyze.cli.help import text_of
-from traceanalyze.model.table import Table
+from traceanalyze.model.table import Sentence, Table
 from traceanalyze.rules.registry import own_rules
 
+T = TypeVar("T")
 PACKAGE = Path(traceanalyze.__file__).parent
 
 
 @cache
 def declared_tables() -> tuple[Table, ...]:
     """Every table that a module declares, by itself or among others."""
+    return tuple({table.key: table for table in _of_modules(Table)}.values())
+
+
+def said(key: str) -> Sentence:
+    """The sentence of a key, as the module that says it declares it."""
+    return next(each for each in _of_modules(Sentence) if each == key)
+
+
+def _of_modules(kind: type[T]) -> list[T]:
+    """What modules hold of a kind, by itself or among others."""
     own_rules()  # What they say is known once they are loaded.
-    found: list[Table] = []
+    found: list[T] = []
     for module in walk_packages(traceanalyze.__path__, "traceanalyze."):
         if not module.name.endswith(("__main__", "bootstrap", "libtrace_scan")):
             for value in vars(import_module(module.name)).values():
                 several = value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else (value,)
-                found += [each for each in several if isinstance(each, Table)]
-    return tuple({table.key: table for table in found}.values())
+                found += [each for each in several if isinstance(each, kind)]
+    return found
 
 
 def declared(kind: str) -> dict[str, str]:
@@ -47,6 +58,8 @@ def declared(kind: str) -> dict[str, str]:
         case "column_meanings":
             meant = [(table.key, column) for table in tables for column in table.columns if column.meaning]
             return {key: c.meaning for table, c in meant for key in (f"{table}.{c.key}", c.key)}
+        case "messages" | "checks" | "sentences":
+            return {each: each.english for each in _of_modules(Sentence)}
         case "help":
             return {text: text for text in _help(get_command(app))}
         case "phrases":

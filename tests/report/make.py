@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tests.declared import said
 from traceanalyze.analyses.idle.gap_table import GAPS
 from traceanalyze.analyses.idle.host_state import HostSplit
 from traceanalyze.analyses.idle.idle import IdleCauses, idle_tables
@@ -130,8 +131,8 @@ def analysis(
         idle=idle,
         host=NotMeasured("no_host_events"),
         checks=(
-            Check("Q05", Level.INFO, "no_python"),
-            Check("Q03", Level.WARN, "unlinked", (("count", 4), ("events", 9100), ("share", 0.0611))),
+            Check("Q05", Level.INFO, said("no_python")),
+            Check("Q03", Level.WARN, said("unlinked"), (("count", 4), ("events", 9100), ("share", 0.0611))),
         ),
     )
     return with_tables(one, [*tables_of(steps, int((steps.time * compute).sum())), *path_of(steps)])
@@ -299,7 +300,7 @@ def host_only(*times_ms):
         partitions=(),
         idle=NotMeasured("no_device_events"),
         host=HostSplit(time // 4, zero, zero, zero, time // 2, time - time // 4 - time // 2),
-        checks=(Check("Q05", Level.WARN, "no_device_events"),),
+        checks=(Check("Q05", Level.WARN, said("no_device_events")),),
     )
     return with_tables(one, [])
 

@@ -9,6 +9,7 @@ import pytest
 from wcwidth import wcswidth
 
 import traceanalyze
+from tests.declared import said
 from tests.report.make import analysis
 from tests.report.test_console import CASES
 from traceanalyze.locales import texts
@@ -91,9 +92,12 @@ def test_values_of_a_record_begin_in_one_column():
 
 
 def test_sentences_follow_each_other_without_spaces():
-    told = Formatter(WORDS).sentences([Message("cut_short"), Message("nothing_to_analyse")])
+    both = [Message(said("cut_short")), Message(said("nothing_to_analyse"))]
+    told = Formatter(WORDS).sentences(both)
     assert "。没有可分析的内容" in told
-    assert ". There is nothing" in Formatter(texts()).sentences([Message("cut_short"), Message("nothing_to_analyse")])
+    assert ". There is nothing" in Formatter(texts()).sentences(
+        [Message(said("cut_short")), Message(said("nothing_to_analyse"))]
+    )
 
 
 def test_numbers_leave_chinese_words_alone():

@@ -69,7 +69,7 @@ def test_every_table_term_and_note_has_a_text():
                 assert words.meaning(table, column), (table.key, column.key)
                 values = {row[index] for row in rows if column.kind == Kind.TERM} - {None}
                 assert [one for one in values if not isinstance(one, NotMeasured) and one not in words.terms] == []
-            assert all(note.key in words.messages for note in table.notes)
+            assert all(words.messages[note.key] for note in table.notes)
 
 
 def test_with_ranks_missing_the_tables_say_that_numbers_are_bounds():

@@ -24,7 +24,8 @@ SOURCES = [path for folder in ("analyses", "comparison", "report") for path in (
 
 def first_strings(call):
     """Constant strings, or prefixes of f-strings, among the arguments of a call."""
-    for argument in call.args:
+    for given in call.args:
+        argument = given.slice if isinstance(given, ast.Subscript) else given
         if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
             yield argument.value, True
         elif isinstance(argument, ast.JoinedStr) and isinstance(argument.values[0], ast.Constant):
@@ -47,7 +48,7 @@ def has_text(key, exact, known):
 def test_every_check_has_a_text():
     found = [list(first_strings(call))[1] for call in calls("Check")]
     assert len(found) > 20
-    assert [key for key, exact in found if not has_text(key, exact, texts().checks)] == []
+    assert [key for key, exact in found if not has_text(key, exact, declared("sentences"))] == []
 
 
 def test_checks_are_given_the_values_their_texts_mention():
@@ -55,9 +56,9 @@ def test_checks_are_given_the_values_their_texts_mention():
         _, (key, exact) = list(first_strings(call))[:2]
         given = {node.value for node in ast.walk(call) if isinstance(node, ast.Constant)}
         if exact and len(call.args) > 3 and isinstance(call.args[3], ast.Tuple):
-            assert placeholders(texts().checks[key]) <= given, key
+            assert placeholders(declared("sentences")[key]) <= given, key
         if exact and len(call.args) == 3:
-            assert placeholders(texts().checks[key]) == set(), key
+            assert placeholders(declared("sentences")[key]) == set(), key
 
 
 def test_every_reason_has_a_text():
@@ -135,7 +136,7 @@ def test_every_cause_kind_and_level_has_a_word():
 
 def test_hints_belong_to_reasons_or_checks():
     words = texts()
-    assert {key.removesuffix(".ascend") for key in words.hints} <= set(words.reasons) | set(words.checks)
+    assert {key.removesuffix(".ascend") for key in words.hints} <= set(words.reasons) | set(declared("sentences"))
 
 
 def test_meanings_belong_to_terms():

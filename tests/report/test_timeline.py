@@ -12,6 +12,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from tests.declared import said
 from tests.report.browser import dump_dom, evaluated
 from tests.report.make import table_of_rows
 from tests.report.test_html import HOSTILE, Page
@@ -52,8 +53,8 @@ def crowded(name):
 
 
 def excerpt_of(context, start, end, rule="DAT101"):
-    said = (Message("excerpt_at_step", (("time", Kind.DURATION, end - start), ("step", Kind.TEXT, "1"))),)
-    return FindingExcerpt(rule, f"rule_{rule}", said, place(context, start, end))
+    told = (Message(said("excerpt_at_step"), (("time", Kind.DURATION, end - start), ("step", Kind.TEXT, "1"))),)
+    return FindingExcerpt(rule, f"rule_{rule}", told, place(context, start, end))
 
 
 def formatter():

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from traceanalyze.errors import UsageError
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Table
+from traceanalyze.model.table import Column, Sentence, Table
 
 _ByKey = Mapping[str, str]
 _FINDING = "{rule}: {text}"
@@ -81,6 +81,15 @@ class Texts(NamedTuple):
         return single or self.tables.get(table.key) or table.title
 
 
+class _Known(dict[str, str]):
+    """Texts by key; what is not among them has its English with it."""
+
+    def __missing__(self, key: str) -> str:
+        if isinstance(key, Sentence):
+            return key.english
+        raise KeyError(key)
+
+
 KINDS = tuple(name for name in Texts._fields if name != "language")
 """A module of English has those it needs, in capitals: TABLES, COLUMNS, TERMS …"""
 
@@ -96,7 +105,7 @@ def texts(language: str = LANGUAGES[0]) -> Texts:
     if language not in LANGUAGES:
         raise UsageError("no texts in '{language}'; this version speaks: {languages}", language, ", ".join(LANGUAGES))
     fallback, own = spoken(LANGUAGES[0]), spoken(language)
-    _MADE.append(Texts(**{kind: fallback[kind] | own[kind] for kind in KINDS}, language=language))
+    _MADE.append(Texts(**{kind: _Known(fallback[kind] | own[kind]) for kind in KINDS}, language=language))
     return _MADE[-1]
 
 
@@ -115,6 +124,8 @@ def spoken(language: str) -> dict[str, dict[str, str]]:
     """What a language says, by kind."""
     written = english() if language == LANGUAGES[0] else catalogue(language)
     found = {kind: dict(written.get(kind, {})) for kind in KINDS}
+    # Checks are sentences like others; only catalogues tell those apart that were checks before.
+    found["checks"] = found["messages"] | found["checks"]
     rules = [written.get(kind, {}) for kind in _OF_RULES]
     for kind, more in _of_rules(*rules, finding=found["messages"].get("finding_other", _FINDING)).items():
         found[kind] |= more

@@ -137,6 +137,24 @@ class Layout(StrEnum):
     """Few rows of many columns: a list of names and values."""
 
 
+class Sentence(str):
+    """Key of a text that has its English with it; `sentences` makes them."""
+
+    __slots__ = ("english",)
+    english: str
+
+    def __new__(cls, key: str, english: str = "") -> Sentence:
+        """Its values stand in braces."""
+        made = super().__new__(cls, key)
+        made.english = english
+        return made
+
+
+def sentences(**english: str) -> dict[str, Sentence]:
+    """What a module says, by key: declared where it is said, and found there for the catalogues of other languages."""
+    return {key: Sentence(key, text) for key, text in english.items()}
+
+
 class Message(NamedTuple):
     """A sentence by key, with the values it mentions."""
 

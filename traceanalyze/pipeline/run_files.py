@@ -15,7 +15,7 @@ from typing import NamedTuple
 from traceanalyze.causes.results import RecordingPart
 from traceanalyze.errors import InputError
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.gather import ReadRecordings
 from traceanalyze.pipeline.recordings import AnalysedRank
@@ -26,6 +26,13 @@ from traceanalyze.readers.sources import Skipped
 from traceanalyze.report.contents.ranks import rank_label
 from traceanalyze.report.contents.recordings import steps_text
 from traceanalyze.report.contents.snapshot import MemoryFile
+
+_SAY = sentences(
+    job_together=(
+        "{count} recordings are taken as one job, in the order of time: device, number of ranks and work are alike."
+    ),
+    job_apart="A job of its own beside others in this input: {reason}.",
+)
 
 ALIKE = 0.6
 """Of the device time of one of two recordings, in kernels that the other has, too: then it may be the same program.
@@ -79,12 +86,12 @@ def jobs_of(runs: Sequence[Run], analysed: Mapping[str, AnalysedRank]) -> tuple[
         else:
             nearest = max((reason for reason in reasons if reason is not None), key=_REASONS.index, default=None)
             jobs.append([one])
-            apart.append(() if nearest is None else (Message("job_apart", (("reason", Kind.TERM, nearest),)),))
+            apart.append(() if nearest is None else (Message(_SAY["job_apart"], (("reason", Kind.TERM, nearest),)),))
     order = {id(run): at for at, run in enumerate(runs)}
     found = []
     jobs_and_reasons = zip(jobs, apart, strict=True)
     for job, others in sorted(jobs_and_reasons, key=lambda each: min(order[id(one.run)] for one in each[0])):
-        together = (Message("job_together", (("count", Kind.COUNT, len(job)),)),) if len(job) > 1 else ()
+        together = (Message(_SAY["job_together"], (("count", Kind.COUNT, len(job)),)),) if len(job) > 1 else ()
         found.append(Job(tuple(one.run for one in job), (*together, *others)))
     return tuple(found)
 

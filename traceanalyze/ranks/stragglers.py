@@ -8,9 +8,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.table import Kind, Message, NotMeasured
+from traceanalyze.model.table import Kind, Message, NotMeasured, sentences
 from traceanalyze.ranks.results import PHASES, Cluster, MatchedGroup, RankSummary, Straggler
 from traceanalyze.ranks.waits import by_durations, of_group, waited_for
+
+_SAY = sentences(
+    straggler="Rank {rank} makes the others wait {wait} a step ({share}).",
+    straggler_because="Rank {rank} makes the others wait {wait} a step ({share}), because {phase}.",
+    waited_for_absent=(
+        "In collectives the recorded ranks wait {wait} a step ({share}), most of it for rank {rank} of the group, which"
+        " was not recorded."
+    ),
+)
 
 MOSTLY = 0.5
 """Part of what a group waits for its last rank that this one must have waited elsewhere just before."""
@@ -227,8 +236,8 @@ def straggler_sentences(cluster: Cluster) -> tuple[Message, ...]:
         return ()
     values = (("rank", Kind.TEXT, one.label), ("wait", Kind.DURATION, one.wait), ("share", Kind.SHARE, one.share))
     if one.phase is None:
-        return (Message("straggler", values),)
-    return (Message("straggler_because", (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)
+        return (Message(_SAY["straggler"], values),)
+    return (Message(_SAY["straggler_because"], (*values, ("phase", Kind.TERM, f"late_{one.phase}"))),)
 
 
 def _absent(cluster: Cluster) -> tuple[Message, ...]:
@@ -245,4 +254,4 @@ def _absent(cluster: Cluster) -> tuple[Message, ...]:
         ("wait", Kind.DURATION, total // waited.by_step.size),
         ("share", Kind.SHARE, total / time),
     )
-    return (Message("waited_for_absent", values),)
+    return (Message(_SAY["waited_for_absent"], values),)

@@ -12,9 +12,24 @@ from numpy.typing import NDArray
 from traceanalyze.analyses.grouping import group
 from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.model.collectives import TYPES
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, declare, sentences
 from traceanalyze.ranks.match import POINT_TO_POINT
 from traceanalyze.ranks.results import Cluster, ExposedWaits, MatchedGroup, RankSummary
+
+_SAY = sentences(
+    waits_bounded="Ranks {ranks} were not recorded: transfers are upper, waits lower bounds, nobody is blamed.",
+    waits_perhaps_bounded=(
+        "Nothing tells whether all ranks are here: transfers are upper bounds, waits lower bounds, nobody is blamed."
+    ),
+    matching_stopped_kind=(
+        "{count} collectives are not matched: ranks run different types in the same place (steps: {steps})."
+    ),
+    matching_stopped_bytes=(
+        "{count} collectives are not matched: ranks state different sizes in the same place (steps: {steps})."
+    ),
+    matching_stopped_count=("{count} collectives are not matched: ranks do not have equally many (steps: {steps})."),
+    collectives_outside_steps="{count} collectives of all ranks lie outside the steps that all ranks recorded.",
+)
 
 
 def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
@@ -204,9 +219,9 @@ def _bounds(cluster: Cluster) -> Iterator[Message]:
     """What makes the numbers mere bounds."""
     if cluster.missing_ranks:
         listed = ", ".join(map(str, cluster.missing_ranks))
-        yield Message("waits_bounded", (("ranks", Kind.TEXT, listed),))
+        yield Message(_SAY["waits_bounded"], (("ranks", Kind.TEXT, listed),))
     elif any(not one.complete for one in cluster.groups):
-        yield Message("waits_perhaps_bounded")
+        yield Message(_SAY["waits_perhaps_bounded"])
 
 
 def _stops(cluster: Cluster) -> Iterator[Message]:
@@ -216,9 +231,9 @@ def _stops(cluster: Cluster) -> Iterator[Message]:
         if stops:
             steps = ", ".join(dict.fromkeys(stop.step for stop in stops[:5]))
             count = sum(stop.left_out for stop in stops)
-            yield Message(f"matching_stopped_{what}", (("count", Kind.COUNT, count), ("steps", Kind.TEXT, steps)))
+            yield Message(_SAY[f"matching_stopped_{what}"], (("count", Kind.COUNT, count), ("steps", Kind.TEXT, steps)))
     if cluster.outside:
-        yield Message("collectives_outside_steps", (("count", Kind.COUNT, cluster.outside),))
+        yield Message(_SAY["collectives_outside_steps"], (("count", Kind.COUNT, cluster.outside),))
 
 
 def _recorded(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:

@@ -14,9 +14,18 @@ from zlib import crc32
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.model import Report
+
+_SAY = sentences(
+    flame_device="Device time by call path: {time}",
+    flame_host="Host time by call path: {time}",
+    flame_share="{name}: {time}, {share}",
+    flame_search="Search",
+    flame_found="found: ",
+    flame_left_out="Too narrow to draw: {count} path(s), {share} of the time.",
+)
 
 WIDTH, ROW, TOP, MARGIN = 1200, 18, 64, 10
 _INNER = WIDTH - 2 * MARGIN
@@ -51,9 +60,9 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
     what, found = boxes(table)
     whole = sum(box.time for box in found if box.depth == 0)
     shown = [box for box in found if box.time * _INNER >= _NARROWEST * whole and box.time]
-    title = formatter.message(Message(f"flame_{what}", (("time", Kind.DURATION, whole),)))
+    title = formatter.message(Message(_SAY[f"flame_{what}"], (("time", Kind.DURATION, whole),)))
     head = [_line(title, 20, css="title"), _line(about, 38), _line(texts.messages["flame_help"], 56, css="help")]
-    search, hit = (escape(texts.messages[key]) for key in ("flame_search", "flame_found"))
+    search, hit = (escape(texts.messages[_SAY[key]]) for key in ("flame_search", "flame_found"))
     right = WIDTH - MARGIN
     head += [
         f'<text id="search" class="help" x="{right}" y="20" text-anchor="end">{search}</text>',
@@ -104,13 +113,13 @@ def _left_out(formatter: Formatter, left_out: Sequence[Box], whole: int) -> str:
         if box.at >= reach:
             time, reach = time + box.time, box.at + box.time
     values = (("count", Kind.COUNT, len(left_out)), ("share", Kind.SHARE, time / whole))
-    return formatter.message(Message("flame_left_out", values))
+    return formatter.message(Message(_SAY["flame_left_out"], values))
 
 
 def _box(box: Box, whole: int, formatter: Formatter) -> str:
     name, x, width = _legal(box.name), box.at / whole, box.time / whole
     values = (("name", Kind.TEXT, name), ("time", Kind.DURATION, box.time), ("share", Kind.SHARE, width))
-    title = escape(formatter.message(Message("flame_share", values)))
+    title = escape(formatter.message(Message(_SAY["flame_share"], values)))
     left, wide, y = MARGIN + x * _INNER, width * _INNER, TOP + ROW * box.depth
     letters = int((wide - 4) / _LETTER)
     text = name if len(name) <= letters else f"{name[: letters - 1]}…" if letters > 2 else ""

@@ -18,8 +18,15 @@ from traceanalyze.analyses.steps.partition import own_start
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES, bus_factor
 from traceanalyze.model.columns import MISSING
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, where
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, sentences, where
 from traceanalyze.model.vocabulary import DeviceClass
+
+_SAY = sentences(
+    exposed_wait=(
+        "Of {exposed} of exposed communication {wait} is waiting for other ranks and {transfer} is transfer."
+    ),
+    bandwidth_waits="Bandwidths include the time ranks wait for each other.",
+)
 
 _NO_METADATA = "no_collective_metadata"
 _PARTS = (
@@ -133,9 +140,9 @@ def _notes(table: Table) -> tuple[Message, ...]:
             ("wait", Kind.DURATION, sum(waits)),
             ("transfer", Kind.DURATION, exposed - sum(waits)),
         )
-        return (Message("exposed_wait", values),)
+        return (Message(_SAY["exposed_wait"], values),)
     measured = any(isinstance(rate, float) for rate in table.column("algbw"))
-    return (Message("bandwidth_waits"),) if measured else ()
+    return (Message(_SAY["bandwidth_waits"]),) if measured else ()
 
 
 def _waits(

@@ -17,7 +17,11 @@ from traceanalyze.analyses.idle.launches import step_of
 from traceanalyze.analyses.kernels.work import device_work
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import calltree, intervals
-from traceanalyze.model.table import Column, Kind, Message, Table, declare
+from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
+
+_SAY = sentences(
+    broken_nesting="Cut short, as one that began inside lasts longer: {count} run(s) of operators.",
+)
 
 UNLINKED = "<unlinked>"
 """In place of an operator: device events without a launch record."""
@@ -156,7 +160,7 @@ def operators(context: Context) -> Table:
         return for_recording(_OPERATORS.missing("no_host_ops", detail=True), device=device)
     sums, broken = context.once(operator_sums), context.op_nest.broken
     found = _filled(context, _OPERATORS, sums.name_row, sums.by_name, _without_operator(context))
-    notes = (Message("broken_nesting", (("count", Kind.COUNT, broken),)),) if broken else ()
+    notes = (Message(_SAY["broken_nesting"], (("count", Kind.COUNT, broken),)),) if broken else ()
     return for_recording(replace(found, notes=notes), device=device)
 
 

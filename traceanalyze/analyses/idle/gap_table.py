@@ -14,8 +14,12 @@ from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.idle.syncs import sync_costs
 from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model.intervals import Intervals, overlaps
-from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table, declare
+from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table, declare, sentences
 from traceanalyze.model.vocabulary import Cause
+
+_SAY = sentences(
+    gaps_kept="The {kept} longest of {count} intervals are listed.",
+)
 
 GAPS = declare(
     "gaps",
@@ -60,7 +64,7 @@ def gap_table(context: Context) -> Table:
     # Which step it is goes without saying when there is one.
     first = replace(table["step"], machine=len(steps) == 1)
     kept = (("kept", Kind.COUNT, len(top)), ("count", Kind.COUNT, len(length)))
-    notes = (Message("gaps_kept", kept),) if len(top) < len(length) else ()
+    notes = (Message(_SAY["gaps_kept"], kept),) if len(top) < len(length) else ()
     return replace(table, columns=(first, *table.columns[1:]), notes=notes)
 
 

@@ -26,8 +26,18 @@ from traceanalyze.model import intervals
 from traceanalyze.model.columns import distinct
 from traceanalyze.model.intervals import Intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import Cause, EventKind
+
+_SAY = sentences(
+    gc_source_nothing="Garbage collection itself was not recorded: no events of it and no Python functions.",
+    gc_source_python=(
+        "No call of the garbage collector is among the Python functions; collections that Python starts by itself "
+        "never are."
+    ),
+    gc_host_sum="{count} pause(s) of 1 ms or more, {total} in all, the longest {longest}.",
+    gc_short="Collections shorter than 1 ms: {count}, {total} in all.",
+)
 
 _PAUSES = declare(
     "gc_pauses",
@@ -78,7 +88,7 @@ def gc_pauses(context: Context) -> Table:
         return _recorded(context, rows)
     if len(context.device) == 0 or len(context.op_nest) == 0:
         return _PAUSES.missing("no_gc_events", detail=True)
-    source = Message("gc_source_python" if context.once(user_frames).recorded else "gc_source_nothing")
+    source = Message(_SAY["gc_source_python"] if context.once(user_frames).recorded else _SAY["gc_source_nothing"])
     found = _filled(list(_suspected(context)))
     return replace(found, notes=(source, *_sums(found, "gc_suspected_sum")))
 
@@ -119,7 +129,7 @@ def _sums(found: Table, key: str) -> list[Message]:
         ("longest", Kind.DURATION, max(lengths)),
         ("idle", Kind.DURATION, sum(idle)),
     )
-    return [Message(key if idle else "gc_host_sum", values)]
+    return [Message(key if idle else _SAY["gc_host_sum"], values)]
 
 
 def _collector_rows(context: Context) -> NDArray[np.int64]:
@@ -154,7 +164,7 @@ def _recorded(context: Context, rows: NDArray[np.int64]) -> Table:
     found = _filled(pauses)
     notes = _sums(found, "gc_recorded_sum")
     if short:
-        notes.append(Message("gc_short", (("count", Kind.COUNT, short), ("total", Kind.DURATION, short_time))))
+        notes.append(Message(_SAY["gc_short"], (("count", Kind.COUNT, short), ("total", Kind.DURATION, short_time))))
     return replace(found, notes=tuple(notes))
 
 

@@ -12,8 +12,24 @@ from traceanalyze.analyses.grouping import COUNT, DEVICE_TIME, EXTREMES, MEAN, G
 from traceanalyze.analyses.kernels.work import NO_OP, WORK, device_work, ratio_argument, texts_or_none, work_terms
 from traceanalyze.model.columns import MISSING
 from traceanalyze.model.kernel_classes import TensorCore
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Values, declare, known, where
+from traceanalyze.model.table import (
+    Column,
+    Kind,
+    Message,
+    NotMeasured,
+    Table,
+    Value,
+    Values,
+    declare,
+    known,
+    sentences,
+    where,
+)
 from traceanalyze.model.vocabulary import DeviceClass, EventKind
+
+_SAY = sentences(
+    short_kernels="{count} kernel(s), {share} of all, take less than 10 µs, about what launching one costs.",
+)
 
 BUCKETS_NS = (0, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 1_000_000, 10_000_000)
 """Lower ends of the duration classes. Below 10 µs a kernel is shorter than its launch costs the host (definitions, τ;
@@ -237,7 +253,7 @@ def durations(context: Context, summary: Table) -> Table:
     np.add.at(total, bucket, work.time[kernel])
     (of_all,) = summary.records()
     share = of_all.short_kernels / max(of_all.kernels, 1)
-    note = Message("short_kernels", (("count", Kind.COUNT, of_all.short_kernels), ("share", Kind.SHARE, share)))
+    note = Message(_SAY["short_kernels"], (("count", Kind.COUNT, of_all.short_kernels), ("share", Kind.SHARE, share)))
     below = (*BUCKETS_NS[1:], None)
     return replace(_DURATIONS, notes=(note,) if of_all.short_kernels else ()).fill(
         duration=[_range(*ends) for ends in zip(BUCKETS_NS, below, strict=True)],

@@ -7,7 +7,107 @@ from dataclasses import dataclass, replace
 
 from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 from traceanalyze.analyses.memory.columns import LINE
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
+
+_SAY = sentences(
+    advice_oom_isolation=(
+        "A request of {request} failed although a free piece was large enough, in another stream or pool: "
+        "use one stream for large tensors, or free them before switching streams."
+    ),
+    advice_oom_fragmentation=(
+        "A request of {request} failed although {free} were free inside segments, the largest piece {hole}: "
+        "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (NPU: PYTORCH_NPU_ALLOC_CONF)."
+    ),
+    advice_oom_split=(
+        "A request of {request} failed with {free} free inside segments and {device} on the device: "
+        "expandable_segments:True joins the two."
+    ),
+    advice_oom_other_processes=(
+        "A request of {request} failed with {device} free on the device, most of which others hold: "
+        "look for other processes, and for NCCL or HCCL buffers."
+    ),
+    advice_oom_capacity=(
+        "A request of {request} failed with {free} free inside segments and {device} on the device: the device is "
+        "full; reduce what the table of that moment names (smaller batch, checkpointing, sharding)."
+    ),
+    advice_oom_unknown="A request of {request} failed with {free} free inside segments.",
+    advice_leak_likely=(
+        "Every step leaves {amount} behind at {line} (seen over {steps} steps): keep `.item()` or `.detach()` instead "
+        "of tensors with their graph, and drop references at the end of the step."
+    ),
+    advice_leak_suspected=(
+        "Perhaps a leak: {steps} steps each leave {amount} behind at {line}; a longer history would tell."
+    ),
+    advice_retry_timed=(
+        "{count} allocation(s) found the device full: {amount} were given back and taken anew, which cost at most "
+        "{cost}. Leave more room (smaller batch, checkpointing), or garbage_collection_threshold:0.8."
+    ),
+    advice_retry=(
+        "{count} allocation(s) found the device full: {amount} were given back and taken anew. Leave more room "
+        "(smaller batch, checkpointing), or garbage_collection_threshold:0.8."
+    ),
+    advice_churn_empty_cache=(
+        "{amount} went back to the device and were taken again in {cycles} cycles, by empty_cache at {line}: remove it."
+    ),
+    advice_churn_retry=(
+        "{amount} went back to the device and were taken again in {cycles} cycles, because the device is full: leave "
+        "more room, or set expandable_segments:True."
+    ),
+    advice_churn_failed_retry=(
+        "{amount} went back to the device and were taken again in {cycles} cycles before it failed."
+    ),
+    advice_churn_gc=(
+        "{amount} went back to the device and were taken again in {cycles} cycles, by the allocator's garbage "
+        "collection: raise garbage_collection_threshold."
+    ),
+    advice_churn_unknown=(
+        "{amount} went back to the device and were taken again in {cycles} cycles; the stacks do not tell why."
+    ),
+    advice_empty_cache="empty_cache is called at {line}; it costs time and rarely helps inside a loop.",
+    advice_fragmentation=(
+        "The reserve grew for a request of {request} although {free} were free, the largest piece {hole}; {avoidable} "
+        "could be saved: expandable_segments:True, or allocate long-lived tensors first (blocks of {pinner} are in "
+        "the way)."
+    ),
+    advice_spike=(
+        "{share} of the peak are blocks freed again at once, the largest at {line}: compute in pieces, in place, or "
+        "with a fused operator."
+    ),
+    advice_gradients=(
+        "{amount} of gradients live through the next forward pass: call zero_grad(set_to_none=True) right after step()."
+    ),
+    advice_activations="Activations are {share} of the peak: activation checkpointing trades them for compute.",
+    advice_growing_sizes=(
+        "In {steps} steps a request at {line} was larger than any before ({first}, at last {last}), and {amount} were "
+        "taken from the device: run one batch of the largest size first, bucket or pad the lengths, or set "
+        "expandable_segments:True."
+    ),
+    advice_oversized_blocks=(
+        "The reserve grew {count} times for requests such as {request} although {hole} lay free in one piece, {amount} "
+        "in all: raise max_non_split_rounding_mb, or leave max_split_size_mb out."
+    ),
+    advice_small_blocks=(
+        "{count} blocks below 1 MiB live throughout; alone they keep {segments} segments with {amount} free: one "
+        "buffer with views in place of many tiny tensors."
+    ),
+    advice_near_limit="The reserve comes close to the device's {capacity}.",
+    advice_rounding=(
+        "Blocks are {share} larger than what was asked for: many tiny tensors; use one buffer with views."
+    ),
+    advice_expandable_with_max_split="max_split_size_mb has no effect with expandable_segments.",
+    advice_gc_threshold_without_fraction=(
+        "garbage_collection_threshold has no effect without a memory fraction (set_per_process_memory_fraction)."
+    ),
+    advice_history_never_recorded=(
+        "The snapshot has no history: call torch.cuda.memory._record_memory_history(max_entries=1000000) at the start."
+    ),
+    advice_state_only_recording=(
+        'The history was not recorded (context="state"): call _record_memory_history(context="all", stacks="python").'
+    ),
+    advice_no_memory_stacks=(
+        'No call stacks were recorded: call _record_memory_history(context="all", stacks="python").'
+    ),
+)
 
 _FINDINGS = declare(
     "memory_findings",
@@ -88,7 +188,9 @@ def findings_table(found: tuple[MemoryFinding, ...]) -> Table:
 
 
 def _advice(key: str, **values: Value) -> Message:
-    return Message(f"advice_{key}", tuple((name, _KINDS.get(name, Kind.MEMORY), each) for name, each in values.items()))
+    return Message(
+        _SAY[f"advice_{key}"], tuple((name, _KINDS.get(name, Kind.MEMORY), each) for name, each in values.items())
+    )
 
 
 def _ooms(analysis: AllocatorAnalysis) -> Iterator[MemoryFinding]:

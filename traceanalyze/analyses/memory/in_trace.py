@@ -21,8 +21,14 @@ from traceanalyze.analyses.memory.device_calls import DeviceCalls
 from traceanalyze.analyses.memory.steps import step_label
 from traceanalyze.model import intervals
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import Cause, Mode
+
+_SAY = sentences(
+    placed_by_marks="The clocks of the two files differ; the marks of the steps align them.",
+    placed_moment_outside="Moments without a place lie before or after what the trace recorded.",
+    placed_calls_outside="{count} of {all} calls of the device's allocator lie outside of what the trace recorded.",
+)
 
 MICROSECOND = 1000
 """ns; snapshots cut their times down to whole µs."""
@@ -145,11 +151,11 @@ def _labels(names: Sequence[str]) -> str | None:
 
 def _notes(clock: str, outside: int, calls: int, inside: Sequence[bool]) -> Iterator[Message]:
     if clock == "marks":
-        yield Message("placed_by_marks")
+        yield Message(_SAY["placed_by_marks"])
     if not all(inside):
-        yield Message("placed_moment_outside")
+        yield Message(_SAY["placed_moment_outside"])
     if outside:
-        yield Message("placed_calls_outside", (("count", Kind.COUNT, outside), ("all", Kind.COUNT, calls)))
+        yield Message(_SAY["placed_calls_outside"], (("count", Kind.COUNT, outside), ("all", Kind.COUNT, calls)))
 
 
 def _host_span(context: Context) -> tuple[int, int] | None:

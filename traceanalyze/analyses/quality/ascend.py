@@ -14,8 +14,63 @@ from traceanalyze.analyses.steps.steps import owners
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import VendorCollective
 from traceanalyze.model.columns import distinct
+from traceanalyze.model.table import sentences
 from traceanalyze.model.trace import OtherExport, VendorStep
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
+
+_SAY = sentences(
+    **{
+        f"vendor_differs_{key}": (
+            f"The profile's own numbers ({{source}}) differ by more than 1 %: {what} is {{theirs_ns}} there, "
+            "{ours_ns} here."
+        )
+        for key, what in (
+            ("computing", "computing"),
+            ("communication", "communication"),
+            ("not_overlapped", "communication that nothing hides"),
+        )
+    },
+    **{
+        f"exports_differ_{key}": (
+            f"{{source}}, the other export of this profile, has {theirs}, this one {ours}; are both of one run?"
+        )
+        for key, theirs, ours in (
+            ("step_count", "{theirs} step(s)", "{ours}"),
+            ("step_time", "{theirs_ns} of steps on the host", "{ours_ns}"),
+            ("computing", "{theirs_ns} of computing", "{ours_ns}"),
+            ("not_overlapped", "{theirs_ns} of communication that nothing hides", "{ours_ns}"),
+            ("free", "{theirs_ns} of free time", "{ours_ns}"),
+            ("kernel_count", "{theirs} compute kernel(s)", "{ours}"),
+            ("kernel_time", "{theirs_ns} of compute kernels", "{ours_ns}"),
+        )
+    },
+    collectives_missing=(
+        "{source} lists {count} collective(s), {time_ns} in all, that the timeline does not hold: communication is "
+        "too low."
+    ),
+    collectives_differ=(
+        "{source} gives {count} of {of} collective(s) another duration than the timeline; {name} most: {theirs_ns} "
+        "there, {ours_ns} here."
+    ),
+    link_bytes_differ=(
+        "{source} says that {theirs_bytes} moved over {link}; the transfers of the timeline moved {ours_bytes}."
+    ),
+    exports_agree="{source}, the other export of this profile, agrees in all {count} numbers that were compared.",
+    exports_not_compared="{source}, the other export of this profile, holds no number to compare.",
+    wait_of_one_plane=(
+        "{source} tells {theirs_ns} of waiting in collectives, that of one plane of links; over all planes {ours_ns} "
+        "passed without transfer. What is called idle there is mostly waiting for other ranks too."
+    ),
+    clock_skew=(
+        "{count} device event(s) ({share}) start up to {most_ns} before their launch call: the clocks of host and "
+        "device differ by so much. Their launches count as if they began with them."
+    ),
+    no_cann_calls=(
+        "No CANN calls ({level}): launches are those of the task queue, and sync points and copies that block are not "
+        "measured."
+    ),
+    no_collective_tasks="No tasks of collectives ({level}): waiting cannot be told from transfer.",
+)
 
 TOLERANCE = 0.01
 """Share by which numbers may differ."""
@@ -43,7 +98,7 @@ def collective_checks(context: Context) -> Iterator[Check]:
     if lost:
         time = sum(one.elapsed or 0 for one in lost)
         values = (("source", table.source), ("count", len(lost)), ("time_ns", time))
-        yield Check("Q12", Level.WARN, "collectives_missing", values)
+        yield Check("Q12", Level.WARN, _SAY["collectives_missing"], values)
     found = tuple(one for one in table.collectives if here[listed[one.name]])
     ours, theirs = np.zeros((2, len(listed)), np.int64)
     np.add.at(ours, place, context.device.end[rows] - context.device.start[rows])
@@ -69,7 +124,7 @@ def _durations(
             ("ours_ns", int(ours[most])),
             ("theirs_ns", int(theirs[most])),
         )
-        yield Check("Q12", Level.WARN, "collectives_differ", values)
+        yield Check("Q12", Level.WARN, _SAY["collectives_differ"], values)
 
 
 def _links(
@@ -85,7 +140,7 @@ def _links(
         own = (ours or {}).get(link, 0)
         if abs(own - theirs[link]) > TOLERANCE * max(own, theirs[link]):
             values = (("source", source), ("link", link), ("ours_bytes", own), ("theirs_bytes", theirs[link]))
-            yield Check("Q12", Level.WARN, "link_bytes_differ", values)
+            yield Check("Q12", Level.WARN, _SAY["link_bytes_differ"], values)
 
 
 def _sent(context: Context, rows: NDArray[np.int64]) -> dict[str, int] | None:
@@ -121,7 +176,7 @@ def _waiting(
     theirs = sum(one.wait or 0 for one in found)
     if abs(ours - theirs) > TOLERANCE * max(ours, theirs):
         values = (("source", source), ("ours_ns", ours), ("theirs_ns", theirs))
-        yield Check("Q12", Level.INFO, "wait_of_one_plane", values)
+        yield Check("Q12", Level.INFO, _SAY["wait_of_one_plane"], values)
 
 
 _PARTS = ("computing", "not_overlapped", "free")
@@ -137,11 +192,11 @@ def export_checks(context: Context) -> Iterator[Check]:
     for what, ours, theirs in differ:
         unit = "" if what.endswith("_count") else "_ns"
         values = (("source", other.source), (f"ours{unit}", ours), (f"theirs{unit}", theirs))
-        yield Check("Q12", Level.WARN, f"exports_differ_{what}", values)
+        yield Check("Q12", Level.WARN, _SAY[f"exports_differ_{what}"], values)
     if compared and not differ:
-        yield Check("Q12", Level.INFO, "exports_agree", (("source", other.source), ("count", len(compared))))
+        yield Check("Q12", Level.INFO, _SAY["exports_agree"], (("source", other.source), ("count", len(compared))))
     if not compared:
-        yield Check("Q12", Level.INFO, "exports_not_compared", (("source", other.source),))
+        yield Check("Q12", Level.INFO, _SAY["exports_not_compared"], (("source", other.source),))
 
 
 def _agree(what: str, ours: int, theirs: int) -> bool:
@@ -205,9 +260,9 @@ def _absent(context: Context) -> Iterator[Check]:
     level = trace.origin.level or "unknown level"
     names = trace.events.cat[context.calls.row]
     if not trace.strings.matches(names, lambda text: text == "cann_runtime").any():
-        yield Check("Q05", Level.WARN, "no_cann_calls", (("level", level),))
+        yield Check("Q05", Level.WARN, _SAY["no_cann_calls"], (("level", level),))
     if (context.device.klass == DeviceClass.COMM).any() and context.once(collective_parts) is None:
-        yield Check("Q05", Level.INFO, "no_collective_tasks", (("level", level),))
+        yield Check("Q05", Level.INFO, _SAY["no_collective_tasks"], (("level", level),))
 
 
 def _clock(context: Context) -> Iterator[Check]:
@@ -219,7 +274,7 @@ def _clock(context: Context) -> Iterator[Check]:
     if skewed.any():
         share, most = float(skewed.sum() / len(context.device)), int((called - starts)[skewed].max())
         values = (("count", int(skewed.sum())), ("share", share), ("most_ns", most))
-        yield Check("Q09", Level.INFO, "clock_skew", values)
+        yield Check("Q09", Level.INFO, _SAY["clock_skew"], values)
 
 
 _VENDOR_PARTS = ("computing", "communication", "not_overlapped")
@@ -237,7 +292,7 @@ def _vendor(context: Context) -> Iterator[Check]:
     for part, here, there in zip(_VENDOR_PARTS, _device_parts(context), theirs, strict=True):
         if abs(here - there) > TOLERANCE * max(here, there):
             values = (("ours_ns", here), ("theirs_ns", there), ("source", numbers.source))
-            yield Check("Q12", Level.WARN, f"vendor_differs_{part}", values)
+            yield Check("Q12", Level.WARN, _SAY[f"vendor_differs_{part}"], values)
 
 
 def _device_parts(context: Context) -> tuple[int, int, int]:

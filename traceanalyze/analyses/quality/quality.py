@@ -20,7 +20,71 @@ from traceanalyze.model.classifier import classifier_of_range
 from traceanalyze.model.classify import is_data_loading
 from traceanalyze.model.columns import distinct, occurs
 from traceanalyze.model.intervals import contains
+from traceanalyze.model.table import sentences
 from traceanalyze.model.vocabulary import DeviceClass, EventKind, Level, Mode
+
+_SAY = sentences(
+    stream_fault="The compressed file is damaged ({what}); what came before was read.",
+    truncated="The file ends in the middle: {events} event(s) were read; steps at the cut are incomplete.",
+    trailing="Ignored: {bytes} after the end of the JSON document.",
+    note="{text}",
+    skipped_malformed="Broken JSON in {count} place(s), first at byte {at}; reading went on at the next event.",
+    skipped_not_object="Skipped: {count} member(s) of the event list that are not objects.",
+    skipped_no_phase="Skipped: {count} event(s) without a phase.",
+    skipped_no_ts="Skipped: {count} event(s) without a timestamp.",
+    skipped_bad_ts="Skipped: {count} event(s) with an impossible timestamp.",
+    skipped_no_dur="Skipped: {count} event(s) without a duration.",
+    skipped_bad_dur="Skipped: {count} event(s) with an impossible duration.",
+    skipped_negative_dur="Skipped: {count} event(s) with a negative duration.",
+    skipped_bad_value="Left out: {count} argument value(s) that could not be read; their events are kept.",
+    repaired="Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
+    unlinked=(
+        "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
+        "times, but not in launch figures."
+    ),
+    kernel_before_launch=(
+        "{count} device event(s) ({share}) start before their launch call: the clocks disagree, so launch delays and "
+        "dependency causes are unreliable."
+    ),
+    computes_on_host="No device events, and no sign of a device: the program computed on the host.",
+    no_device_events="No device events: device times are not measured.",
+    no_api="No runtime calls: sync points, launches and dispatch are not measured.",
+    no_host_ops="No host operators: idle time cannot be laid to operators.",
+    no_python="No Python stacks: source lines are not named.",
+    no_memory="No memory events.",
+    unknown_categories=(
+        "Not counted: {count} event(s) of unknown categories ({categories}); --category NAME=class maps them."
+    ),
+    no_steps="No step marker: the whole trace is one window; host time before and after it is outside.",
+    no_steps_host="No step marker: the whole trace is one window.",
+    steps_without_device_events="Without device work: {count} step(s), {steps}.",
+    incomplete_steps=(
+        "Incomplete, left out of the means: {count} step(s) with < 80 % of the usual device events, {steps}."
+    ),
+    empty_steps="Without time of their own, wholly inside the step before: {count} step(s), {steps}.",
+    between_steps="Between step markers lie {time_ns} ({share} of the steps) that belong to no step.",
+    lead_in="The first step starts {time_ns} after its marker: until then the device did work launched before it.",
+    last_step_cut="The last step ({step}) was cut when recording stopped.",
+    first_step_slow="The first step ({step}) takes {ratio} times the usual; recording may have started in it.",
+    suspected_communication=(
+        "{count} kernel(s), {time_ns}, look like communication by where they run, but count as compute: {names}. "
+        "--comm-regex changes that."
+    ),
+    plugin_events=(
+        "The plug-in {plugin} told the kind of work of {count} device event(s) by their names or operators."
+    ),
+    plugin_ranges="The plug-in {plugin} took {count} host range(s) for data loading.",
+    microsecond_clock=(
+        "Times have a resolution of 1 µs (torch 2.2 or older), so {zero_length} device event(s) show no duration."
+    ),
+    microsecond_clock_only="Times have a resolution of 1 µs (torch 2.2 or older).",
+    several_processes=(
+        "Several ranks or recordings in one file: {count} process(es) launch work ({pids}); they are analysed as one."
+    ),
+    profiler_cost="Recording {options} made the host slower than it is without the profiler.",
+    wait_without_record="{count} of {waits} stream wait(s) name an event that was not recorded.",
+    collectives_without_metadata="No description of their collective: {count} of {of} communication kernel(s).",
+)
 
 
 def plugin_checks(context: Context) -> Iterator[Check]:
@@ -39,9 +103,9 @@ def plugin_checks(context: Context) -> Iterator[Check]:
     ranges = np.bincount(by[by >= 0], minlength=len(options.plugins)).tolist()
     for one, device, host in zip(options.plugins, events, ranges, strict=True):
         if device:
-            yield Check("Q08", Level.INFO, "plugin_events", (("plugin", one.plugin), ("count", device)))
+            yield Check("Q08", Level.INFO, _SAY["plugin_events"], (("plugin", one.plugin), ("count", device)))
         if host:
-            yield Check("Q08", Level.INFO, "plugin_ranges", (("plugin", one.plugin), ("count", host)))
+            yield Check("Q08", Level.INFO, _SAY["plugin_ranges"], (("plugin", one.plugin), ("count", host)))
 
 
 _MALFORMED = ("malformed", "not_object", "no_phase", "no_ts", "bad_ts", "no_dur", "bad_dur", "negative_dur")
@@ -70,29 +134,29 @@ def quality(context: Context) -> tuple[Check, ...]:
 def _reading(context: Context) -> Iterator[Check]:
     read, origin = context.trace.read, context.trace.origin
     if read.stream_fault is not None:
-        yield Check("Q01", Level.WARN, "stream_fault", (("what", read.stream_fault),))
+        yield Check("Q01", Level.WARN, _SAY["stream_fault"], (("what", read.stream_fault),))
     if read.truncated:
         kept = (("events", len(context.trace.events)), ("bytes", origin.text_bytes))
-        yield Check("Q01", Level.WARN, "truncated", kept)
+        yield Check("Q01", Level.WARN, _SAY["truncated"], kept)
     trailing = read.counts.get("trailing_bytes", 0)
     if trailing:
-        yield Check("Q01", Level.INFO, "trailing", (("bytes", trailing),))
+        yield Check("Q01", Level.INFO, _SAY["trailing"], (("bytes", trailing),))
     for note in read.notes:
-        yield Check("Q01", Level.INFO, "note", (("text", note),))
+        yield Check("Q01", Level.INFO, _SAY["note"], (("text", note),))
 
 
 def _repairs(context: Context) -> Iterator[Check]:
     counts = context.trace.read.counts
     for reason in _MALFORMED:
         if counts.get(reason, 0):
-            yield Check("Q02", Level.WARN, f"skipped_{reason}", (("count", counts[reason]), *_place(context)))
+            yield Check("Q02", Level.WARN, _SAY[f"skipped_{reason}"], (("count", counts[reason]), *_place(context)))
     if counts.get("bad_value", 0):
-        yield Check("Q02", Level.INFO, "skipped_bad_value", (("count", counts["bad_value"]),))
+        yield Check("Q02", Level.INFO, _SAY["skipped_bad_value"], (("count", counts["bad_value"]),))
     device = context.device
     if device.repaired:
         window = int(context.steps.time.sum())
         level = Level.ERROR if device.removed > 0.01 * window else Level.WARN
-        yield Check("Q02", level, "repaired", (("count", device.repaired), ("removed_ns", device.removed)))
+        yield Check("Q02", level, _SAY["repaired"], (("count", device.repaired), ("removed_ns", device.removed)))
 
 
 def _place(context: Context) -> tuple[tuple[str, int], ...]:
@@ -109,36 +173,36 @@ def _links(context: Context) -> Iterator[Check]:
     if unlinked:
         share = int(time[~linked].sum()) / int(time.sum()) if time.any() else 0.0
         level = Level.WARN if share > 0.05 else Level.INFO
-        yield Check("Q03", level, "unlinked", (("count", unlinked), ("events", len(device)), ("share", share)))
+        yield Check("Q03", level, _SAY["unlinked"], (("count", unlinked), ("events", len(device)), ("share", share)))
     wrong = int((linked & (device.start < context.launch_start)).sum())
     early = wrong / int(linked.sum()) if linked.any() else 0.0
     if early > 0.001:
         level = Level.ERROR if early > CLOCK_ERROR_SHARE else Level.WARN
-        yield Check("Q04", level, "kernel_before_launch", (("count", wrong), ("share", early)))
+        yield Check("Q04", level, _SAY["kernel_before_launch"], (("count", wrong), ("share", early)))
 
 
 def _absent(context: Context) -> Iterator[Check]:
     kind = context.kind
     present = set(np.flatnonzero(np.bincount(kind)).tolist())
     if context.once(host_computes):
-        yield Check("Q05", Level.INFO, "computes_on_host")
+        yield Check("Q05", Level.INFO, _SAY["computes_on_host"])
     elif len(context.device) == 0:
-        yield Check("Q05", Level.WARN, "no_device_events")
+        yield Check("Q05", Level.WARN, _SAY["no_device_events"])
     if EventKind.API not in present:
-        yield Check("Q05", Level.WARN if len(context.device) else Level.INFO, "no_api")
+        yield Check("Q05", Level.WARN if len(context.device) else Level.INFO, _SAY["no_api"])
     if EventKind.HOST_OP not in present:
-        yield Check("Q05", Level.INFO, "no_host_ops")
+        yield Check("Q05", Level.INFO, _SAY["no_host_ops"])
     if EventKind.PYTHON not in present and "stack" not in context.trace.events.fields:
-        yield Check("Q05", Level.INFO, "no_python")
+        yield Check("Q05", Level.INFO, _SAY["no_python"])
     if "bytes" not in context.trace.instants.fields:
-        yield Check("Q05", Level.INFO, "no_memory")
+        yield Check("Q05", Level.INFO, _SAY["no_memory"])
     if EventKind.UNKNOWN in present:
         rows = np.flatnonzero(kind == EventKind.UNKNOWN)
         codes, count = np.unique(context.trace.events.cat[rows], return_counts=True)
         names = (context.trace.strings.text(code) or "(none)" for code in codes.tolist())
         counts = sorted(zip(names, count.tolist(), strict=True), key=lambda one: -one[1])
         text = ", ".join(f"{name} × {number}" for name, number in counts)
-        yield Check("Q05", Level.INFO, "unknown_categories", (("count", len(rows)), ("categories", text)))
+        yield Check("Q05", Level.INFO, _SAY["unknown_categories"], (("count", len(rows)), ("categories", text)))
 
 
 def _named(steps: Steps, chosen: NDArray[np.bool_]) -> tuple[tuple[str, int], tuple[str, str]]:
@@ -149,27 +213,27 @@ def _named(steps: Steps, chosen: NDArray[np.bool_]) -> tuple[tuple[str, int], tu
 def _steps(context: Context) -> Iterator[Check]:
     steps = context.all_steps
     if context.mode == Mode.WHOLE_TRACE:
-        yield Check("Q06", Level.WARN, "no_steps")
+        yield Check("Q06", Level.WARN, _SAY["no_steps"])
         return
     if context.mode == Mode.HOST_ONLY and context.markers is None:
-        yield Check("Q06", Level.INFO, "no_steps_host")
+        yield Check("Q06", Level.INFO, _SAY["no_steps_host"])
         return
     if context.mode != Mode.STEPS:
         return
     idle, empty = steps.owned == 0, steps.time == 0
     if idle.any():
         level = Level.WARN if idle.all() else Level.ERROR
-        yield Check("Q06", level, "steps_without_device_events", _named(steps, idle))
+        yield Check("Q06", level, _SAY["steps_without_device_events"], _named(steps, idle))
     if not steps.complete.all():
-        yield Check("Q06", Level.WARN, "incomplete_steps", _named(steps, ~steps.complete))
+        yield Check("Q06", Level.WARN, _SAY["incomplete_steps"], _named(steps, ~steps.complete))
     if empty.any():
-        yield Check("Q06", Level.INFO, "empty_steps", _named(steps, empty))
+        yield Check("Q06", Level.INFO, _SAY["empty_steps"], _named(steps, empty))
     total = int(steps.time.sum())
     if total and steps.between_steps > 0.01 * total:
         values = (("time_ns", steps.between_steps), ("share", steps.between_steps / total))
-        yield Check("Q06", Level.WARN, "between_steps", values)
+        yield Check("Q06", Level.WARN, _SAY["between_steps"], values)
     if len(steps) and steps.lead_in > 0.01 * steps.time[0]:
-        yield Check("Q06", Level.INFO, "lead_in", (("time_ns", steps.lead_in),))
+        yield Check("Q06", Level.INFO, _SAY["lead_in"], (("time_ns", steps.lead_in),))
 
 
 def _list(names: list[str]) -> str:
@@ -182,11 +246,11 @@ def _edges(context: Context) -> Iterator[Check]:
     if context.mode != Mode.STEPS or len(steps) < 3:
         return
     if not steps.complete[-1]:
-        yield Check("Q07", Level.WARN, "last_step_cut", (("step", steps.name[-1]),))
+        yield Check("Q07", Level.WARN, _SAY["last_step_cut"], (("step", steps.name[-1]),))
     first, rest = int(steps.time[0]), float(np.median(steps.time[1:]))
     if first > 1.3 * rest:
         values = (("step", steps.name[0]), ("ratio", first / rest if rest else 0.0))
-        yield Check("Q07", Level.WARN, "first_step_slow", values)
+        yield Check("Q07", Level.WARN, _SAY["first_step_slow"], values)
 
 
 _COLLECTIVE_OPS = ("record_param_comms", "nccl:", "c10d::")
@@ -204,7 +268,7 @@ def _classes(context: Context) -> Iterator[Check]:
     names = [context.trace.strings.text(c) for c in distinct(device.name[suspects]).tolist()]
     level = Level.WARN if time > 0.05 * total else Level.INFO
     values = (("count", int(suspects.sum())), ("time_ns", int(time)), ("names", _list([n[:60] for n in names])))
-    yield Check("Q08", level, "suspected_communication", values)
+    yield Check("Q08", level, _SAY["suspected_communication"], values)
 
 
 def _launched_under_collectives(context: Context) -> NDArray[np.bool_]:
@@ -235,9 +299,9 @@ def _clock(context: Context) -> Iterator[Check]:
     if context.trace.resolution_ns >= 1000 and len(context.trace.events):
         zero = int((context.device.end == context.device.start).sum())
         if zero:
-            yield Check("Q09", Level.INFO, "microsecond_clock", (("zero_length", zero),))
+            yield Check("Q09", Level.INFO, _SAY["microsecond_clock"], (("zero_length", zero),))
         else:
-            yield Check("Q09", Level.INFO, "microsecond_clock_only")
+            yield Check("Q09", Level.INFO, _SAY["microsecond_clock_only"])
 
 
 def _processes(context: Context) -> Iterator[Check]:
@@ -247,7 +311,7 @@ def _processes(context: Context) -> Iterator[Check]:
     processes = {context.trace.strings.text(int(code)) for code in tracks[:, 0]} if len(tracks) else set()
     if len(processes) > 1:
         values = (("count", len(processes)), ("pids", _list(sorted(processes))))
-        yield Check("Q10", Level.WARN, "several_processes", values)
+        yield Check("Q10", Level.WARN, _SAY["several_processes"], values)
 
 
 def _cost(context: Context) -> Iterator[Check]:
@@ -259,7 +323,7 @@ def _cost(context: Context) -> Iterator[Check]:
     }
     on = [name for name, there in recorded.items() if there or context.trace.options.get(name, False)]
     if on:
-        yield Check("Q11", Level.INFO, "profiler_cost", (("options", ", ".join(on)),))
+        yield Check("Q11", Level.INFO, _SAY["profiler_cost"], (("options", ", ".join(on)),))
 
 
 def _records(context: Context) -> Iterator[Check]:
@@ -271,10 +335,10 @@ def _records(context: Context) -> Iterator[Check]:
         known = correlation.value if correlation is not None else np.empty(0, np.int64)
         missing = int((~np.isin(waits.value, known)).sum())
         if missing:
-            yield Check("Q13", Level.INFO, "wait_without_record", (("count", missing), ("waits", len(waits.row))))
+            yield Check("Q13", Level.INFO, _SAY["wait_without_record"], (("count", missing), ("waits", len(waits.row))))
     comm = device.row[device.klass == DeviceClass.COMM]
     collective = trace.events.fields.get("collective")
     described = occurs(comm, collective.row).sum() if collective is not None else 0
     if len(comm) > described:
         values = (("count", int(len(comm) - described)), ("of", len(comm)))
-        yield Check("Q13", Level.INFO, "collectives_without_metadata", values)
+        yield Check("Q13", Level.INFO, _SAY["collectives_without_metadata"], values)

@@ -21,8 +21,14 @@ from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.model import intervals
 from traceanalyze.model.inference import STYLES, WORDS, InferencePhase, Iteration, iteration_style
 from traceanalyze.model.phases import Role, op_role
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values, declare
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Values, declare, sentences
 from traceanalyze.model.vocabulary import EventKind
+
+_SAY = sentences(
+    inference_left_out=(
+        "Not counted, as they lie inside these or on other threads: {count} more range(s) named like iterations."
+    ),
+)
 
 _PHASES = declare(
     "inference_phases",
@@ -169,7 +175,7 @@ def inference(context: Context) -> tuple[Table, Table]:
             found = _iterations(context, markers, STYLES[int(style.min())])
             # Ranges named like iterations that lie inside others, or on other threads.
             left_out = len(rows) - len(markers.start)
-            notes = (Message("inference_left_out", (("count", Kind.COUNT, left_out),)),) if left_out else ()
+            notes = (Message(_SAY["inference_left_out"], (("count", Kind.COUNT, left_out),)),) if left_out else ()
             return replace(_phases(found), notes=notes), _steady(found)
     reason = "no_inference_annotations"
     return _PHASES.missing(reason, detail=True), _STEADY.missing(reason, detail=True)

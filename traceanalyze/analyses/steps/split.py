@@ -14,9 +14,14 @@ from traceanalyze.analyses.idle.host_state import HostSplit, host_split
 from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.steps.partition import Partition, partition
 from traceanalyze.analyses.steps.window import Steps, Window, amounts, median, step_labels, window_of
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.trace import Device
 from traceanalyze.model.vocabulary import BUSY_PARTS, HEADLINE, IDLE_PARTS, DeviceClass, EventKind
+
+_SAY = sentences(
+    communication_overlap="Communication runs {total} a step in all; {hidden} of it is hidden behind compute.",
+    memory_ops_overlap="Copies and fills run {total} a step in all; {hidden} of it is hidden behind other work.",
+)
 
 Parts: TypeAlias = "Mapping[str, NDArray[np.int64] | NotMeasured]"
 """Time of each step by exclusive part, ns; what the profile cannot give is in the last one."""
@@ -207,7 +212,7 @@ def overlap_notes(totals: Table) -> tuple[Message, ...]:
     for one in totals.records():
         if isinstance(one.overlap_ratio, float) and one.overlap_ratio > 0:
             values = (("total", Kind.DURATION, one.total_ns), ("hidden", Kind.SHARE, one.overlap_ratio))
-            notes.append(Message(f"{one.part}_overlap", values))
+            notes.append(Message(_SAY[f"{one.part}_overlap"], values))
     return tuple(notes)
 
 

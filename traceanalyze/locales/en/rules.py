@@ -22,7 +22,6 @@ REASONS = {
 }
 
 MESSAGES = {
-    "finding_other": "{rule}: {text}",
     "rule_facts": "Facts",
     "rule_facts_line": "confidence {confidence}; since {since}; on {platforms}",
     "rule_options": "Options (traceanalyze.toml, table rules.{slug})",

@@ -4,60 +4,31 @@ from __future__ import annotations
 
 from traceanalyze.locales.en import named
 
-_SPAN = "From first to last device event {time}"
-
 MESSAGES = {
     **named("", "yes no meaning quantity value unit table column sheet rows"),
     "per_step": "a step",
-    "per_trace": "in all",
-    **{
-        f"{form}_{key}": f"{span}: the device is {text}"
-        for form, span, of in (("step", "Step {time}", " of the step"), ("trace", _SPAN, ""))
-        for key, text in (
-            ("idle", "idle {idle} of it."),
-            ("idle_mostly", f"idle {{idle}} of it, mostly {{cause}} ({{share}}{of})."),
-            ("idle_partly", f"idle {{idle}} of it, above all {{cause}} ({{share}}{of})."),
-            ("busy_1", "busy {busy} of it; {part1} is {share1}."),
-            ("busy_2", "busy {busy} of it; {part1} is {share1}, {part2} {share2}."),
-            ("busy_3", "busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}."),
-        )
-    },
-    "cut_short": "The file is cut short: what came later in it is missing here.",
-    "host_computes": "No device was used. Of {time} on the host the largest part is {part} ({share}).",
-    "host_only": "No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
-    "nothing_to_analyse": "There is nothing to analyse: the trace has no event with a duration.",
-    "slow_step": "Step {step} took {time}, {factor} times the median ({median}).",
-    "slow_steps": (
-        "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, took {time}."
-    ),
-    "ranks_uneven": "Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
-    "sync_cost": "Sync points leave the device without work for {share} of the time, above all {where}.",
-    "ranks_equal": "The {ranks} ranks are equally fast: mean step {time}.",
-    "ranks_even": "The {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
     "files_below": "all in {folder}",
     "leading_rank": (
         "Rank {longest} waits {wait} of its step for others; without waiting rank {rank} takes longest ({own} a step), "
         "so the rest is about rank {rank}."
     ),
     "details_of_rank": "Details below are those of rank {rank}; --ranks chooses others.",
-    "run_note": "{text}",
-    "communication_overlap": "Communication runs {total} a step in all; {hidden} of it is hidden behind compute.",
-    "memory_ops_overlap": "Copies and fills run {total} a step in all; {hidden} of it is hidden behind other work.",
     "about_step": "{path}{rank}{device}, 1 step",
     "about_steps": "{path}{rank}{device}, {steps} steps",
     "about_step_partial": "{path}{rank}{device}, 1 complete step ({left_out} left out)",
     "about_steps_partial": "{path}{rank}{device}, {steps} complete steps ({left_out} left out of the means)",
+    "per_trace": "in all",
     "about_trace": "{path}{rank}{device}, no step marker",
+    "about_host_trace": "{path}{rank}, host only",
+    "run_note": "{text}",
     "about_host_step": "{path}{rank}, host only, 1 step",
     "about_host_steps": "{path}{rank}, host only, {steps} steps",
     "about_host_step_partial": "{path}{rank}, host only, 1 complete step ({left_out} left out)",
     "about_host_steps_partial": "{path}{rank}, host only, {steps} complete steps ({left_out} left out of the means)",
-    "about_host_trace": "{path}{rank}, host only",
     "rank": " · rank {rank}",
     "device": " · device {device}",
     "device_named": " · device {device} ({device_name})",
     "more_rows": "and {count} more; --top {all} shows them",
-    "gaps_kept": "The {kept} longest of {count} intervals are listed.",
     "more_notes": "Notes that change no number: {count} (-v shows them)",
     "legend": "n/m: not measured ({reasons})",
     "slowest_of": "{title}: the {count} slowest of {all}; -v shows all",
@@ -86,110 +57,17 @@ MESSAGES = {
     "page_numbers_elsewhere": "The numbers are in the tables that -o DIR/ writes.",
     "curve_help": "Point at the curve for values, drag to zoom in, double-click to see all of it.",
     "steps_left_out": "The first {kept} of {count} steps are drawn.",
-    "short_kernels": "{count} kernel(s), {share} of all, take less than 10 µs, about what launching one costs.",
     "vendor_source": "From {source}, for comparison: none of these numbers is used here.",
-    "exposed_wait": (
-        "Of {exposed} of exposed communication {wait} is waiting for other ranks and {transfer} is transfer."
-    ),
-    "bandwidth_waits": "Bandwidths include the time ranks wait for each other.",
-    "gc_source_nothing": "Garbage collection itself was not recorded: no events of it and no Python functions.",
-    "gc_source_python": (
-        "No call of the garbage collector is among the Python functions; collections that Python starts by itself "
-        "never are."
-    ),
     "gc_recorded_sum": (
         "{count} pause(s) of 1 ms or more, {total} in all, the longest {longest}; the device is idle for {idle} of it."
     ),
-    "gc_host_sum": "{count} pause(s) of 1 ms or more, {total} in all, the longest {longest}.",
     "gc_suspected_sum": (
         "{count} suspected pause(s), {total} in all, the longest {longest}: every launching thread stands still, and "
         "the device is idle for {idle} of it. Any other work that the trace does not show looks the same."
     ),
-    "gc_short": "Collections shorter than 1 ms: {count}, {total} in all.",
-    "inference_left_out": (
-        "Not counted, as they lie inside these or on other threads: {count} more range(s) named like iterations."
-    ),
-    "flame_device": "Device time by call path: {time}",
-    "flame_host": "Host time by call path: {time}",
-    "flame_share": "{name}: {time}, {share}",
     "flame_help": "Click a box to zoom in, here to zoom out.",
-    "flame_search": "Search",
-    "flame_found": "found: ",
-    "flame_left_out": "Too narrow to draw: {count} path(s), {share} of the time.",
-    "broken_nesting": "Cut short, as one that began inside lasts longer: {count} run(s) of operators.",
 }
 
-CHECKS = {
-    "stream_fault": "The compressed file is damaged ({what}); what came before was read.",
-    "truncated": "The file ends in the middle: {events} event(s) were read; steps at the cut are incomplete.",
-    "trailing": "Ignored: {bytes} after the end of the JSON document.",
-    "note": "{text}",
-    "skipped_malformed": "Broken JSON in {count} place(s), first at byte {at}; reading went on at the next event.",
-    "skipped_not_object": "Skipped: {count} member(s) of the event list that are not objects.",
-    "skipped_no_phase": "Skipped: {count} event(s) without a phase.",
-    "skipped_no_ts": "Skipped: {count} event(s) without a timestamp.",
-    "skipped_bad_ts": "Skipped: {count} event(s) with an impossible timestamp.",
-    "skipped_no_dur": "Skipped: {count} event(s) without a duration.",
-    "skipped_bad_dur": "Skipped: {count} event(s) with an impossible duration.",
-    "skipped_negative_dur": "Skipped: {count} event(s) with a negative duration.",
-    "skipped_bad_value": "Left out: {count} argument value(s) that could not be read; their events are kept.",
-    "repaired": "Cut: {count} device event(s) with impossible durations, {removed_ns} in all.",
-    "unlinked": (
-        "No launch record for {count} of {events} device event(s), {share} of device time; they count in all device "
-        "times, but not in launch figures."
-    ),
-    "kernel_before_launch": (
-        "{count} device event(s) ({share}) start before their launch call: the clocks disagree, so launch delays and "
-        "dependency causes are unreliable."
-    ),
-    "computes_on_host": "No device events, and no sign of a device: the program computed on the host.",
-    "no_device_events": "No device events: device times are not measured.",
-    "no_api": "No runtime calls: sync points, launches and dispatch are not measured.",
-    "no_host_ops": "No host operators: idle time cannot be laid to operators.",
-    "no_python": "No Python stacks: source lines are not named.",
-    "no_memory": "No memory events.",
-    "unknown_categories": (
-        "Not counted: {count} event(s) of unknown categories ({categories}); --category NAME=class maps them."
-    ),
-    "no_steps": "No step marker: the whole trace is one window; host time before and after it is outside.",
-    "no_steps_host": "No step marker: the whole trace is one window.",
-    "steps_without_device_events": "Without device work: {count} step(s), {steps}.",
-    "incomplete_steps": (
-        "Incomplete, left out of the means: {count} step(s) with < 80 % of the usual device events, {steps}."
-    ),
-    "empty_steps": "Without time of their own, wholly inside the step before: {count} step(s), {steps}.",
-    "between_steps": "Between step markers lie {time_ns} ({share} of the steps) that belong to no step.",
-    "lead_in": "The first step starts {time_ns} after its marker: until then the device did work launched before it.",
-    "last_step_cut": "The last step ({step}) was cut when recording stopped.",
-    "first_step_slow": "The first step ({step}) takes {ratio} times the usual; recording may have started in it.",
-    "suspected_communication": (
-        "{count} kernel(s), {time_ns}, look like communication by where they run, but count as compute: {names}. "
-        "--comm-regex changes that."
-    ),
-    "plugin_events": (
-        "The plug-in {plugin} told the kind of work of {count} device event(s) by their names or operators."
-    ),
-    "plugin_ranges": "The plug-in {plugin} took {count} host range(s) for data loading.",
-    "microsecond_clock": (
-        "Times have a resolution of 1 µs (torch 2.2 or older), so {zero_length} device event(s) show no duration."
-    ),
-    "clock_skew": (
-        "{count} device event(s) ({share}) start up to {most_ns} before their launch call: the clocks of host and "
-        "device differ by so much. Their launches count as if they began with them."
-    ),
-    "no_cann_calls": (
-        "No CANN calls ({level}): launches are those of the task queue, and sync points and copies that block are not "
-        "measured."
-    ),
-    "no_collective_tasks": "No tasks of collectives ({level}): waiting cannot be told from transfer.",
-    "microsecond_clock_only": "Times have a resolution of 1 µs (torch 2.2 or older).",
-    "several_processes": (
-        "Several ranks or recordings in one file: {count} process(es) launch work ({pids}); they are analysed as one."
-    ),
-    "profiler_cost": "Recording {options} made the host slower than it is without the profiler.",
-    "wait_without_record": "{count} of {waits} stream wait(s) name an event that was not recorded.",
-    "collectives_without_metadata": "No description of their collective: {count} of {of} communication kernel(s).",
-}
 
 REASONS = {
     **named("", "no_device_events no_host_events no_steps no_communication no_memory_records"),

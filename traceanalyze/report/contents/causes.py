@@ -8,7 +8,7 @@ from dataclasses import replace
 from traceanalyze.causes.results import Cause, Growth, Postmortem, spans
 from traceanalyze.causes.synthesize import STRAGGLER, rule_of, worth_telling
 from traceanalyze.causes.waiting import ABSENT, ALONE, MISSING
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.report.contents.findings import (
     BOUND,
     CONFIDENCE,
@@ -20,6 +20,34 @@ from traceanalyze.report.contents.findings import (
     values_of,
 )
 from traceanalyze.rules.finding import Confidence, Finding, Severity
+
+_SAY = sentences(
+    cause_because="Behind it: {finding} ({saving} {per} on that rank).",
+    cause_because_known="Behind it: {finding}.",
+    cause_host_loading="The training thread waits for its data {wait} {per} ({share}).",
+    cause_waiting="Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must.",
+    cause_waiting_uneven_compute=(
+        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
+        "rank {rank} computes {most} {per}, another one {least}."
+    ),
+    cause_waiting_uneven_compute_and_host=(
+        "Ranks wait for each other in collectives, {wait} {per} ({share}) more than they must; their work is uneven: "
+        "rank {rank} has {most} {per} of compute, data loading and host work, another one {least}."
+    ),
+    cause_waiting_absent=(
+        "In collectives the recorded ranks wait {wait} {per} ({share}), most of it for rank {rank} of the group, which"
+        " was not recorded."
+    ),
+    cause_waiting_alone=("In collectives this rank waits {wait} {per} ({share}) for others, which were not recorded."),
+    cause_waiting_missing=(
+        "In collectives the recorded ranks wait at least {wait} {per} ({share}); ranks {ranks}, which were not "
+        "recorded, may be the late ones."
+    ),
+    cause_appears="{finding}: appears with recording {recording}, {after} {per}.",
+    cause_grows="{finding}: grows from {before} to {after} {per} with recording {recording}.",
+    action_for="{number}. {finding}:",
+    action_for_gain="{number}. {finding}: {gain} {per}.",
+)
 
 
 def title(one: Cause) -> str:
@@ -40,7 +68,7 @@ def sentence(one: Cause) -> Message:
         raise ValueError("a cause rests on a finding or on a snapshot")
     if _no_rule(one.finding):
         variant = f"_{one.finding.sentence}" if one.finding.sentence else ""
-        return Message(f"cause_{one.finding.slug}{variant}", values_of(one.finding))
+        return Message(_SAY[f"cause_{one.finding.slug}{variant}"], values_of(one.finding))
     return sentence_of(one.finding)
 
 
@@ -84,9 +112,9 @@ def because(one: Cause, found: Postmortem) -> Iterator[Message]:
     reason = found.causes[one.because]
     finding = ("finding", Kind.TERM, title(reason))
     if reason.largest is None:
-        yield Message("cause_because_known", (finding,))
+        yield Message(_SAY["cause_because_known"], (finding,))
     else:
-        yield Message("cause_because", (finding, ("saving", Kind.DURATION, reason.largest)))
+        yield Message(_SAY["cause_because"], (finding, ("saving", Kind.DURATION, reason.largest)))
 
 
 def amounts(one: Growth) -> tuple[tuple[str, Kind, Value], ...]:
@@ -152,7 +180,7 @@ def causes_table(found: Postmortem) -> Table:
     """All causes, what the run gains most from first; below it which appear or grow from one recording to the next."""
     notes = tuple(
         Message(
-            "cause_grows" if one.before else "cause_appears",
+            _SAY["cause_grows"] if one.before else _SAY["cause_appears"],
             (("finding", Kind.TERM, title(found.causes[one.cause])), *amounts(one)),
         )
         for one in found.growths
@@ -289,7 +317,7 @@ def actions_table(found: Postmortem, platform: str) -> Table:
     for number, (one, keys) in numbered:
         gain = (("gain", Kind.DURATION, one.gain),) if one.gain else ()
         values = (("number", Kind.COUNT, number), ("finding", Kind.TERM, title(one)), *gain)
-        notes += [Message("action_for_gain" if gain else "action_for", values), *in_words(one, found)]
+        notes += [Message(_SAY["action_for_gain"] if gain else _SAY["action_for"], values), *in_words(one, found)]
         notes += [Message(f"advice_{key}.{platform}") for key in keys]
     return replace(_ACTIONS.fill_records(rows), notes=tuple(notes))
 

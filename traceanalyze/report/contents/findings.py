@@ -7,10 +7,14 @@ from dataclasses import replace
 
 from traceanalyze.analyses.steps.window import Window
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, Word, declare, sentences
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.registry import every_rule, own_rules
+
+_SAY = sentences(
+    finding_other="{rule}: {text}",
+)
 
 RULE_ID = Column("rule_id", Kind.TEXT, "Id of the rule; `traceanalyze rule ID` explains it", heading="rule")
 BOUND = Column("bound_ns", Kind.DURATION, "What it can save at most, per step", heading="at most", minor=True)
@@ -180,7 +184,7 @@ def _notes(found: Sequence[Finding], platform: str) -> Iterator[Message]:
 def sentence_of(one: Finding) -> Message:
     """What a finding says in words."""
     if one.text:
-        return Message("finding_other", (("rule", Kind.TEXT, one.rule), ("text", Kind.TEXT, one.text)))
+        return Message(_SAY["finding_other"], (("rule", Kind.TEXT, one.rule), ("text", Kind.TEXT, one.text)))
     return Message(f"finding_{one.rule}" + (f"_{one.sentence}" if one.sentence else ""), values_of(one))
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from traceanalyze.causes.results import Cause, Onset, Postmortem
 from traceanalyze.causes.synthesize import SEVERITIES, STRAGGLER, worth_telling
 from traceanalyze.causes.waiting import WAITING
-from traceanalyze.model.table import Column, Kind, Message, Table, declare
+from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.contents.causes import (
     actions,
@@ -30,6 +30,54 @@ from traceanalyze.report.contents.recordings import change, recordings_table, un
 from traceanalyze.report.contents.snapshot import MemoryFile
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Severity
+
+_SAY = sentences(
+    limited_alone="What limited this run most: {finding}.",
+    limited_all="What limited this run most, on each of the {count} ranks: {finding}.",
+    limited_some="What limited this run most, on ranks {ranks} of {count}: {finding}.",
+    limited_one="What limited this run most, on rank {ranks} of {count}: {finding}.",
+    limited_run="What limited this run most: {finding}.",
+    limited_by_rank="Rank {ranks} limited this run.",
+    costs_trace="It costs {gain} of {step} ({share}).",
+    costs_others_trace="It costs the others {gain} of {step} ({share}).",
+    told_since_every="It is there in all {steps} recorded steps.",
+    told_since_from="It is there from step {step} on, in {affected} of {steps} recorded steps.",
+    told_since_from_recording=(
+        "It is there from step {step} of recording {recording} on, in {affected} of {steps} recorded steps."
+    ),
+    told_since_until="It is there until step {step}, in {affected} of {steps} recorded steps.",
+    told_since_until_recording=(
+        "It is there until step {step} of recording {recording}, in {affected} of {steps} recorded steps."
+    ),
+    told_grew="It grew from {before} to {after} {per} with recording {recording}.",
+    told_since_some="It is there in {affected} of {steps} recorded steps.",
+    late_because="It comes late because {phase} ({excess} {per}).",
+    do_first="What to do: {text}",
+    do_next="What to do about it: {text}",
+    limits_next="Next: {finding}, {gain} ({share}).",
+    limits_then="Then: {finding}, {gain} ({share}).",
+    ran_out_rank="The run ran out of memory on rank {rank}.",
+    will_run_out_rank="The run is about to run out of memory on rank {rank}.",
+    healthy="No problem was found that costs 1 % of the step ({step}) or more.",
+    healthy_trace="No problem was found that costs 1 % of the time ({step}) or more.",
+    healthy_hint="Perhaps worth a try: {finding} ({gain}).",
+    healthy_unjudged="{count} of {rules} rules could not be judged: see what would show more.",
+    why_waiting_uneven_compute="Their work is uneven: rank {rank} computes {most} {per}, another one {least}.",
+    why_waiting_uneven_compute_and_host=(
+        "Their work is uneven: rank {rank} has {most} {per} of compute, data loading and host work, another one "
+        "{least}."
+    ),
+    why_waiting_absent="Most of it is for rank {rank} of the group.",
+    why_waiting_alone="Only this rank was recorded: what it waits for is to be seen on the others.",
+    why_waiting_missing="Ranks {ranks} may be the late ones.",
+    recording_note="{name}: {text}",
+    details_of_recording="Details below are those of recording {recording}.",
+    details_of_both="Details below are those of rank {rank} in recording {recording}; --ranks chooses others.",
+    costs="It costs {gain} of each {step} step ({share}).",
+    costs_others="It costs the others {gain} of each {step} step ({share}).",
+    ran_out="The run ran out of memory.",
+    will_run_out="The run is about to run out of memory.",
+)
 
 
 class JobParts(NamedTuple):
@@ -106,7 +154,7 @@ def _focus(found: Postmortem, job: JobParts) -> tuple[int, ...]:
 
 def _remark(name: str, note: str) -> Message:
     known = ("name", Kind.NAME, name), ("text", Kind.TEXT, note)
-    return Message("recording_note", known) if name else remark(note)
+    return Message(_SAY["recording_note"], known) if name else remark(note)
 
 
 def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
@@ -121,11 +169,11 @@ def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
         place = ("rank", Kind.TEXT, part.ranks[rank].label), ("recording", Kind.COUNT, recording + 1)
         several_ranks = len(part.ranks) > 1 and not job.every_rank
         if several_ranks and len(found.recordings) > 1:
-            remarks.append(Message("details_of_both", place))
+            remarks.append(Message(_SAY["details_of_both"], place))
         elif several_ranks:
             remarks.append(Message("details_of_rank", place[:1]))
         elif len(found.recordings) > 1:
-            remarks.append(Message("details_of_recording", place[1:]))
+            remarks.append(Message(_SAY["details_of_recording"], place[1:]))
         if several_ranks:
             times, own = [each.step_time for each in part.ranks], [each.own for each in part.ranks]
             remarks += leading_sentence([each.label for each in part.ranks], times, own)
@@ -180,7 +228,7 @@ def _verdict(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
         return (*memory, *_healthy(found, deciding), *change(found))
     others = [
         Message(
-            "limits_then" if place else "limits_next",
+            _SAY["limits_then" if place else "limits_next"],
             (("finding", Kind.TERM, title(one)), ("gain", Kind.DURATION, one.gain), ("share", Kind.SHARE, one.share)),
         )
         for place, one in enumerate(limits[1 : NAMED + 1])
@@ -196,7 +244,7 @@ def _memory(one: Cause) -> Iterator[Message]:
     failed = title(one).startswith("oom")
     known = on_ranks(one.ranks)
     key = "ran_out" if failed else "will_run_out"
-    yield Message(f"{key}_rank", (("rank", Kind.TEXT, known),)) if known else Message(key)
+    yield Message(_SAY[f"{key}_rank"], (("rank", Kind.TEXT, known),)) if known else Message(_SAY[key])
     yield sentence(one)
 
 
@@ -204,14 +252,14 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
     recording = found.recordings[one.recording]
     extent = _extent(one, len(recording.ranks))
     ranks = ("ranks", Kind.TEXT, on_ranks(one.ranks) or ""), ("count", Kind.COUNT, len(recording.ranks))
-    yield Message(f"limited_{extent}", (("finding", Kind.TERM, title(one)), *ranks))
+    yield Message(_SAY[f"limited_{extent}"], (("finding", Kind.TERM, title(one)), *ranks))
     costs = (
         ("gain", Kind.DURATION, one.gain),
         ("step", Kind.DURATION, recording.step_time),
         ("share", Kind.SHARE, one.share),
     )
     whom = "costs_others" if extent == "by_rank" else "costs"
-    yield Message(whom if recording.marked else f"{whom}_trace", costs)
+    yield Message(_SAY[whom if recording.marked else f"{whom}_trace"], costs)
     known = {} if one.finding is None else {each.label: each.value for each in one.finding.evidence}
     if one.because is not None:
         yield from because(one, found)
@@ -219,20 +267,20 @@ def _limited(one: Cause, found: Postmortem, job: JobParts, *, first: bool) -> It
         # What it takes longer for than the others, where that is known.
         if "phase" in known and "excess" in known:
             values = ("phase", Kind.TERM, known["phase"]), ("excess", Kind.DURATION, known["excess"])
-            yield Message("late_because", values)
+            yield Message(_SAY["late_because"], values)
     elif one.finding is not None and one.finding.slug == WAITING:
         # For whom, or why, ranks wait for each other, where that is known.
         if one.finding.sentence:
-            yield Message(f"why_waiting_{one.finding.sentence}", values_of(one.finding))
+            yield Message(_SAY[f"why_waiting_{one.finding.sentence}"], values_of(one.finding))
     elif one.about_ranks:
         yield sentence(one)
     yield from _since(one.onset, several=len(found.recordings) > 1)
     for each in found.growths:
         if found.causes[each.cause] is one and each.before:
-            yield Message("told_grew", amounts(each))
+            yield Message(_SAY["told_grew"], amounts(each))
     todo = next((keys[0] for each, keys in actions(found) if each is one and keys), None)
     if todo is not None:
-        yield Message("do_first" if first else "do_next", (("text", Kind.TERM, f"do_{todo}.{job.platform}"),))
+        yield Message(_SAY["do_first" if first else "do_next"], (("text", Kind.TERM, f"do_{todo}.{job.platform}"),))
 
 
 def _extent(one: Cause, ranks: int) -> str:
@@ -256,7 +304,7 @@ def _since(onset: Onset, *, several: bool) -> Iterator[Message]:
     )
     if onset.kind != "unknown":
         place = "_recording" if several and onset.step else ""
-        yield Message(f"told_since_{onset.kind}{place}", values)
+        yield Message(_SAY[f"told_since_{onset.kind}{place}"], values)
 
 
 def _healthy(found: Postmortem, deciding: RankReport) -> Iterator[Message]:
@@ -267,12 +315,12 @@ def _healthy(found: Postmortem, deciding: RankReport) -> Iterator[Message]:
     if deciding.mode != Mode.HOST_ONLY:
         recording = found.recordings[(found.decider or (0, 0))[0]]
         time = (("step", Kind.DURATION, recording.step_time),)
-        yield Message("healthy" if recording.marked else "healthy_trace", time)
+        yield Message(_SAY["healthy" if recording.marked else "healthy_trace"], time)
     yield from deciding.verdict
     hint = next((one for one in found.causes if one.gain and one.part_of is None), None)
     if hint is not None:
         values = ("finding", Kind.TERM, title(hint)), ("gain", Kind.DURATION, hint.gain)
-        yield Message("healthy_hint", values)
+        yield Message(_SAY["healthy_hint"], values)
     missing = len({rule for one in found.not_evaluated for rule in one.rules})
     if missing:
-        yield Message("healthy_unjudged", (("count", Kind.COUNT, missing), ("rules", Kind.COUNT, found.rules)))
+        yield Message(_SAY["healthy_unjudged"], (("count", Kind.COUNT, missing), ("rules", Kind.COUNT, found.rules)))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from traceanalyze.analyses.excerpt.window import Place
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.window import Window, step_labels
-from traceanalyze.model.table import Column, Kind, Layout, Message, Table, declare
+from traceanalyze.model.table import Column, Kind, Layout, Message, Table, declare, sentences
 from traceanalyze.model.trace import Trace
 from traceanalyze.model.vocabulary import Mode
 from traceanalyze.report.contents.findings import findings_tables, name_of
@@ -81,20 +81,30 @@ def _excerpts(
     return tuple(FindingExcerpt(one.rule, name_of(one), tuple(_in_words(at, analysis)), at) for one, at in shown)
 
 
+_SAY = sentences(
+    excerpt_in_step="It takes {time} and begins {since} after the start of step {step}.",
+    excerpt_at_step="It takes {time} and begins with step {step}.",
+    excerpt_in_trace="It takes {time} and begins {since} after the first event.",
+    excerpt_idle="The device is idle {idle} of it (mainly {cause}).",
+    excerpt_idle_throughout="The device is idle throughout (mainly {cause}).",
+    excerpt_doing="Meanwhile the host is in {name}.",
+)
+
+
 def _in_words(place: Place, analysis: RankAnalysis) -> Iterator[Message]:
     """Where the instance is, and what one sees there."""
     time = ("time", Kind.DURATION, place.length)
     if analysis.mode == Mode.STEPS and place.step >= 0:
         step = ("step", Kind.TEXT, step_labels(analysis.steps.name)[place.step])
         key = "excerpt_in_step" if place.since_step else "excerpt_at_step"
-        yield Message(key, (time, step, ("since", Kind.DURATION, place.since_step)))
+        yield Message(_SAY[key], (time, step, ("since", Kind.DURATION, place.since_step)))
     else:
-        yield Message("excerpt_in_trace", (time, ("since", Kind.DURATION, place.since_first)))
+        yield Message(_SAY["excerpt_in_trace"], (time, ("since", Kind.DURATION, place.since_first)))
     if place.cause is not None and 2 * place.idle >= place.length:
         whole = "excerpt_idle_throughout" if place.idle == place.length else "excerpt_idle"
-        yield Message(whole, (("idle", Kind.DURATION, place.idle), ("cause", Kind.TERM, place.cause)))
+        yield Message(_SAY[whole], (("idle", Kind.DURATION, place.idle), ("cause", Kind.TERM, place.cause)))
     if place.doing is not None:
-        yield Message("excerpt_doing", (("name", Kind.NAME, place.doing),))
+        yield Message(_SAY["excerpt_doing"], (("name", Kind.NAME, place.doing),))
 
 
 def files_table(traces: Sequence[Trace]) -> Table:

@@ -8,12 +8,18 @@ from dataclasses import replace
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.split import STEPS
 from traceanalyze.analyses.steps.window import window_of
-from traceanalyze.model.table import Column, Kind, Message, Table, declare
+from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
 from traceanalyze.model.trace import Origin
 from traceanalyze.ranks.compare import EVEN, cluster_tables, leading, longest
 from traceanalyze.ranks.results import Cluster
 from traceanalyze.ranks.stragglers import straggler_sentences
 from traceanalyze.rules.finding import Outcome
+
+_SAY = sentences(
+    ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
+    ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
+    ranks_even="The {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
+)
 
 EQUAL = 1.001
 """Up to which even the digits shown are the same, or nearly."""
@@ -90,8 +96,8 @@ def _ranks_sentence(labels: Sequence[str], means: Sequence[int]) -> Message:
         ("excess", Kind.SHARE, means[worst] / min(means) - 1 if min(means) else 0.0),
     )
     if means[worst] > EVEN * min(means):
-        return Message("ranks_uneven", values)
-    return Message("ranks_even" if means[worst] > EQUAL * min(means) else "ranks_equal", values)
+        return Message(_SAY["ranks_uneven"], values)
+    return Message(_SAY["ranks_even"] if means[worst] > EQUAL * min(means) else _SAY["ranks_equal"], values)
 
 
 def across_ranks(

@@ -7,10 +7,17 @@ from dataclasses import replace
 
 from traceanalyze.causes.results import Postmortem, RankPart, comparable, decider, spans
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, Table, Value, declare, sentences
 from traceanalyze.report.contents.causes import on_ranks
 from traceanalyze.report.contents.ranks import RANKS
 from traceanalyze.report.model import RankReport, Report
+
+_SAY = sentences(
+    step_grew="The step grew from {first} in recording {before} to {last} in recording {after} ({factor} times).",
+    step_shrank=("The step shrank from {first} in recording {before} to {last} in recording {after} ({factor} times)."),
+    not_judged_show="{count} rule(s): {reason}. To see it: {option}",
+    not_judged="{count} rule(s): {reason}.",
+)
 
 _RECORDED = declare(
     "recordings",
@@ -68,7 +75,7 @@ def change(found: Postmortem) -> tuple[Message, ...]:
         ("after", Kind.COUNT, places[-1] + 1),
         ("factor", Kind.RATIO, last / first),
     )
-    return (Message("step_grew" if last > first else "step_shrank", values),)
+    return (Message(_SAY["step_grew"] if last > first else _SAY["step_shrank"], values),)
 
 
 def steps_text(rank: RankPart) -> str:
@@ -112,5 +119,5 @@ def unjudged_table(found: Postmortem, platform: str) -> Table:
     for one in table.records():
         values = ("count", Kind.COUNT, one.rules), ("reason", Kind.TERM, one.because_of)
         option = () if one.record_with is None else (("option", Kind.TERM, one.record_with),)
-        notes.append(Message("not_judged_show" if option else "not_judged", (*values, *option)))
+        notes.append(Message(_SAY["not_judged_show"] if option else _SAY["not_judged"], (*values, *option)))
     return replace(table, notes=tuple(notes))

@@ -14,11 +14,56 @@ from traceanalyze.analyses.memory.timeline import timeline_tables
 from traceanalyze.analyses.results import Check
 from traceanalyze.errors import InputError
 from traceanalyze.model.snapshot import MemoryTimeline, Snapshot
-from traceanalyze.model.table import Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.model.vocabulary import Level, Mode
 from traceanalyze.report.contents.quality import findings
 from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.version import __version__
+
+_LONGER = 'record a longer history (max_entries) or shorter stacks (stacks="python")'
+_SAY = sentences(
+    memory_state="{requested} in use, {reserved} reserved at the dump; the snapshot has no history.",
+    memory_peak="Peak {requested} in use, {reserved} reserved.",
+    memory_peak_step="Peak {requested} in use in step {step}, {reserved} reserved.",
+    memory_peak_before=("At least {requested} in use, before the recorded history begins; {reserved} reserved."),
+    memory_largest="The largest part ({share}) is {category}: {line}.",
+    memory_contradicts="The snapshot contradicts itself, so leaks and fragmentation are not judged.",
+    timeline_peak="Peak {peak} of tensors (the allocator's blocks are larger).",
+    timeline_largest="The largest part ({share}) is {category}.",
+    trace_without_memory=(
+        "The trace has no memory records: record with profile_memory=True, or dump a snapshot "
+        "(torch.cuda.memory._dump_snapshot)."
+    ),
+    trace_without_records="The trace has no memory records (profile_memory=True).",
+    trace_memory_beside="Peak {peak} allocated, {reserved} reserved.",
+    trace_memory="Peak {peak} allocated, {reserved} reserved; a snapshot would tell who holds it.",
+    trace_memory_relative=(
+        "At its peak the recording had {peak} more allocated than at its begin; the trace has no totals."
+    ),
+    trace_allocator_calls="{count} allocator call(s) inside the steps took {time} on the host.",
+    compared_with="Compared with {path}.",
+    memory_diff_verdict="The peak is {change} {direction} than the base's {base}.",
+    memory_diff_equal="Both peaks are {base}.",
+    memory_diff_line="The largest change is {change} at {line}.",
+    no_memory_stacks="No call stacks were recorded: nobody can be named.",
+    memory_reconciled="History and dump agree to the byte ({events} events).",
+    memory_not_reconciled="History and dump do not agree ({what}): an edited or synthetic file?",
+    memory_unknown_action="{count} event(s) of the unknown kind {name} were left out.",
+    memory_capacity_unknown="The snapshot does not tell how much memory the device has; --capacity does.",
+    memory_history_full=f"The history forgot its beginning, so the peak may have been higher; {_LONGER}.",
+    memory_history_round=(
+        "The history has just {events} events, as many as a ring holds: it may have forgotten its beginning; "
+        f"{_LONGER}."
+    ),
+    memory_history_late=f"Memory in use was highest before the history begins: record from the start, or {_LONGER}.",
+    memory_interval=(
+        "Blocks in use at the peak may be up to {slack_bytes} more: blocks from before the history were freed in it."
+    ),
+    memory_retries_forgotten=(
+        "The process had {all} allocation retries, of which the history still shows {seen}: memory_stats tells."
+    ),
+    memory_no_leak_check="Leaks were not looked for: the history shows no steps (profile steps, or record longer).",
+)
 
 _NAMED_FINDINGS = 3
 """Findings that the verdict names."""
@@ -64,8 +109,10 @@ def of_timeline(timeline: MemoryTimeline) -> MemoryFile:
     top = next(tables[0].records())
     total = (tables[0].totals or {})["tensor_bytes"]
     verdict = (
-        Message("timeline_peak", (("peak", Kind.MEMORY, total), ("changes", Kind.COUNT, timeline.rows))),
-        Message("timeline_largest", (("share", Kind.SHARE, top.share), ("category", Kind.TERM, top.tensor_category))),
+        Message(_SAY["timeline_peak"], (("peak", Kind.MEMORY, total), ("changes", Kind.COUNT, timeline.rows))),
+        Message(
+            _SAY["timeline_largest"], (("share", Kind.SHARE, top.share), ("category", Kind.TERM, top.tensor_category))
+        ),
     )
     report = _single(timeline.path, "about_timeline", timeline.rows, verdict, tables)
     return MemoryFile(timeline.path, "memory_timeline", report)
@@ -82,7 +129,7 @@ def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) 
             "{base} and {candidate}: one of the snapshots is empty, nothing to compare", base.path, candidate.path
         )
     report = _single(candidate.path, "about_difference", 0, tuple(_difference_verdict(found)), (found,))
-    return replace(report, notes=(Message("compared_with", (("path", Kind.NAME, base.path),)),))
+    return replace(report, notes=(Message(_SAY["compared_with"], (("path", Kind.NAME, base.path),)),))
 
 
 def _single(path: str, about: str, steps: int, verdict: tuple[Message, ...], tables: tuple[Table, ...]) -> Report:
@@ -109,14 +156,14 @@ def _difference_verdict(found: Table) -> Iterator[Message]:
     totals: Any = found.totals
     change, base = totals["change_bytes"], ("base", Kind.MEMORY, totals["base_block_bytes"])
     if change == 0:
-        yield Message("memory_diff_equal", (base,))
+        yield Message(_SAY["memory_diff_equal"], (base,))
     else:
         direction = ("direction", Kind.TERM, "higher" if change > 0 else "lower")
-        yield Message("memory_diff_verdict", (("change", Kind.MEMORY, abs(change)), direction, base))
+        yield Message(_SAY["memory_diff_verdict"], (("change", Kind.MEMORY, abs(change)), direction, base))
     top = next(found.records(), None)
     if top and top.change_bytes:
         values = (("change", Kind.MEMORY_CHANGE, top.change_bytes), ("line", Kind.NAME, top.source_line))
-        yield Message("memory_diff_line", values)
+        yield Message(_SAY["memory_diff_line"], values)
 
 
 def _device_report(snapshot: Snapshot, analysis: AllocatorAnalysis, found: tuple[MemoryFinding, ...]) -> RankReport:
@@ -149,44 +196,44 @@ def _verdict(analysis: AllocatorAnalysis, found: Sequence[MemoryFinding]) -> Ite
         ("step", Kind.TEXT, peak.step or ""),
     )
     if analysis.events <= 1:
-        yield Message("memory_state", values)
+        yield Message(_SAY["memory_state"], values)
     elif peak.event is None:
-        yield Message("memory_peak_before", values)
+        yield Message(_SAY["memory_peak_before"], values)
     else:
-        yield Message("memory_peak_step" if peak.step is not None else "memory_peak", values)
+        yield Message(_SAY["memory_peak_step"] if peak.step is not None else _SAY["memory_peak"], values)
     for top in islice(analysis.at_peak.records(), 1):
         share, category = ("share", Kind.SHARE, top.share), ("category", Kind.TERM, top.memory_category)
-        yield Message("memory_largest", (share, category, ("line", Kind.NAME, top.source_line)))
+        yield Message(_SAY["memory_largest"], (share, category, ("line", Kind.NAME, top.source_line)))
     yield from [one.advice for one in found if one.severity != "info"][:_NAMED_FINDINGS]
     if not analysis.reconciled:
-        yield Message("memory_contradicts")
+        yield Message(_SAY["memory_contradicts"])
 
 
 def _checks(snapshot: Snapshot, analysis: AllocatorAnalysis) -> Iterator[Check]:
     """Self-check, always said."""
     if analysis.reconciled:
-        yield Check("M01", Level.INFO, "memory_reconciled", (("events", analysis.events),))
+        yield Check("M01", Level.INFO, _SAY["memory_reconciled"], (("events", analysis.events),))
     else:
-        yield Check("M01", Level.WARN, "memory_not_reconciled", (("what", _disagreement(analysis)),))
+        yield Check("M01", Level.WARN, _SAY["memory_not_reconciled"], (("what", _disagreement(analysis)),))
     histories = [device.history for device in snapshot.devices if device.id == analysis.device]
     for name, number in chain(*(history.unknown.items() for history in histories)):
-        yield Check("M02", Level.WARN, "memory_unknown_action", (("name", name), ("count", number)))
+        yield Check("M02", Level.WARN, _SAY["memory_unknown_action"], (("name", name), ("count", number)))
     counted = snapshot.statistics
     retries = len(analysis.retries)
     if counted is not None and counted.retries is not None and counted.retries > retries:
-        yield Check("M08", Level.WARN, "memory_retries_forgotten", (("all", counted.retries), ("seen", retries)))
+        yield Check("M08", Level.WARN, _SAY["memory_retries_forgotten"], (("all", counted.retries), ("seen", retries)))
     if analysis.capacity is None:
-        yield Check("M03", Level.INFO, "memory_capacity_unknown")
+        yield Check("M03", Level.INFO, _SAY["memory_capacity_unknown"])
     if analysis.truncation:
-        yield Check("M04", Level.INFO, f"memory_history_{analysis.truncation}", (("events", analysis.events),))
+        yield Check("M04", Level.INFO, _SAY[f"memory_history_{analysis.truncation}"], (("events", analysis.events),))
     peak = next(analysis.moments.records())
     if peak.block_most_bytes > peak.block_bytes:
         slack = peak.block_most_bytes - peak.block_bytes
-        yield Check("M05", Level.INFO, "memory_interval", (("slack_bytes", slack),))
+        yield Check("M05", Level.INFO, _SAY["memory_interval"], (("slack_bytes", slack),))
     if isinstance(analysis.leaks, NotMeasured) and analysis.events > 1:
-        yield Check("M06", Level.INFO, "memory_no_leak_check")
+        yield Check("M06", Level.INFO, _SAY["memory_no_leak_check"])
     if "no_memory_stacks" in analysis.settings:
-        yield Check("M07", Level.INFO, "no_memory_stacks")
+        yield Check("M07", Level.INFO, _SAY["no_memory_stacks"])
 
 
 def _disagreement(analysis: AllocatorAnalysis) -> str:
@@ -269,17 +316,17 @@ def _trace_verdict(tables: tuple[Table, ...], beside_snapshot: bool) -> Iterator
     rows = {table.key: list(table.records()) for table in tables}
     peaks, calls = rows.get("memory"), rows.get("allocator_calls")
     if not peaks:
-        yield Message("trace_without_records" if beside_snapshot else "trace_without_memory")
+        yield Message(_SAY["trace_without_records"] if beside_snapshot else _SAY["trace_without_memory"])
         return
     top = next((row for row in peaks if row.memory_of == "memory_of_device"), peaks[0])
     if isinstance(top.peak_allocated_bytes, NotMeasured):
-        yield Message("trace_memory_relative", (("peak", Kind.MEMORY, top.relative_peak_bytes),))
+        yield Message(_SAY["trace_memory_relative"], (("peak", Kind.MEMORY, top.relative_peak_bytes),))
     else:
         values = (
             ("peak", Kind.MEMORY, top.peak_allocated_bytes),
             ("reserved", Kind.MEMORY, top.peak_reserved_bytes),
         )
-        yield Message("trace_memory_beside" if beside_snapshot else "trace_memory", values)
+        yield Message(_SAY["trace_memory_beside"] if beside_snapshot else _SAY["trace_memory"], values)
     if calls:
         count, time = sum(row.count for row in calls), sum(row.host_time_ns for row in calls)
-        yield Message("trace_allocator_calls", (("count", Kind.COUNT, count), ("time", Kind.DURATION, time)))
+        yield Message(_SAY["trace_allocator_calls"], (("count", Kind.COUNT, count), ("time", Kind.DURATION, time)))

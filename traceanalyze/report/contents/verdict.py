@@ -9,8 +9,33 @@ from traceanalyze.analyses.idle.idle import IdleCauses
 from traceanalyze.analyses.results import RankAnalysis
 from traceanalyze.analyses.steps.partition import Partition
 from traceanalyze.analyses.steps.window import Steps, Window, median, step_labels, window_of
-from traceanalyze.model.table import Kind, Message, NotMeasured, Table
+from traceanalyze.model.table import Kind, Message, NotMeasured, Table, sentences
 from traceanalyze.model.vocabulary import DISPATCH, Cause, Mode
+
+_SPAN = "From first to last device event {time}"
+_SAY = sentences(
+    **{
+        f"{form}_{key}": f"{span}: the device is {text}"
+        for form, span, of in (("step", "Step {time}", " of the step"), ("trace", _SPAN, ""))
+        for key, text in (
+            ("idle", "idle {idle} of it."),
+            ("idle_mostly", f"idle {{idle}} of it, mostly {{cause}} ({{share}}{of})."),
+            ("idle_partly", f"idle {{idle}} of it, above all {{cause}} ({{share}}{of})."),
+            ("busy_1", "busy {busy} of it; {part1} is {share1}."),
+            ("busy_2", "busy {busy} of it; {part1} is {share1}, {part2} {share2}."),
+            ("busy_3", "busy {busy} of it; {part1} is {share1}, {part2} {share2}, {part3} {share3}."),
+        )
+    },
+    cut_short="The file is cut short: what came later in it is missing here.",
+    host_computes="No device was used. Of {time} on the host the largest part is {part} ({share}).",
+    host_only="No device was recorded. Of {time} on the host the largest part is {part} ({share}).",
+    nothing_to_analyse="There is nothing to analyse: the trace has no event with a duration.",
+    slow_step="Step {step} took {time}, {factor} times the median ({median}).",
+    slow_steps=(
+        "{slow} of {steps} steps took more than 1.3 times the median ({median}); the slowest, step {step}, took {time}."
+    ),
+    sync_cost="Sync points leave the device without work for {share} of the time, above all {where}.",
+)
 
 IDLE_WORTH_NAMING = 0.1
 """Idle share of the step from which it may be the headline."""
@@ -38,7 +63,7 @@ def verdict(analysis: RankAnalysis) -> tuple[Message, ...]:
     """What there is to say about one rank, most important first."""
     window = window_of(analysis.steps)
     if analysis.mode == Mode.EMPTY or window.total == 0:
-        return (Message("nothing_to_analyse"),)
+        return (Message(_SAY["nothing_to_analyse"]),)
     if isinstance(analysis.idle, NotMeasured):
         first: tuple[Message, ...] = (_host_sentence(analysis, window),)
     else:
@@ -63,7 +88,7 @@ def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window:
         return _idle_sentence(form, time, idle_ns, idle, window)
     named = ["compute", *(key for key in spans if key != "compute" and window.share(spans[key]) >= PART_WORTH_NAMING)]
     return Message(
-        f"{form}_busy_{len(named)}",
+        _SAY[f"{form}_busy_{len(named)}"],
         (
             time,
             ("busy", Kind.SHARE, window.share(window.total - idle_ns)),
@@ -82,13 +107,13 @@ def _device_sentence(mode: Mode, partition: Partition, idle: IdleCauses, window:
 def _idle_sentence(form: str, time: tuple[str, Kind, int], idle_ns: int, idle: IdleCauses, window: Window) -> Message:
     idle_share = ("idle", Kind.SHARE, window.share(idle_ns))
     if idle.missing:
-        return Message(f"{form}_idle", (time, idle_share))
+        return Message(_SAY[f"{form}_idle"], (time, idle_share))
     causes = {key: sum(window.sum(idle.by_step[:, cause]) for cause in group) for key, group in _GROUPS.items()}
     largest = max(causes, key=lambda key: causes[key])
     weight = "mostly" if causes[largest] >= MOSTLY * idle_ns else "partly"
     cause = ("cause", Kind.TERM, f"because_{largest}")
     share = ("share", Kind.SHARE, window.share(causes[largest]))
-    return Message(f"{form}_idle_{weight}", (time, idle_share, cause, share))
+    return Message(_SAY[f"{form}_idle_{weight}"], (time, idle_share, cause, share))
 
 
 def _sync_cost(syncs: Table, steps: Steps) -> tuple[Message, ...]:
@@ -102,7 +127,7 @@ def _sync_cost(syncs: Table, steps: Steps) -> tuple[Message, ...]:
     if share < SYNC_WORTH_NAMING:
         return ()
     _, worst = max(costs, key=itemgetter(0))
-    return (Message("sync_cost", (("share", Kind.SHARE, share), ("where", Kind.NAME, worst))),)
+    return (Message(_SAY["sync_cost"], (("share", Kind.SHARE, share), ("where", Kind.NAME, worst))),)
 
 
 def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
@@ -110,7 +135,7 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
     largest = max(parts.records(), key=attrgetter("sum_ns"))
     alone = any(check.message == HOST_COMPUTES for check in analysis.checks)
     return Message(
-        "host_computes" if alone else "host_only",
+        _SAY["host_computes" if alone else "host_only"],
         (
             ("time", Kind.DURATION, window.mean(window.total)),
             ("part", Kind.TERM, largest.part),
@@ -122,7 +147,7 @@ def _host_sentence(analysis: RankAnalysis, window: Window) -> Message:
 def _cut(analysis: RankAnalysis) -> tuple[Message, ...]:
     """A sentence when part of the file is missing: device events often come last in it."""
     read = analysis.trace.read
-    return (Message("cut_short"),) if read.truncated or read.stream_fault is not None else ()
+    return (Message(_SAY["cut_short"]),) if read.truncated or read.stream_fault is not None else ()
 
 
 def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:
@@ -137,7 +162,7 @@ def _outlier(steps: Steps, window: Window) -> tuple[Message, ...]:
     worst = max(slow, key=lambda row: times[row])
     return (
         Message(
-            "slow_step" if len(slow) == 1 else "slow_steps",
+            _SAY["slow_step" if len(slow) == 1 else "slow_steps"],
             (
                 ("slow", Kind.COUNT, len(slow)),
                 ("steps", Kind.COUNT, window.count),

@@ -10,11 +10,23 @@ from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
 from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
 from traceanalyze.analyses.excerpt.window import Place
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import Kind, Message, Table
+from traceanalyze.model.table import Kind, Message, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.model import FindingExcerpt, RankReport
+
+_SAY = sentences(
+    excerpt_links="In the trace:",
+    excerpt_from="The picture begins {start} after the first event of the trace and covers {length}.",
+    excerpt_merged="{count} events too short to be seen alone share boxes, filled as far as they are busy.",
+    excerpt_hidden_events="Not drawn: {count} deeper operator(s).",
+    excerpt_hidden_threads="Not drawn: {count} further thread(s).",
+    excerpt_hidden_streams="Not drawn: {count} further stream(s).",
+    excerpt_several="{count} events, busy {busy}; the longest: {name}",
+    excerpt_several_unnamed="{count} intervals, {busy} in all",
+    excerpt_ends_outside="It goes on after the end of the picture.",
+)
 
 WIDE, LEFT, RIGHT = 1056, 150, 6
 LANE, HIGH = 20, 17
@@ -100,7 +112,7 @@ def _tooltip(lane: Lane, box: Box, formatter: Formatter) -> str:
     name = middle_cut(box.name or kind, _LONGEST_NAME)
     if box.count > 1:
         busy = formatter.value(Kind.DURATION, box.busy)
-        template = words["excerpt_several" if box.name else "excerpt_several_unnamed"]
+        template = words[_SAY["excerpt_several" if box.name else "excerpt_several_unnamed"]]
         name = template.format(count=f"{box.count:,}", busy=busy, name=name)
     time = formatter.value(Kind.DURATION, box.end - box.start)
     begins = formatter.value(Kind.DURATION, box.start)
@@ -282,9 +294,9 @@ def _notes(place: Place) -> Iterator[Message]:
     """Where the picture begins in the trace, and what it leaves out."""
     found = place.excerpt
     start = ("start", Kind.DURATION, place.since_first - place.start)
-    yield Message("excerpt_from", (start, ("length", Kind.DURATION, found.length)))
+    yield Message(_SAY["excerpt_from"], (start, ("length", Kind.DURATION, found.length)))
     if place.start + place.length > found.length:
-        yield Message("excerpt_ends_outside")
+        yield Message(_SAY["excerpt_ends_outside"])
     for key, count in (
         ("merged", found.merged_events),
         ("hidden_events", found.hidden_events),
@@ -292,7 +304,7 @@ def _notes(place: Place) -> Iterator[Message]:
         ("hidden_streams", found.hidden_streams),
     ):
         if count:
-            yield Message(f"excerpt_{key}", (("count", Kind.COUNT, count),))
+            yield Message(_SAY[f"excerpt_{key}"], (("count", Kind.COUNT, count),))
 
 
 class Picture(NamedTuple):
@@ -336,4 +348,4 @@ def links(pictures: Sequence[Picture], formatter: Formatter) -> str:
         name = f"{one.excerpt.rule} {formatter.value(Kind.TERM, one.excerpt.finding)}"
         name += "" if one.rank is None else words["rank"].format(rank=one.rank)
         found.append(f'<a href="#{one.at}">{safe(name)}</a>')
-    return element("p", f"{safe(words['excerpt_links'])} {safe(words['group_mark']).join(found)}")
+    return element("p", f"{safe(words[_SAY['excerpt_links']])} {safe(words['group_mark']).join(found)}")
