@@ -67,4 +67,4 @@ FIRES = {
         )
     ],
 }
-SILENT = {"NPU102": [], "NPU103": [], "NPU105": [SLOW, Silent(NEW, once=0.51)]}
+SILENT = {"NPU105": [SLOW, Silent(NEW, once=0.51)]}
