@@ -71,6 +71,10 @@ class Allocator:
     now: int = 1_700_000_000_000_000
     next_address: int = 1 << 36
     live: dict[int, Block] = field(default_factory=dict)
+    requested: int = 0
+    """Bytes the program asked for, of all that is live."""
+    held: int = 0
+    """Bytes of their blocks."""
 
     # What the program does
 
@@ -83,12 +87,16 @@ class Allocator:
         self._split(block, need)
         block.state, block.requested, block.frames = "active_allocated", size, frames
         self.live[block.address] = block
+        self.requested += size
+        self.held += block.size
         self._record("alloc", block.address, size, stream, frames, looked=True)
         return block.address
 
     def free(self, address: int, frames: Frames | None = None) -> None:
         """Give a block back."""
         block = self.live.pop(address)
+        self.requested -= block.requested
+        self.held -= block.size
         self._record("free_requested", address, block.requested, block.segment.stream, frames, state_first=True)
         self._look()
         block.state = "inactive"
@@ -263,15 +271,9 @@ class Allocator:
         if not looked:
             self._look()
         self.events.append(event)
-        live = self.live.values()
-        extra = size if state_first else 0
-        self.truth.append(
-            State(
-                sum(block.requested for block in live) + extra,
-                sum(block.size for block in live) + (self._size_at(address) if state_first else 0),
-                self.reserved,
-            )
-        )
+        # A block whose end is only asked for is live no more and still counts.
+        asked, of_block = (size, self._size_at(address)) if state_first else (0, 0)
+        self.truth.append(State(self.requested + asked, self.held + of_block, self.reserved))
 
     def _size_at(self, address: int | None) -> int:
         return next(b.size for s in self.segments for b in s.blocks if b.address == address)
