@@ -58,10 +58,7 @@ def build(spans: Spans) -> Tree:
 
 class _Events(ctypes.Structure):
     _fields_ = [
-        ("start", ctypes.c_void_p),
-        ("end", ctypes.c_void_p),
-        ("track", ctypes.c_void_p),
-        ("rank", ctypes.c_void_p),
+        *((column, ctypes.c_void_p) for column in ("start", "end", "track", "rank")),
         ("size", ctypes.c_uint64),
         ("tracks", ctypes.c_uint64),
         ("tick", ctypes.c_int64),
@@ -70,12 +67,7 @@ class _Events(ctypes.Structure):
 
 class _Tree(ctypes.Structure):
     _fields_ = [
-        ("order", ctypes.c_void_p),
-        ("parent", ctypes.c_void_p),
-        ("stop", ctypes.c_void_p),
-        ("start", ctypes.c_void_p),
-        ("end", ctypes.c_void_p),
-        ("own", ctypes.c_void_p),
+        *((column, ctypes.c_void_p) for column in ("order", "parent", "stop", "start", "end", "own")),
         ("broken", ctypes.c_uint64),
     ]
 
@@ -104,17 +96,10 @@ def _build(spans: Spans, library: ctypes.CDLL) -> Tree:
     events = _Events(start.ctypes.data, end.ctypes.data, track.ctypes.data, rank.ctypes.data, size, tracks, spans.tick)
     order, parent, stop = (np.empty(size, np.int32) for _ in range(3))
     first, last, own = (np.empty(size, np.int64) for _ in range(3))
-    tree = _Tree(
-        order.ctypes.data,
-        parent.ctypes.data,
-        stop.ctypes.data,
-        first.ctypes.data,
-        last.ctypes.data,
-        own.ctypes.data,
-        0,
-    )
+    columns = order, parent, stop, first, last, own
+    tree = _Tree(*(column.ctypes.data for column in columns), 0)
     _check(library.trace_tree_build(ctypes.byref(events), ctypes.byref(tree)))
-    return Tree(order, parent, stop, first, last, own, tree.broken)
+    return Tree(*columns, tree.broken)
 
 
 def _build_twin(spans: Spans) -> Tree:
@@ -140,15 +125,8 @@ def _build_twin(spans: Spans) -> Tree:
     for at, above in enumerate(parent):
         if above >= 0:
             own[above] -= end[at] - start[at]
-    return Tree(
-        order.astype(np.int32),
-        np.array(parent, np.int32),
-        np.array(stop, np.int32),
-        np.array(start, np.int64),
-        np.array(end, np.int64),
-        np.array(own, np.int64),
-        broken,
-    )
+    places, times = np.array([order, parent, stop], np.int32), np.array([start, end, own], np.int64)
+    return Tree(places[0], places[1], places[2], times[0], times[1], times[2], broken)
 
 
 def outermost(stop: NDArray[np.int32], key: NDArray[np.int32], keys: int) -> NDArray[np.bool_]:

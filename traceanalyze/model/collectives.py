@@ -9,10 +9,7 @@ from traceanalyze.model.patterns import regex
 _PATTERNS = (
     ("all_to_all", regex(r"alltoall|a2a|::dispatch|::combine|::ep::")),
     ("reduce_scatter", regex(r"reducescatter")),
-    (
-        "all_reduce",
-        regex(r"allreduce|crossdevicereduce|quickreduce|oneshot|twoshot|lamport.*reduce"),
-    ),
+    ("all_reduce", regex(r"allreduce|crossdevicereduce|quickreduce|oneshot|twoshot|lamport.*reduce")),
     ("all_gather", regex(r"allgather|gatherinto")),
     ("broadcast", regex(r"broadcast|bcast")),
     ("send_recv", regex(r"sendrecv|pointtopoint|batchisend")),

@@ -74,8 +74,7 @@ def _of_requests(new: int, old: int) -> InferencePhase:
 
 
 def _context(name: str) -> Iteration | None:
-    found = _CONTEXT.fullmatch(name)
-    if found is None:
+    if (found := _CONTEXT.fullmatch(name)) is None:
         return None
     new, old = int(found["new"]), int(found["old"])
     counts = [_TOKENS.match(text or "") for text in (found["new_of"], found["old_of"])]
@@ -84,16 +83,14 @@ def _context(name: str) -> Iteration | None:
 
 
 def _new(name: str) -> Iteration | None:
-    found = _NEW.fullmatch(name)
-    if found is None:
+    if (found := _NEW.fullmatch(name)) is None:
         return None
     new, old = int(found["new"]), int(found["old"])
     return Iteration(_of_requests(new, old), new + old)
 
 
 def _step(name: str) -> Iteration | None:
-    found = _STEP.fullmatch(name)
-    if found is None:
+    if (found := _STEP.fullmatch(name)) is None:
         return None
     requests, tokens = (None if found[key] is None else int(found[key]) for key in ("requests", "tokens"))
     return Iteration(_MODES.get(found["mode"].upper(), InferencePhase.OTHER), requests, tokens)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from traceanalyze.model.collectives import element_bytes
 
@@ -36,15 +36,9 @@ class Call(NamedTuple):
 
     def integers(self, position: int) -> tuple[int, ...] | None:
         """A list of integers such as a stride, None if not recorded."""
-        text = self.value(position)
-        try:
-            parsed = None if not text else json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if isinstance(parsed, int):
-            return (parsed,)
-        whole = isinstance(parsed, list) and all(isinstance(item, int) for item in parsed)
-        return tuple(parsed) if whole and parsed is not None else None
+        parsed = _parsed(self.value(position) or "")
+        items: list[Any] = parsed if isinstance(parsed, list) else [parsed]
+        return tuple(items) if all(isinstance(item, int) for item in items) else None
 
     def flag(self, position: int) -> bool | None:
         """A truth value, None if not recorded."""
@@ -68,23 +62,22 @@ class Call(NamedTuple):
 
 def parse_call(op: str, shapes: str, dtypes: str, values: str | None) -> Call | None:
     """Understand the JSON texts of a call's shapes, types and values; None if its shapes are not usable."""
-    dims, types, plain = _list(shapes), _list(dtypes), None if values is None else _list(values)
-    if dims is None or types is None:
+    dims, types, plain = _parsed(shapes), _parsed(dtypes), _parsed(values or "")
+    if not isinstance(dims, list) or not isinstance(types, list):
         return None
     return Call(
         op=op.rpartition("::")[2].rstrip("_"),
         shapes=tuple(_shape(entry) for entry in dims),
         dtypes=tuple(str(entry) for entry in types),
-        values=None if plain is None else tuple(str(entry) for entry in plain),
+        values=tuple(str(entry) for entry in plain) if isinstance(plain, list) else None,
     )
 
 
-def _list(text: str) -> list[object] | None:
+def _parsed(text: str) -> object:
     try:
-        parsed = json.loads(text, strict=False)
+        return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
-    return parsed if isinstance(parsed, list) else None
 
 
 def _shape(entry: object) -> Shape | None:

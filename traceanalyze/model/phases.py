@@ -7,16 +7,11 @@ from enum import IntFlag
 
 from traceanalyze.model.patterns import regex
 
-_BACKWARD = regex(r"autograd::engine::evaluate_function: |torch::autograd::AccumulateGrad|.*Backward\d*$")
-_CHECKPOINT = regex(r".*CheckpointFunctionBackward$")
-_NODE = regex(r"autograd::engine::evaluate_function: (?!.*CheckpointFunctionBackward)")
-_FUSED = regex(r"aten::_(fused|foreach)_")
 OPTIMIZER_STEP = regex(r"^Optimizer\.step#")
 """The range that torch records around a step of an optimizer."""
+_BACKWARD = regex(r"autograd::engine::evaluate_function: |torch::autograd::AccumulateGrad|.*Backward\d*$")
 _ZERO_GRAD = regex(r"Optimizer\.zero_grad#")
 _FORWARD = regex(r".*\.forward$")
-_RECOMPUTE_FRAME = regex(r".*\brecompute_fn$")
-_OPTIMIZER_FRAME = regex(r"(.*/)?torch/optim/")
 _MODULE_FRAME = "nn.Module: "
 
 
@@ -40,13 +35,13 @@ class Role(IntFlag):
 
 _OPS = (
     (Role.BACKWARD, _BACKWARD),
-    (Role.CHECKPOINT, _CHECKPOINT),
-    (Role.NODE, _NODE),
-    (Role.FUSED, _FUSED),
+    (Role.CHECKPOINT, regex(r".*CheckpointFunctionBackward$")),
+    (Role.NODE, regex(r"autograd::engine::evaluate_function: (?!.*CheckpointFunctionBackward)")),
+    (Role.FUSED, regex(r"aten::_(fused|foreach)_")),
     (Role.FORWARD, _FORWARD),
 )
 _ANNOTATIONS = ((Role.OPTIMIZER, OPTIMIZER_STEP), (Role.ZERO_GRAD, _ZERO_GRAD), (Role.FORWARD, _FORWARD))
-_FRAMES = ((Role.RECOMPUTE, _RECOMPUTE_FRAME), (Role.OPTIMIZER_FRAME, _OPTIMIZER_FRAME))
+_FRAMES = ((Role.RECOMPUTE, regex(r".*\brecompute_fn$")), (Role.OPTIMIZER_FRAME, regex(r"(.*/)?torch/optim/")))
 
 
 def op_role(name: str) -> int:
@@ -65,11 +60,7 @@ def frame_role(name: str) -> int:
 
 
 def _roles(known: tuple[tuple[Role, re.Pattern[str]], ...], name: str) -> int:
-    found = Role.NONE
-    for role, pattern in known:
-        if pattern.match(name):
-            found |= role
-    return int(found)
+    return sum(role for role, pattern in known if pattern.match(name))
 
 
 def module_class(name: str) -> str:
@@ -89,9 +80,5 @@ def is_layer_annotation(name: str) -> bool:
 
 def hierarchy(text: str) -> tuple[tuple[str, str], ...]:
     """Names and classes from the root down of `TOP(Net)::forward.conv1(Conv2d)::forward`."""
-    found = []
-    for part in text.split("::forward"):
-        matched = re.fullmatch(r"\.?(?P<name>[^()]+)\((?P<class>[^()]*)\)", part.strip())
-        if matched:
-            found.append((matched["name"], matched["class"]))
-    return tuple(found)
+    parts = (re.fullmatch(r"\.?([^()]+)\(([^()]*)\)", part.strip()) for part in text.split("::forward"))
+    return tuple((part[1], part[2]) for part in parts if part)

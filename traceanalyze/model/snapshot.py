@@ -174,14 +174,8 @@ class Snapshot:
 
 
 CATEGORIES = (
-    "parameter",
-    "optimizer_state",
-    "input",
-    "temporary",
-    "activation",
-    "gradient",
-    "autograd_detail",
-    "unknown",
+    *("parameter", "optimizer_state", "input", "temporary"),
+    *("activation", "gradient", "autograd_detail", "unknown"),
 )
 """In the order of the file, which is torch's own."""
 

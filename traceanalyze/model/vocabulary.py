@@ -91,13 +91,7 @@ class Cause(IntEnum):
 
 BUSY_PARTS = ("compute", "communication", "memory_ops")
 """Exclusive parts of a step in which the device works; idle time is the rest."""
-DISPATCH_CALLS = (
-    Cause.DISPATCH_LAUNCH,
-    Cause.DISPATCH_COPY,
-    Cause.DISPATCH_ALLOC,
-    Cause.DISPATCH_OTHER,
-    Cause.DISPATCH_LATENCY,
-)
+DISPATCH_CALLS = tuple(cause for cause in Cause if cause.key.startswith("dispatch_"))
 """The host is inside a runtime call that is no synchronisation, or the launch has not reached the device yet."""
 DISPATCH = (*DISPATCH_CALLS, Cause.HOST_OP)
 """What every command calls dispatch: the host prepares or launches work."""

@@ -258,10 +258,7 @@ def waited_for(rank: RankSummary, rows: NDArray[np.int64]) -> int | NotMeasured:
 
 
 def exposed_waits(
-    ranks: Sequence[RankSummary],
-    groups: Sequence[MatchedGroup],
-    rows: NDArray[np.int64],
-    missing: Sequence[int] = (),
+    ranks: Sequence[RankSummary], groups: Sequence[MatchedGroup], rows: NDArray[np.int64], missing: Sequence[int] = ()
 ) -> ExposedWaits | NotMeasured:
     """Waiting of each rank in each common step with nothing beside it.
 

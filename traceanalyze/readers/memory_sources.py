@@ -170,14 +170,9 @@ def rank_in_name(path: str) -> int | None:
 
 def _stated_by_name(path: str) -> tuple[int | None, str]:
     """By the list of files that `traceanalyze record` leaves, the name of the file, that of a folder around it."""
-    for rank, source in (
-        (_listed(PurePath(path)), "run.json"),
-        (rank_in_name(path), "file name"),
-        (explicit_rank(path), "folder"),
-    ):
-        if rank is not None:
-            return rank, source
-    return None, ""
+    listed, named = (_listed(PurePath(path)), "run.json"), (rank_in_name(path), "file name")
+    stated = (listed, named, (explicit_rank(path), "folder"))
+    return next((each for each in stated if each[0] is not None), (None, ""))
 
 
 def _listed(path: PurePath) -> int | None:

@@ -124,16 +124,9 @@ def _object_of(path: Path | None, notes: list[str]) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            notes.append(
-                Phrase(
-                    "{name} has {size:,} bytes, more than {most:,}: not compared with the timeline",
-                    path.name,
-                    size,
-                    MOST_BYTES,
-                )
-            )
+        if (size := path.stat().st_size) > MOST_BYTES:
+            sizes = path.name, size, MOST_BYTES
+            notes += [Phrase("{name} has {size:,} bytes, more than {most:,}: not compared with the timeline", *sizes)]
             return {}
         # A pipe of that name would be waited for without end; as an empty file it is no JSON.
         found = lenient_json(path.read_bytes() if path.is_file() else b"")
@@ -206,7 +199,7 @@ def vendor_collectives(
 
 
 def _collective(row: Collective, about: About, lost: dict[str, int], table: str) -> VendorCollective:
-    name, group, step, (elapsed, transit, wait, idle), written = row
+    name, group, step, times, written = row
     links: dict[str, tuple[int, int]] = {}
     for link, *moved in written:
         size, time = map(_scaled, moved)
@@ -216,16 +209,11 @@ def _collective(row: Collective, about: About, lost: dict[str, int], table: str)
             lost[table] += 1
         elif size > 0:
             links[str(link or "")] = size, time
-    return VendorCollective(
-        name=str(name or ""),
-        group=group_label(str(name or ""), str(group or ""), about),
-        step=step_number(str(step or "")),
-        elapsed=_scaled(elapsed),
-        transit=_scaled(transit),
-        wait=_scaled(wait),
-        idle=_scaled(idle),
-        links=tuple((link, *moved) for link, moved in links.items()),
-    )
+    label = group_label(str(name or ""), str(group or ""), about)
+    listed = tuple((link, *moved) for link, moved in links.items())
+    elapsed, transit, wait, idle = map(_scaled, times)
+    number = step_number(str(step or ""))
+    return VendorCollective(str(name or ""), label, number, elapsed, transit, wait, idle, listed)
 
 
 def _links(pairs: Iterable[Row], about: About, lost: dict[str, int], table: str) -> tuple[VendorLink, ...]:

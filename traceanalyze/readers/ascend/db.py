@@ -22,14 +22,7 @@ from traceanalyze.readers.ascend.folder import Profile
 from traceanalyze.readers.ascend.info import About, read_about
 from traceanalyze.readers.ascend.other_export import text_beside
 from traceanalyze.readers.ascend.sampled_memory import module_memory_of, process_memory_of
-from traceanalyze.readers.ascend.shared import (
-    ABSENT,
-    Block,
-    completed,
-    joined_events,
-    memory_instants,
-    no_instants,
-)
+from traceanalyze.readers.ascend.shared import ABSENT, Block, completed, joined_events, memory_instants, no_instants
 
 
 def flows(reading: Reading, ops: Block, key: NDArray[np.int64], connections: Columns, device: Sequence[Block]) -> Flows:
@@ -146,12 +139,8 @@ def _check_tables(path: Path, database: Database) -> None:
 
 
 def _missing(database: Database) -> list[str]:
-    lost = [f"{table} ({what})" for table, what in _TABLES.items() if table not in database.tables]
-    return (
-        [Phrase("not in the database, because nothing was recorded or it was lost: {tables}", ", ".join(lost))]
-        if lost
-        else []
-    )
+    lost = ", ".join(f"{table} ({what})" for table, what in _TABLES.items() if table not in database.tables)
+    return [Phrase("not in the database, because nothing was recorded or it was lost: {tables}", lost)] if lost else []
 
 
 def _with_rank(about: About, database: Database) -> About:

@@ -238,11 +238,7 @@ def _devices(reading: Reading, table: Columns, tasks: Columns) -> NDArray[np.int
 
 
 def _tracks(
-    reading: Reading,
-    tasks: Columns,
-    device: NDArray[np.int64],
-    group: NDArray[np.int64],
-    plane: NDArray[np.int64],
+    reading: Reading, tasks: Columns, device: NDArray[np.int64], group: NDArray[np.int64], plane: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """Tracks of groups (plane -1) and of their planes: thread ids run group by group."""
     host = _host_pid(tasks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,20 +91,15 @@ def framework_events(reading: Reading, connections: Columns) -> tuple[list[Block
     table = timed(reading, reading.database.integers("PYTORCH_API", _API))
     kind, strings = table["type"], reading.strings
     dtypes, shapes = _arguments(strings, table)
-    whole = block(
-        "",
-        table,
-        strings.names(table["name"]),
-        reading.threads(table["globalTid"]),
-        {
-            "sequence": table["sequenceNumber"],
-            "fwd_thread": table["fwdThreadId"],
-            "shapes": strings.texts.mapped(shapes, shapes_as_json),
-            "dtypes": strings.texts.mapped(dtypes, dtypes_as_json),
-            "stack": _stack_codes(reading, table["callchainId"]),
-            "queue_id": np.where(kind == _QUEUE, _queue_ids(connections, table["connectionId"]), ABSENT),
-        },
-    )
+    fields: dict[str, NDArray[Any]] = {
+        "sequence": table["sequenceNumber"],
+        "fwd_thread": table["fwdThreadId"],
+        "shapes": strings.texts.mapped(shapes, shapes_as_json),
+        "dtypes": strings.texts.mapped(dtypes, dtypes_as_json),
+        "stack": _stack_codes(reading, table["callchainId"]),
+        "queue_id": np.where(kind == _QUEUE, _queue_ids(connections, table["connectionId"]), ABSENT),
+    }
+    whole = block("", table, strings.names(table["name"]), reading.threads(table["globalTid"]), fields)
     kinds = [_OP, *sorted(set(kind.tolist()) - {_OP})]
     blocks = [selected(whole, _TYPES.get(one, f"pytorch_api_{one}"), kind == one) for one in kinds]
     return blocks, table["connectionId"][kind == _OP]
@@ -116,10 +112,8 @@ def _arguments(strings: StringIds, table: Columns) -> tuple[NDArray[np.int32], N
     """
     columns = [strings.of(table[name]) for name in ("inputDtypes", "inputShapes")]
     filled = [column >= 0 for column in columns]
-    letters = [
-        strings.table.lookup(np.maximum(column, 0), lambda text: bool(_LETTER.search(text))) for column in columns
-    ]
-    lettered = [have & (letter > 0) for have, letter in zip(filled, letters, strict=True)]
+    letters = [strings.table.matches(np.maximum(column, 0), _LETTER.search) for column in columns]
+    lettered = [have & letter for have, letter in zip(filled, letters, strict=True)]
 
     def first(wanted: list[NDArray[np.bool_]]) -> NDArray[np.int32]:
         return np.where(wanted[0], columns[0], np.where(wanted[1], columns[1], NO_TEXT)).astype(np.int32)

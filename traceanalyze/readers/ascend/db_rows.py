@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import Strings, strings_of
+from traceanalyze.model.columns import Strings, find, strings_of
 from traceanalyze.readers.ascend.db_file import Columns, Database, select
 from traceanalyze.readers.ascend.info import About
-from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Block, Texts
+from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Block, Texts, values_at
 
 _GROUPS = ("COMMUNICATION_OP", "COMMUNICATION_TASK_INFO")
 
@@ -26,7 +26,6 @@ class StringIds(NamedTuple):
     texts: Texts
     """The dictionary of the trace, which begins with `table`."""
     ids: NDArray[np.int64]
-    """Ascending."""
     codes: NDArray[np.int32]
     """Code of each id."""
     known: Mapping[bytes, int]
@@ -36,10 +35,7 @@ class StringIds(NamedTuple):
 
     def of(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
         """Codes of ids; `NO_TEXT` for those that are not there."""
-        if len(self.ids) == 0:
-            return np.full(len(ids), NO_TEXT, np.int32)
-        at = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        return np.where(self.ids[at] == ids, self.codes[at], NO_TEXT).astype(np.int32)
+        return values_at(self.codes, find(ids, self.ids), NO_TEXT)
 
     def names(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
         """Codes of ids; that of the empty text for those that are not there."""
@@ -58,17 +54,9 @@ def read_strings(database: Database) -> StringIds:
     rows = database.texts("STRING_IDS", "id", "value")
     known: dict[bytes, int] = {b"": 0}
     codes = [0 if key in hidden else known.setdefault(value, len(known)) for key, value in rows]
-    ids = np.array([key for key, _ in rows], np.int64)
-    order = np.argsort(ids, kind="stable")
-    table = strings_of(list(known))
-    return StringIds(
-        table=table,
-        texts=Texts(table),
-        ids=ids[order],
-        codes=np.array(codes, np.int32)[order],
-        known=known,
-        private={key: value.decode("utf-8", "replace") for key, value in rows if key in hidden},
-    )
+    ids, table = np.array([key for key, _ in rows], np.int64), strings_of(list(known))
+    private = {key: value.decode("utf-8", "replace") for key, value in rows if key in hidden}
+    return StringIds(table, Texts(table), ids, np.array(codes, np.int32), known, private)
 
 
 HOST = "Python [CPU]"

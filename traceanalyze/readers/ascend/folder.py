@@ -229,29 +229,20 @@ _CLUSTER = Phrase(
     "this is the analysis of a cluster (cluster_analysis_output), not a profile; "
     "give the folder that holds the ranks' profiles (*_ascend_pt)"
 )
-_STRAYS = (
-    (
-        regex(
-            r"hccl_raw_\d+\.csv|step_trace_raw_\d+_detail_time\.csv|flops_summary_\d+\.json"
-            r"|ascend_cluster_analyse_[\w-]+\.csv|ascend_marey_timeline_\d+\.json|ascend_timeline_display_\d+\.json"
-        ),
-        _INSIGHT,
-    ),
-    (
-        regex(
-            r"cluster_(?:step_trace_time\.csv|communication(?:_matrix)?\.json|analysis\.db)|communication_group\.json"
-        ),
-        _CLUSTER,
-    ),
-    (
-        regex(
-            r"(?:kernel_details|operator_details|step_trace_time|operator_memory|memory_record|npu_module_mem|l2_cache"
-            r"|data_preprocess|task_time|static_op_mem)\.csv|communication(?:_matrix)?\.json|profiler_(?:info|metadata)\w*\.json"
-            r"|(?:op_summary|op_statistic|api_statistic|task_time|step_trace)(?:_slice_\d+)?(?:_\d+)?\.csv"
-        ),
-        Phrase("this is one table of an Ascend profile; {advice}", _PROFILE),
-    ),
+_OF_INSIGHT = regex(
+    r"hccl_raw_\d+\.csv|step_trace_raw_\d+_detail_time\.csv|flops_summary_\d+\.json"
+    r"|ascend_cluster_analyse_[\w-]+\.csv|ascend_marey_timeline_\d+\.json|ascend_timeline_display_\d+\.json"
 )
+_OF_CLUSTER = regex(
+    r"cluster_(?:step_trace_time\.csv|communication(?:_matrix)?\.json|analysis\.db)|communication_group\.json"
+)
+_OF_PROFILE = regex(
+    r"(?:kernel_details|operator_details|step_trace_time|operator_memory|memory_record|npu_module_mem|l2_cache"
+    r"|data_preprocess|task_time|static_op_mem)\.csv|communication(?:_matrix)?\.json|profiler_(?:info|metadata)\w*\.json"
+    r"|(?:op_summary|op_statistic|api_statistic|task_time|step_trace)(?:_slice_\d+)?(?:_\d+)?\.csv"
+)
+_TABLE = Phrase("this is one table of an Ascend profile; {advice}", _PROFILE)
+_STRAYS = ((_OF_INSIGHT, _INSIGHT), (_OF_CLUSTER, _CLUSTER), (_OF_PROFILE, _TABLE))
 
 
 def stray(name: str) -> Phrase | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class About:
 
 def read_about(profile: Profile) -> About:
     """Understand what lies beside the tables. A damaged file is noted, never an error."""
-    notes = _missing(profile)
+    notes = list(_missing(profile))
     info = _object_of(profile.info, notes)
     metadata = _object_of(profile.metadata, notes)
     config = json_object(info.get("config"))
@@ -72,19 +72,15 @@ def read_about(profile: Profile) -> About:
     )
 
 
-def _missing(profile: Profile) -> list[Phrase]:
+def _missing(profile: Profile) -> Iterator[Phrase]:
     """What is lost without the files that torch_npu and MindSpore write beside the tables."""
     main = profile.main
     if profile.output is None or main is None or (main == profile.database and not main.name.startswith("ascend_")):
-        return []
-    lost = []
+        return
     if profile.info is None:
-        lost.append(Phrase("profiler_info.json is missing: the profiler's options are not known, nor perhaps the rank"))
+        yield Phrase("profiler_info.json is missing: the profiler's options are not known, nor perhaps the rank")
     if profile.metadata is None:
-        lost.append(
-            Phrase("profiler_metadata.json is missing: process groups and settings of the environment are not known")
-        )
-    return lost
+        yield Phrase("profiler_metadata.json is missing: process groups and settings of the environment are not known")
 
 
 def _level(stated: object) -> str:
@@ -97,15 +93,13 @@ def _rank_of(profile: Profile, info: dict[str, Any], distributed: dict[str, Any]
     """The rank and what it was taken from; -1 stands for "not distributed"."""
     named = rank_of_name([profile.info.name] if profile.info else [])
     # The name of a database is more certain than a list that may lie there for all ranks of a folder.
-    for rank, source in (
+    stated = (
         (named, "profiler_info"),
         (rank_of(info.get("rank_id")), "profiler_info"),
         (rank_of_name([profile.database.name] if profile.database else []), "file name"),
         (rank_of(distributed.get("rank")), "profiler_metadata"),
-    ):
-        if rank is not None:
-            return rank, source
-    return None, ""
+    )
+    return next((each for each in stated if each[0] is not None), (None, ""))
 
 
 def _groups(listed: dict[str, Any]) -> tuple[dict[str, tuple[int, ...]], dict[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from traceanalyze.model.columns import Sparse, Strings, distinct_codes, strings_of
+from traceanalyze.model.columns import Sparse, Strings, distinct_codes, find, strings_of
 from traceanalyze.model.trace import Events, Instants, Trace
 from traceanalyze.readers.ascend.info import About
 
@@ -136,12 +136,7 @@ def sparse(column: NDArray[Any]) -> Sparse:
 
 def index_of(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in `keys` of each wanted value, the first of equal ones; -1 where it is absent or not there."""
-    if len(keys) == 0:
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    found = (keys[order[at]] == wanted) & (wanted != ABSENT)
-    return np.where(found, order[at], -1)
+    return np.where(wanted != ABSENT, find(wanted, keys), -1)
 
 
 def values_at(column: NDArray[Any], at: NDArray[np.int64], missing: float) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,14 +21,7 @@ from traceanalyze.readers.ascend.other_export import database_beside
 from traceanalyze.readers.ascend.processes import Places, Process, places
 from traceanalyze.readers.ascend.sampled_memory import module_memory, process_memory
 from traceanalyze.readers.ascend.shared import ABSENT, NO_TEXT, NONE_32, Columns, Records, Texts
-from traceanalyze.readers.ascend.tables import (
-    KERNELS,
-    MEMORY_RECORD,
-    Table,
-    allocator_records,
-    read_table,
-    step_times,
-)
+from traceanalyze.readers.ascend.tables import KERNELS, MEMORY_RECORD, Table, allocator_records, read_table, step_times
 from traceanalyze.readers.header import process_names, thread_names
 from traceanalyze.readers.scan.result import Scan
 
@@ -90,41 +83,29 @@ def _memory(profile: Profile, record: Table | None, notes: list[str]) -> Records
         return None
 
 
-_PAIRS = (
-    (
-        "operator_memory.csv",
-        "memory_record.csv",
-        Phrase("operator_memory.csv is missing: which operator allocated what is not known"),
-    ),
-    (
-        "memory_record.csv",
-        "operator_memory.csv",
-        Phrase("memory_record.csv is missing: no totals beside those of operators, no memory of the whole process"),
-    ),
-    (
-        "step_trace_time.csv",
-        "kernel_details.csv",
-        Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with"),
-    ),
-)
-"""Tables that are written together, and what is lost where the first is missing."""
-
-
-def _missing(profile: Profile, kernels: Table | None) -> list[Phrase]:
-    notes = []
-    if profile.output is not None and profile.table("kernel_details.csv") is None:
-        notes.append(Phrase("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels"))
+def _missing(profile: Profile, kernels: Table | None) -> Iterator[Phrase]:
+    """What is lost: of tables that are written together, where one of them is missing."""
+    operators, totals, details, steps = (
+        profile.table(f"{name}.csv") is not None
+        for name in ("operator_memory", "memory_record", "kernel_details", "step_trace_time")
+    )
+    if profile.output is not None and not details:
+        yield Phrase("kernel_details.csv is missing: no operator types, cores, shapes and counters of kernels")
     if kernels is not None and kernels.short:
-        notes.append(Phrase("kernel_details.csv: {count:,} rows are cut off and were left out", kernels.short))
+        yield Phrase("kernel_details.csv: {count:,} rows are cut off and were left out", kernels.short)
     if kernels is not None and kernels.rows and (kernels.times("start") == ABSENT).any():
-        notes.append(
-            Phrase(
-                "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "
-                "these rows cannot be joined to the timeline"
-            )
+        yield Phrase(
+            "kernel_details.csv: some start times are no exact numbers (was it saved by a spreadsheet?): "
+            "these rows cannot be joined to the timeline"
         )
-    notes += [lost for name, other, lost in _PAIRS if profile.table(name) is None and profile.table(other) is not None]
-    return notes
+    if totals and not operators:
+        yield Phrase("operator_memory.csv is missing: which operator allocated what is not known")
+    if operators and not totals:
+        yield Phrase(
+            "memory_record.csv is missing: no totals beside those of operators, no memory of the whole process"
+        )
+    if details and not steps:
+        yield Phrase("step_trace_time.csv is missing: no step times of the profile's own to compare with")
 
 
 def _only_device(kernels: Table | None, memory: Records | None) -> int | None:

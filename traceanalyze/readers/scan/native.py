@@ -36,9 +36,7 @@ class _Key(ctypes.Structure):
     _fields_ = [
         ("key", ctypes.c_char_p),
         ("key_size", ctypes.c_uint64),
-        ("list", ctypes.c_uint32),
-        ("field", ctypes.c_uint32),
-        ("kind", ctypes.c_uint32),
+        *((name, ctypes.c_uint32) for name in ("list", "field", "kind")),
     ]
 
 
@@ -62,9 +60,7 @@ class _Summary(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in REASONS),
         ("size", ctypes.c_uint64),
         ("fault", ctypes.c_int64),
-        ("root", ctypes.c_uint32),
-        ("truncated", ctypes.c_uint32),
-        ("fractional", ctypes.c_uint32),
+        *((name, ctypes.c_uint32) for name in ("root", "truncated", "fractional")),
     ]
 
 
@@ -109,13 +105,7 @@ class _Memory:
 
     def __init__(self, scanner: _Scanner, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._scanner = scanner
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (address, False),
-            "shape": shape,
-            "typestr": dtype.str,
-            "strides": None,
-        }
+        self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str}
 
 
 class _Scanner:
@@ -134,14 +124,8 @@ class _Scanner:
             for index, field in enumerate(fields)
             for raw in (key.encode("utf-8", "surrogateescape") for key in field.keys)
         ]
-        options = _Options(
-            (_Key * len(keys))(*keys),
-            len(keys),
-            len(event_fields),
-            len(instant_fields),
-            min(max(max_value_bytes, 0), 2**63),
-            learn,
-        )
+        counts = len(keys), len(event_fields), len(instant_fields)
+        options = _Options((_Key * len(keys))(*keys), *counts, min(max(max_value_bytes, 0), 2**63), learn)
         self._handle = ctypes.c_void_p()
         _check(library.trace_scan_open(ctypes.byref(options), ctypes.byref(self._handle)))
         # Not at exit: arrays may still be looked at then.
