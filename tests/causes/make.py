@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.builder import TraceBuilder
-from tests.declared import said
 from traceanalyze.analyses.memory.findings import MemoryFinding
 from traceanalyze.causes.results import RankPart, RecordingPart, Trouble
 from traceanalyze.model.table import Message
@@ -67,7 +66,7 @@ def recording(*ranks: RankPart, about_ranks=(), about_ranks_not_evaluated=(), wh
 
 
 def trouble(key="leak", severity="warn", *, amount=1 << 20, line="train.py:1 f", rank="", file=0) -> Trouble:
-    return Trouble(MemoryFinding(severity, key, Message(said(f"advice_{key}")), amount, line=line), rank, file)
+    return Trouble(MemoryFinding(severity, key, Message(f"advice_{key}"), amount, line=line), rank, file)
 
 
 COMPUTE, TRANSFER = 20, 5

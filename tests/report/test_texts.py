@@ -70,7 +70,11 @@ def test_every_reason_has_a_text():
 
 def test_every_message_has_a_text():
     found = [next(first_strings(call), None) for call in calls("Message")]
-    assert [key for key, exact in filter(None, found) if not has_text(key, exact, texts().messages)] == []
+    assert [
+        key
+        for key, exact in filter(None, found)
+        if not has_text(key, exact, {**texts().messages, **declared("sentences")})
+    ] == []
 
 
 def test_every_caveat_of_a_comparison_has_a_text():
