@@ -21,7 +21,6 @@ from traceanalyze.model.vocabulary import BUSY_PARTS, DISPATCH, DISPATCH_CALLS, 
 from traceanalyze.regression.explain import explain
 from traceanalyze.regression.measures import rank_steps, timings
 from traceanalyze.report.json import render as render_json
-from traceanalyze.report.json import render_compare
 from traceanalyze.report.xlsx import render as render_workbook
 
 if TYPE_CHECKING:
@@ -219,7 +218,7 @@ def test_a_postmortem_prints_the_split_of_an_analysis(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_json_and_workbook_hold_the_split_of_an_analysis(name):
     found = report(name)
-    (written,) = json.loads(render_json([found], texts()))["runs"]
+    (written,) = json.loads(render_json([found], texts()))["reports"]
     for rank, document in zip(found.ranks, written["ranks"], strict=True):
         rows = document["tables"]["split"]["rows"]
         for row, wanted in zip(rows, table(rank, "split").records(), strict=True):
@@ -246,7 +245,7 @@ def times_of_sheet(content: bytes, name: str) -> dict[str, float]:
 @pytest.mark.parametrize("name", ["gpu_launch_bound", "gpu_two_ranks", "npu_training"])
 def test_json_of_a_comparison_holds_its_parts(name):
     found = comparison(name, name)
-    document = json.loads(render_compare(found, texts()))
+    document = json.loads(render_json([found], texts()))["reports"][0]
     dispatch = [row for row in document["tables"]["step_difference"]["rows"] if row["part"] == "dispatch"]
     wanted = [row for row in found.tables["step_difference"].records() if row.part == "dispatch"]
     assert [row["base_sum_ns"] for row in dispatch] == [row.base_sum_ns for row in wanted]

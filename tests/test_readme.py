@@ -15,9 +15,7 @@ from traceanalyze.locales import texts
 from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.metrics import METRICS
 from traceanalyze.report.console import Style, render
-from traceanalyze.report.console.compare import render as render_compare
 from traceanalyze.report.contents import build_report
-from traceanalyze.report.regression.console import render as render_gate
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -126,7 +124,7 @@ def test_the_sample_is_what_the_tool_prints():
 def test_the_sample_of_compare_is_what_the_tool_prints():
     sample = re.search(r"```text\n\$ traceanalyze compare (\S+) (\S+)\n(.*?)```", README, re.DOTALL)
     report = traceanalyze.compare(ROOT / sample[1], ROOT / sample[2])
-    assert sample[3] == render_compare(report, texts(), Style(width=80))
+    assert sample[3] == render(report, texts(), Style(width=80))
 
 
 def test_the_sample_of_postmortem_is_what_the_tool_prints():
@@ -150,7 +148,7 @@ def test_the_sample_of_memory_is_what_the_tool_prints():
 
 def test_the_sample_of_the_gate_is_what_the_tool_prints():
     sample = re.search(r"```text\n\$ traceanalyze gate (\S+) --baseline (\S+)\n(.*?)```", README, re.DOTALL)
-    assert sample[3] == render_gate(traceanalyze.gate(ROOT / sample[1], ROOT / sample[2]), texts(), Style(width=80))
+    assert sample[3] == render(traceanalyze.gate(ROOT / sample[1], ROOT / sample[2]), texts(), Style(width=80))
 
 
 def test_the_budget_in_the_readme_is_understood_and_every_metric_is_named():

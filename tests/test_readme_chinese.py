@@ -12,8 +12,6 @@ import traceanalyze
 from traceanalyze.cli.app import app
 from traceanalyze.locales import texts
 from traceanalyze.report.console import Style, render
-from traceanalyze.report.console.compare import render as render_compare
-from traceanalyze.report.regression.console import render as render_gate
 
 ROOT = Path(__file__).parents[1]
 ENGLISH = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -170,7 +168,7 @@ def test_the_sample_is_what_the_tool_prints():
 
 def test_the_sample_of_compare_is_what_the_tool_prints():
     found = sample(r"compare (\S+) (\S+)")
-    assert found[3] == render_compare(traceanalyze.compare(ROOT / found[1], ROOT / found[2]), texts("zh"), PAGE)
+    assert found[3] == render(traceanalyze.compare(ROOT / found[1], ROOT / found[2]), texts("zh"), PAGE)
 
 
 def test_the_sample_of_postmortem_is_what_the_tool_prints():
@@ -188,4 +186,4 @@ def test_the_sample_of_memory_is_what_the_tool_prints():
 
 def test_the_sample_of_the_gate_is_what_the_tool_prints():
     found = sample(r"gate (\S+) --baseline (\S+)")
-    assert found[3] == render_gate(traceanalyze.gate(ROOT / found[1], ROOT / found[2]), texts("zh"), PAGE)
+    assert found[3] == render(traceanalyze.gate(ROOT / found[1], ROOT / found[2]), texts("zh"), PAGE)

@@ -7,6 +7,7 @@ import zipfile
 import openpyxl
 import pytest
 
+from tests.cli.compared import compared
 from tests.cli.conftest import training_loop
 from traceanalyze.cli.compare import sides
 from traceanalyze.errors import UsageError
@@ -64,8 +65,8 @@ def test_itself_makes_no_difference(run, pair):
 
 
 def test_swapping_negates(run, pair):
-    there = json.loads(run("compare", *pair, "--format", "json").out)
-    back = json.loads(run("compare", *reversed(pair), "--format", "json").out)
+    there = compared(run("compare", *pair, "--format", "json").out)
+    back = compared(run("compare", *reversed(pair), "--format", "json").out)
     diffs = [
         {row["part"]: row["diff_ns"] for row in document["tables"]["step_difference"]["rows"]}
         for document in (there, back)
@@ -94,7 +95,7 @@ def test_a_file_name_is_exactly_that(run, pair, tmp_path, option):
 
 def test_json_and_text_files(run, pair, tmp_path):
     run("compare", *pair, "-o", tmp_path / "mine.json")
-    assert json.loads((tmp_path / "mine.json").read_text())["schema"] == "traceanalyze.compare/1"
+    assert json.loads((tmp_path / "mine.json").read_text())["schema"] == "traceanalyze.report/2"
     run("compare", *pair, "-o", tmp_path / "mine.txt")
     assert (tmp_path / "mine.txt").read_text().startswith("The candidate is 10 µs")
 
@@ -134,16 +135,14 @@ def test_tables_as_files(run, pair, tmp_path):
 @pytest.mark.parametrize("base", ["--base-step", "--base_step"])
 def test_steps_of_each_side(run, pair, spelling, base):
     result = run("compare", *pair, base, "5", spelling, "7", "--format", "json")
-    found = json.loads(result.out)
+    found = compared(result.out)
     assert (found["base"]["step_labels"], found["candidate"]["step_labels"]) == ("5", "7")
     assert (found["base"]["mean_step_ns"], found["candidate"]["mean_step_ns"]) == (100_000, 130_000)
     assert found["candidate"]["step_choice"] == "steps_asked"
 
 
 def test_ranges_and_the_median_step(run, pair):
-    found = json.loads(
-        run("compare", *pair, "--base-step", "median", "--comparison-step", "6:", "--format", "json").out
-    )
+    found = compared(run("compare", *pair, "--base-step", "median", "--comparison-step", "6:", "--format", "json").out)
     assert (found["base"]["steps_compared"], found["base"]["step_choice"]) == (1, "steps_median")
     assert (found["candidate"]["mean_step_ns"], found["candidate"]["steps_compared"]) == (115_000, 2)
 
@@ -161,9 +160,9 @@ def test_ranges_and_the_median_step(run, pair):
     ],
 )
 def test_only_the_sections_named_are_compared(run, pair, flag, tables):
-    everything = set(json.loads(run("compare", *pair, "--format", "json").out)["tables"])
+    everything = set(compared(run("compare", *pair, "--format", "json").out)["tables"])
     assert tables <= everything
-    found = set(json.loads(run("compare", *pair, flag, "--format", "json").out)["tables"])
+    found = set(compared(run("compare", *pair, flag, "--format", "json").out)["tables"])
     assert tables <= found
     sections = {
         "overall_metrics",
@@ -199,7 +198,7 @@ def test_the_other_options_of_msprof_are_understood(run, pair, arguments, monkey
 
 def test_details_can_be_left_out(run, pair):
     with_them, without = (
-        set(json.loads(run("compare", *pair, "--format", "json", *more).out)["tables"])
+        set(compared(run("compare", *pair, "--format", "json", *more).out)["tables"])
         for more in ([], ["--disable_details"])
     )
     assert with_them - without == {"operator_compare", "memory_compare"}
@@ -207,7 +206,7 @@ def test_details_can_be_left_out(run, pair):
 
 def test_a_name_map_in_a_file(run, pair, tmp_path):
     (tmp_path / "map.json").write_text('{"aten::mm": "matmul"}')
-    found = json.loads(run("compare", *pair, "--op-name-map", tmp_path / "map.json", "--format", "json").out)
+    found = compared(run("compare", *pair, "--op-name-map", tmp_path / "map.json", "--format", "json").out)
     options = {row["option"]: row["option_value"] for row in found["tables"]["compare_options"]["rows"]}
     assert options["--op-name-map"] == str(tmp_path / "map.json")
     assert "matmul" in {row["op"] for row in found["tables"]["operator_compare_statistic"]["rows"]}

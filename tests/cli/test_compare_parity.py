@@ -14,6 +14,7 @@ import pytest
 
 import traceanalyze
 from tests.builder import TraceBuilder
+from tests.cli.compared import compared as report_of
 from tests.cli.conftest import training_loop
 from tests.simulate.simulate import simulate
 from tests.simulate.workload import Device, Model, Ranks, Script, Workload
@@ -44,7 +45,7 @@ def compared(run):
     def call(base, candidate, *more):
         result = run("compare", base, candidate, "--format", "json", *more)
         assert (result.code, result.err) == (0, "")
-        return json.loads(result.out)
+        return report_of(result.out)
 
     return call
 
@@ -260,7 +261,7 @@ def test_m24_profiles_are_left_as_they_are(run, npu, tmp_path):
 def test_m25_what_was_not_recorded_has_a_reason_instead_of_zeros(run, sample):
     text = " ".join(run("compare", sample, sample).out.split())
     reasons = texts().reasons
-    tables = json.loads(run("compare", sample, sample, "--format", "json").out)["tables"]
+    tables = report_of(run("compare", sample, sample, "--format", "json").out)["tables"]
     memory = tables["memory_compare_statistic"]
     assert memory["rows"] is None
     assert reasons[memory["reason"]] in text

@@ -91,8 +91,8 @@ def test_a_regression_exits_1_and_is_explained(run, slower):
     assert result.code == 1
     assert result.err == "traceanalyze gate: fail: step.time (regression)\n"
     assert result.out.startswith("FAIL: step.time +")
-    assert "data loading: DataLoader" in result.out
-    assert re.search(r"^data loading +0 ms +\d", result.out, re.MULTILINE)
+    assert re.search(r"^DataLoader +data loading +0\.0+ +\d", result.out, re.MULTILINE)
+    assert re.search(r"^data loading +0\.0+ +\d", result.out, re.MULTILINE)
     assert max(map(len, result.out.splitlines())) <= 80
 
 
@@ -248,8 +248,8 @@ def test_a_glob_is_several_runs(run, same):
 
 def test_labels_name_the_sides(run, same):
     result = gate(run, *same, "--label", f"main={same[0]}", "--label", f"feature={same[1]}")
-    assert "\nmain     3 runs" in result.out
-    assert "\nfeature  3 runs" in result.out
+    assert "\nbaseline   main · 3 runs" in result.out
+    assert "\ncandidate  feature · 3 runs" in result.out
 
 
 def test_absolute_limits_need_no_baseline(run, same, tmp_path):
@@ -341,7 +341,7 @@ def test_why_works_from_the_baseline_alone(run, slower):
     shutil.rmtree(base)
     result = gate(run, "perf.json", head)
     assert result.code == 1
-    assert "data loading: DataLoader" in result.out
+    assert re.search(r"^DataLoader +data loading +0\.0+ +\d", result.out, re.MULTILINE)
 
 
 def test_a_refreshed_baseline_can_be_written(run, same):

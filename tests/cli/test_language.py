@@ -42,4 +42,4 @@ def test_json_has_the_same_keys_in_every_language(run):
 
     told = [json.loads(run(str(SAMPLES / "gpu_sync"), "--format", "json", "--lang", each).out) for each in ("en", "zh")]
     assert keys(told[0]) == keys(told[1])
-    assert told[0]["runs"][0]["verdict"][0]["text"] != told[1]["runs"][0]["verdict"][0]["text"]
+    assert told[0]["reports"][0]["verdict"][0]["text"] != told[1]["reports"][0]["verdict"][0]["text"]

@@ -159,7 +159,7 @@ def test_quiet_is_the_verdict(run, sample):
 
 def test_steps_are_chosen_by_their_own_number(run, sample):
     result = run(sample, "--steps", "6:", "--format", "json")
-    rows = json.loads(result.out)["runs"][0]["ranks"][0]["tables"]["steps"]["rows"]
+    rows = json.loads(result.out)["reports"][0]["ranks"][0]["tables"]["steps"]["rows"]
     assert [row["step"] for row in rows] == ["6", "7"]
 
 
@@ -177,7 +177,7 @@ def test_several_runs_are_reported_one_after_another(run, tmp_path):
     result = run(tmp_path)
     assert result.code == 0
     assert result.out.count("══ ") == 2
-    assert len(json.loads(run(tmp_path, "--format", "json").out)["runs"]) == 2
+    assert len(json.loads(run(tmp_path, "--format", "json").out)["reports"]) == 2
 
 
 def test_a_recording_that_cannot_be_used_is_named_and_the_others_are_analysed(run, tmp_path, sample):

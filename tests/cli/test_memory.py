@@ -65,7 +65,7 @@ def test_every_output_is_written_whole(snapshot: str, tmp_path: Path, name: str)
 
 def test_json_tells_the_leak_in_bytes(snapshot: str) -> None:
     document = json.loads(run("memory", snapshot, "--format", "json").stdout)
-    rows = document["runs"][0]["ranks"][0]["tables"]["memory_findings"]["rows"]
+    rows = document["reports"][0]["ranks"][0]["tables"]["memory_findings"]["rows"]
     assert any(row["memory_finding"] == "leak" and row["amount_bytes"] == 40 * MIB for row in rows)
 
 

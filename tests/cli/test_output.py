@@ -17,7 +17,7 @@ def test_the_suffix_chooses_the_format(run, sample):
     result = run(sample, "-o", folder / "report.json")
     assert (result.code, result.out) == (0, "")
     assert result.err == f"Wrote {folder / 'report.json'}\n"
-    assert json.loads((folder / "report.json").read_text())["schema"] == "traceanalyze.report/1"
+    assert json.loads((folder / "report.json").read_text())["schema"] == "traceanalyze.report/2"
     run(sample, "-o", folder / "report.txt")
     assert (folder / "report.txt").read_text().startswith("Step 100 µs")
 

@@ -86,7 +86,7 @@ def test_a_folder_without_anything_is_one_line(run, tmp_path):
 
 
 def test_json_has_every_table_and_exact_times(run, slow):
-    (found,) = json.loads(run("postmortem", slow, "--format", "json").out)["runs"]
+    (found,) = json.loads(run("postmortem", slow, "--format", "json").out)["reports"]
     assert {"run_causes", "actions", "recordings", "not_judged", "cause_evidence", "run_files"} <= set(found["tables"])
     first = found["tables"]["run_causes"]["rows"][0]
     assert (first["rule_id"], first["on_ranks"], first["since"]) == ("DAT101", "0-1", "since_every")
@@ -142,5 +142,5 @@ def test_snapshots_only(run):
 def test_several_jobs_are_a_report_each(run, tmp_path):
     write_run(tmp_path / "all" / "two", [[0] * 4] * 2)
     write_run(tmp_path / "all" / "three", [[40] * 4] * 3)
-    found = json.loads(run("postmortem", tmp_path / "all", "--format", "json").out)["runs"]
+    found = json.loads(run("postmortem", tmp_path / "all", "--format", "json").out)["reports"]
     assert [len(each["ranks"]) for each in found] == [3, 2]

@@ -16,7 +16,8 @@ from traceanalyze.regression.budget import Budget, read_budget
 from traceanalyze.regression.results import Overall, SideSummary, Verdict
 from traceanalyze.regression.samples import Sample
 from traceanalyze.regression.verdict import gate
-from traceanalyze.report.regression.json import render
+from traceanalyze.report.contents.gate import build_gate
+from traceanalyze.report.json import render
 
 
 def judge(old, new, budget="", *, stored=False, **how):
@@ -162,7 +163,7 @@ def test_equal_sides_are_never_a_regression(values):
 
 def test_the_same_input_gives_the_same_bytes():
     sides = runs(300, 303, 299), runs(318, 321, 316)
-    documents = [render(judge(*sides), texts()) for _ in range(2)]
+    documents = [render([build_gate(judge(*sides))], texts()) for _ in range(2)]
     assert documents[0] == documents[1]
     assert json.loads(documents[0])["verdict"] == "fail"
 

@@ -83,7 +83,7 @@ def test_workbook_csv_and_json_hold_the_same(leaking: Report) -> None:
     book = openpyxl.load_workbook(io.BytesIO(xlsx.render([leaking], texts())))
     assert {"Summary", "Memory at peak", "Allocator curve", "Memory findings"} <= set(book.sheetnames)
     document = json.loads(json_report.render([leaking], texts()))
-    rank = document["runs"][0]["ranks"][0]
+    rank = document["reports"][0]["ranks"][0]
     assert rank["mode"] == "memory"
     files = folder.files([leaking], texts(), "csv")
     assert any("memory_at_peak" in name for name in files)

@@ -16,7 +16,6 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind, Message
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.report.console import Style, render
-from traceanalyze.report.console.compare import render as render_compare
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.page import render as render_page
@@ -55,7 +54,7 @@ def test_no_line_of_a_report_is_wider_than_the_terminal(case, width, detail):
 @DETAILS
 @WIDTHS
 def test_no_line_of_a_comparison_is_wider_than_the_terminal(compared, width, detail):
-    assert_fits(render_compare(compared, WORDS, Style(width=width), View(detail, 5)), width)
+    assert_fits(render(compared, WORDS, Style(width=width), View(detail, 5)), width)
 
 
 @DETAILS
@@ -66,7 +65,7 @@ def test_no_line_of_a_memory_report_is_wider_than_the_terminal(leak, width, deta
 
 def test_a_comparison_names_its_sides_in_chinese():
     found = traceanalyze.compare(SAMPLES / "cpu_training", SAMPLES / "gpu_sync")
-    text = render_compare(found, WORDS, Style(width=80), View())
+    text = render(found, WORDS, Style(width=80), View())
     assert "基准侧没有设备事件：只能比较步耗时。" in text
     assert "base" not in text
 

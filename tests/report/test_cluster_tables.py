@@ -95,7 +95,7 @@ def test_a_small_wait_is_not_worth_a_sentence():
 def test_json_and_workbook_hold_them(report, tmp_path):
     from traceanalyze.report.xlsx import render as workbook
 
-    found = json.loads(as_json((report,), texts()))["runs"][0]["tables"]
+    found = json.loads(as_json((report,), texts()))["reports"][0]["tables"]
     assert set(TABLES) <= set(found)
     (tmp_path / "out.xlsx").write_bytes(workbook((report,), texts()))
     with warnings.catch_warnings():

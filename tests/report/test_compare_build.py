@@ -47,7 +47,7 @@ def test_nothing_differs_from_itself():
     report = built(itself())
     assert said(report) == "No difference: both sides take 100.0 ms per step, part by part."
     assert report.tables["causes"].rows == ()
-    for table in report.listing:
+    for table in report.summary:
         for index, column in enumerate(table.columns):
             if column.kind in {Kind.CHANGE, Kind.BYTES_CHANGE}:
                 assert {row[index] for row in table.rows} <= {0}, (table.key, column.key)
@@ -163,7 +163,7 @@ def test_more_calls_are_told_from_longer_ones(counts, base, candidate, by_number
 
 def test_swapping_the_sides_negates_every_difference():
     here, there = built(), built(swapped())
-    for table in here.listing:
+    for table in here.summary:
         other = there.tables[table.key]
         for index, column in enumerate(table.columns):
             if column.kind in {Kind.CHANGE, Kind.BYTES_CHANGE}:
@@ -266,9 +266,15 @@ def test_every_text_is_there():
     for found in (comparison(), itself(), swapped()):
         report = built(found)
         formatter = Formatter(WORDS)
-        for message in (*report.verdict, *report.caveats, *report.quality, *report.sides[0], *report.sides[1]):
+        for message in (
+            *report.verdict,
+            *report.caveats,
+            *report.quality,
+            *report.sides[0].about,
+            *report.sides[1].about,
+        ):
             assert "{" not in formatter.message(message)
-        for table in report.listing:
+        for table in report.summary:
             assert formatter.title(table)
             for index, column in enumerate(table.columns):
                 assert WORDS.meaning(table, column), (table.key, column.key)
@@ -277,13 +283,13 @@ def test_every_text_is_there():
 
 
 def test_headings_of_a_table_differ():
-    for table in built().listing:
+    for table in built().summary:
         shown = [WORDS.heading(column) for column in table.columns if not column.machine]
         assert len(shown) == len(set(shown)), table.key
 
 
 def test_tables_are_data_frames():
-    for table in built().listing:
+    for table in built().summary:
         frame = table.to_pandas()
         assert len(frame) == len(table.rows)
 

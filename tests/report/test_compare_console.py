@@ -6,8 +6,7 @@ from tests.report.make_compare import build_compare, comparison, contribution, i
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.report.console import Style
-from traceanalyze.report.console.compare import render
+from traceanalyze.report.console import Style, render
 from traceanalyze.report.view import View
 
 

@@ -16,9 +16,9 @@ from tests.report.test_html import HOSTILE, Page, in_browser, table_of
 from traceanalyze.comparison.results import Part
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.html import render_compare
-from traceanalyze.report.html.compare import MAX_CAUSES, MAX_TEXT
-from traceanalyze.report.json import render_compare as render_json
+from traceanalyze.report.html import render
+from traceanalyze.report.html.sides import MAX_CAUSES, MAX_TEXT
+from traceanalyze.report.json import render as render_json
 
 
 def report_of(found=None):
@@ -26,7 +26,7 @@ def report_of(found=None):
 
 
 def html_of(found=None, language="en"):
-    return render_compare(report_of(found), texts(language))
+    return render([report_of(found)], texts(language))
 
 
 def has_rows(table):
@@ -77,9 +77,9 @@ def test_the_verdict_comes_first_and_both_sides_are_named():
 
 def test_every_table_with_rows_is_there_and_only_what_is_read_first_is_open():
     report = report_of()
-    page = Page(render_compare(report, texts()))
+    page = Page(render([report], texts()))
     tags = {node[1].get("id"): node[0] for node in page.elements}
-    for table in report.listing:
+    for table in report.summary:
         assert (f"compare-{table.key}" in tags) == has_rows(table), table.key
     opened = [at for at, tag in tags.items() if tag == "section" and at]
     assert opened == [
@@ -93,10 +93,10 @@ def test_every_table_with_rows_is_there_and_only_what_is_read_first_is_open():
 
 def test_numbers_are_those_of_json():
     report = report_of()
-    page = Page(render_compare(report, texts()))
-    known = json.loads(render_json(report, texts()))["tables"]
+    page = Page(render([report], texts()))
+    known = json.loads(render_json([report], texts()))["reports"][0]["tables"]
     compared = 0
-    for table in report.listing:
+    for table in report.summary:
         if not has_rows(table) or table.layout != "rows":
             continue
         numbers = [column.key for column in table.columns if not column.machine]
@@ -387,7 +387,7 @@ def test_pages_of_real_pairs(shared_traces, tmp_path, name, language):
     if not (base.is_file() and candidate.is_file()):
         pytest.skip(f"the pair {name} is not here")
     report = traceanalyze.compare(base, candidate)
-    html = render_compare(report, texts(language))
+    html = render([report], texts(language))
     assert Page(html).errors == []
     found = bars(Page(html))
     moved = sum(wide if css == "worse" else -wide for _, css, _, wide, _ in found[1:-1])

@@ -12,7 +12,7 @@ from tests.report.test_compare_on_traces import PAIRS
 from tests.report.test_markdown import tables_of
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.markdown import render_compare as render
+from traceanalyze.report.markdown import render
 from traceanalyze.report.view import View
 
 LIMIT = 65_536
@@ -20,7 +20,7 @@ LIMIT = 65_536
 
 
 def page(found=None, *, language="en", top=5):
-    return render(build_compare(found or comparison(), version="0"), texts(language), View(top=top))
+    return render([build_compare(found or comparison(), version="0")], texts(language), View(top=top))
 
 
 def test_the_page():
@@ -168,7 +168,7 @@ def test_real_pairs_fit_into_a_comment(shared_traces, name, language):
     base, candidate = (shared_traces / path for path in PAIRS[name])
     if not (base.is_file() and candidate.is_file()):
         pytest.skip(f"the pair {name} is not here")
-    text = render(traceanalyze.compare(base, candidate), texts(language))
+    text = render([traceanalyze.compare(base, candidate)], texts(language))
     assert len(text) < LIMIT / 8
     for lines in tables_of(text):
         assert len({line.replace("\\|", "").count("|") for line in lines}) == 1

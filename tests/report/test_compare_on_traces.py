@@ -10,12 +10,11 @@ import traceanalyze
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Kind
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.report.console import Style
-from traceanalyze.report.console.compare import render
+from traceanalyze.report.console import Style, render
 from traceanalyze.report.format import Formatter
-from traceanalyze.report.json import render_compare
+from traceanalyze.report.json import render as render_json
 from traceanalyze.report.view import View
-from traceanalyze.report.xlsx.compare import render as workbook
+from traceanalyze.report.xlsx import render as workbook
 
 RN = "kineto/kineto_tb/samples/resnet50_num_workers_"
 PAIRS = {
@@ -66,11 +65,11 @@ def test_parts_are_those_of_the_definitions(compared):
 def test_everything_has_a_text_and_fits(compared, name):
     report = compared(name)
     words = texts()
-    for table in report.listing:
+    for table in report.summary:
         for index, column in enumerate(table.columns):
             if column.kind == Kind.TERM and isinstance(table.rows, tuple) and column.key != "index":
                 assert {row[index] for row in table.rows} <= set(words.terms), (table.key, column.key)
-    named, above = {row[0] for table in report.listing if table.key == "memory_peak" for row in table.rows}, ""
+    named, above = {row[0] for table in report.summary if table.key == "memory_peak" for row in table.rows}, ""
     for row in report.tables["overall_metrics"].records():
         above = row.index if row.level == 0 else above
         # Rows in communication may be groups, which the profile names.
@@ -80,8 +79,8 @@ def test_everything_has_a_text_and_fits(compared, name):
     for width in (80, 160):
         page = render(report, words, Style(width=width), View(Detail.VERBOSE, 10))
         assert max(map(len, page.splitlines())) <= width
-    assert json.loads(render_compare(report, words))["tables"]["causes"]["rows"]
-    assert workbook(report, words)[:2] == b"PK"
+    assert json.loads(render_json([report], words))["reports"][0]["tables"]["causes"]["rows"]
+    assert workbook([report], words)[:2] == b"PK"
 
 
 @pytest.mark.parametrize("name", PAIRS)

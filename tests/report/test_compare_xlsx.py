@@ -11,7 +11,7 @@ from tests.report.make_compare import MS, allocated, build_compare, comparison, 
 from traceanalyze.comparison.results import Pair
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
-from traceanalyze.report.xlsx.compare import render
+from traceanalyze.report.xlsx import render
 from traceanalyze.report.xlsx.plan import MAX_ROWS
 
 GREEN, YELLOW = "FFE2EFDA", "FFFFF2CC"
@@ -20,7 +20,7 @@ GROUP, HEADER, FIRST = 3, 4, 5
 
 
 def content(found=None):
-    return render(build_compare(found or comparison(), version="0", options={"--base-step": "5"}), texts())
+    return render([build_compare(found or comparison(), version="0", options={"--base-step": "5"})], texts())
 
 
 def opened(found=None):

@@ -72,7 +72,7 @@ def test_rules_that_could_not_be_judged_are_listed_with_the_reason(report):
 
 
 def test_json_holds_everything(report):
-    (rank,) = json.loads(json_report.render([report], texts()))["runs"][0]["ranks"]
+    (rank,) = json.loads(json_report.render([report], texts()))["reports"][0]["ranks"]
     (row,) = rank["tables"]["findings"]["rows"]
     assert row["rule_id"] == "DAT101"
     assert rank["tables"]["findings"]["notes"][0]["key"] == "finding_DAT101_single"

@@ -99,7 +99,7 @@ def test_every_table_is_whole():
 def test_the_index_is_the_report_and_known_as_such():
     found = files([report_of()], texts(), "csv")
     data = found["report.json"]()
-    assert json.loads(data)["schema"] == "traceanalyze.report/1"
+    assert json.loads(data)["schema"] == "traceanalyze.report/2"
     assert is_index(data[:200])
     assert not is_index(b'{"traceEvents": []}')
 

@@ -15,9 +15,11 @@ from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.results import SideSummary
 from traceanalyze.regression.samples import Place
 from traceanalyze.regression.verdict import gate
+from traceanalyze.report import ci, markdown
+from traceanalyze.report import json as json_report
 from traceanalyze.report.console import Style
-from traceanalyze.report.regression import ci, console, markdown
-from traceanalyze.report.regression import json as gate_json
+from traceanalyze.report.console import render as on_console
+from traceanalyze.report.contents.gate import build_gate
 
 EXACT = ("kernel.count", "launch.count", "sync.count", "collective.count", "alloc.device_malloc.count")
 
@@ -33,7 +35,7 @@ def result(old=300, new=330, budget="", *, counts=(1, 2), names=EXACT, **how):
 
 def test_console_puts_the_worst_first_and_keeps_to_the_width():
     for width in (80, 120):
-        lines = console.render(result(), texts(), Style(width=width)).splitlines()
+        lines = on_console(build_gate(result()), texts(), Style(width=width)).splitlines()
         first = next(at for at, line in enumerate(lines) if line.startswith("step.time"))
         assert lines[first].split()[-1] == "regression"
         assert lines[first + 1].endswith("regression (warn)")
@@ -43,7 +45,7 @@ def test_console_puts_the_worst_first_and_keeps_to_the_width():
 
 
 def test_no_significant_change_is_a_tilde():
-    text = console.render(result(300, 301, counts=(1, 1)), texts(), Style(width=100))
+    text = on_console(build_gate(result(300, 301, counts=(1, 1))), texts(), Style(width=100))
     line = next(line for line in text.splitlines() if line.startswith("step.time"))
     assert re.search(r"300\.0 ms +301\.0 ms +~ ", line)
 
@@ -51,14 +53,13 @@ def test_no_significant_change_is_a_tilde():
 def test_names_of_traces_cannot_steer_the_terminal():
     found = result()
     evil = replace(found.candidate.runs[0], notes=("\x1b[31mred",))
-    text = console.render(
-        replace(found, notes=(("input", {"run": evil.name, "text": evil.notes[0]}),)), texts(), Style()
-    )
+    noted = replace(found, notes=(("input", {"run": evil.name, "text": evil.notes[0]}),))
+    text = on_console(build_gate(noted), texts(), Style())
     assert "\x1b" not in text
 
 
 def test_json_has_every_metric_with_its_samples():
-    document = json.loads(gate_json.render(result(), texts()))
+    document = json.loads(json_report.render([build_gate(result())], texts()))
     assert (document["schema_version"], document["verdict"], document["exit_code"]) == (1, "fail", 1)
     step = next(each for each in document["metrics"] if each["metric"] == "step.time")
     assert step["baseline_samples"] == [300e6] * 3
@@ -68,14 +69,14 @@ def test_json_has_every_metric_with_its_samples():
 
 
 def test_markdown_leads_with_the_verdict_and_stays_within_its_limit():
-    text = markdown.render(result(), texts())
+    text = markdown.render([build_gate(result())], texts())
     assert text.startswith("### ❌ traceanalyze gate: FAIL: step.time +10.0 %.\n")
     assert not re.search(r"^#{1,2} ", text, re.MULTILINE)
     assert text.count("<details>") == text.count("</details>") > 0
     many = tuple(("input", {"run": "r", "text": "x" * 1000}) for _ in range(2000))
     huge = replace(result(), notes=many)
     for limit in (markdown.SUMMARY_BYTES, markdown.COMMENT_BYTES):
-        cut = markdown.render(huge, texts(), limit=limit)
+        cut = markdown.render([build_gate(huge)], texts(), limit=limit)
         assert len(cut.encode()) <= limit
         assert cut.count("<details>") == cut.count("</details>")
         assert "was cut" in cut
@@ -83,7 +84,7 @@ def test_markdown_leads_with_the_verdict_and_stays_within_its_limit():
 
 def test_markdown_keeps_foreign_text_text():
     found = replace(result(), notes=(("input", {"run": "a|b", "text": "<script>`x`</script>\n# head"}),))
-    text = markdown.render(found, texts())
+    text = markdown.render([build_gate(found)], texts())
     assert "<script>" not in text
     assert "\n# head" not in text
     assert "a\\|b" in text
@@ -100,7 +101,7 @@ def test_annotations_are_ten_at_most():
         "findings.total",
         "compile.recompile.count",
     )
-    lines = ci.github(result(names=names), texts()).splitlines()
+    lines = ci.github([build_gate(result(names=names))], texts()).splitlines()
     assert len(lines) == 10
     assert lines[0].startswith("::error title=traceanalyze gate%3A regression::step.time: +10.0 %25, budget 5 %25: ")
     assert all(line.startswith("::warning title=") for line in lines[1:9])
@@ -146,7 +147,7 @@ def schema_of_junit(root):
 
 @pytest.mark.parametrize("how", [{}, {"strict": True}])
 def test_junit_is_as_its_schema_wants(how):
-    text = ci.junit(result(**how), texts())
+    text = ci.junit([build_gate(result(**how))], texts())
     root = ET.fromstring(text)
     schema_of_junit(root)
     suite = root.find("testsuite")
@@ -161,14 +162,14 @@ def test_junit_is_as_its_schema_wants(how):
 
 def test_junit_survives_control_characters():
     found = replace(result(), notes=(("input", {"run": "r", "text": "\x00\x1b<&\ud800"}),))
-    ET.fromstring(ci.junit(found, texts()))
+    ET.fromstring(ci.junit([build_gate(found)], texts()))
 
 
 def test_sarif_has_only_findings_with_a_line():
     place = Place("DAT101", "data-wait", True, "train.py", 12)
     found = result()
     candidate = found.candidate._replace(runs=(replace(found.candidate.runs[0], places=(place, place)),))
-    document = json.loads(ci.sarif(replace(found, candidate=candidate), texts()))
+    document = json.loads(ci.sarif([build_gate(replace(found, candidate=candidate))], texts()))
     (one,) = document["runs"]
     (only,) = one["results"]
     assert (only["ruleId"], only["level"]) == ("DAT101", "error")
@@ -176,14 +177,14 @@ def test_sarif_has_only_findings_with_a_line():
     assert (where["artifactLocation"]["uri"], where["region"]["startLine"]) == ("train.py", 12)
     assert only["partialFingerprints"]
     assert one["tool"]["driver"]["rules"][0]["helpUri"].startswith("https://")
-    assert json.loads(ci.sarif(found, texts()))["runs"][0]["results"] == []
+    assert json.loads(ci.sarif([build_gate(found)], texts()))["runs"][0]["results"] == []
 
 
 def test_sarif_keeps_to_its_limit():
     places = tuple(Place("DAT101", "data-wait", False, "train.py", line) for line in range(1, 5101))
     found = result()
     many = found.candidate._replace(runs=(replace(found.candidate.runs[0], places=places),))
-    one = json.loads(ci.sarif(replace(found, candidate=many), texts()))["runs"][0]
+    one = json.loads(ci.sarif([build_gate(replace(found, candidate=many))], texts()))["runs"][0]
     assert (len(one["results"]), one["properties"]["resultsLeftOut"]) == (5000, 100)
 
 
@@ -191,20 +192,21 @@ def test_missing_and_improved_metrics_are_told():
     old, new = [run(time=300, counts={"kernel.count": 5})], [run(time=200)]
     rules = read_budget(b'[gate]\non_missing = "warn"\n', "x").for_environment({})
     found = gate(SideSummary("baseline", tuple(old)), SideSummary("candidate", tuple(new)), rules)
-    text = console.render(found, texts(), Style(width=100))
+    text = on_console(build_gate(found), texts(), Style(width=100))
     assert re.search(r"^kernel\.count .* missing \(warn\)$", text, re.MULTILINE)
     assert re.search(r"^step\.time .* improvement$", text, re.MULTILINE)
     assert "not measured in the candidate" in text
 
 
 def test_every_reason_note_and_verdict_has_a_text():
-    words = texts().messages
-    from traceanalyze.regression.results import Verdict
+    words = texts().terms
+    from traceanalyze.regression.results import BAD, Verdict
 
-    assert all(f"gate_verdict_{verdict}" in words for verdict in Verdict)
+    assert all(f"gate_{verdict}" in words for verdict in Verdict)
+    assert all(f"gate_{verdict}_warn" in words for verdict in BAD)
     limited = gate(
         SideSummary("baseline", ()),
         SideSummary("candidate", runs(400)),
         read_budget(b'[gate.metrics."step.time"]\nmin = "500 ms"\n', "x").for_environment({}),
     )
-    assert "below the absolute limit 500.0 ms" in gate_json.render(limited, texts())
+    assert "below the absolute limit 500.0 ms" in json_report.render([build_gate(limited)], texts())

@@ -186,7 +186,7 @@ def is_number(value):
 def test_numbers_are_those_of_json():
     report = report_of()
     page = Page(render([report], texts()))
-    tables = json.loads(json_report.render([report], texts()))["runs"][0]["ranks"][0]["tables"]
+    tables = json.loads(json_report.render([report], texts()))["reports"][0]["ranks"][0]["tables"]
     compared = 0
     for table in report.ranks[0].tables:
         truth = tables[table.key]

@@ -9,7 +9,7 @@ from traceanalyze.locales import texts
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.json import render
 
-RUN_KEYS = {"name", "verdict", "notes", "tables", "in_detail", "ranks"}
+RUN_KEYS = {"name", "answer", "verdict", "notes", "sides", "tables", "remarks", "in_detail", "ranks"}
 RANK_KEYS = {"rank", "path", "mode", "resolution_ns", "verdict", "tables", "checks", "to_measure_more"}
 
 
@@ -20,9 +20,9 @@ def document(*analyses):
 @pytest.mark.parametrize("one", [analysis(), whole_trace(), host_only(1.0, 2.0), empty()])
 def test_the_document_has_the_documented_shape(one):
     found = document(one)
-    assert found["schema"] == "traceanalyze.report/1"
+    assert found["schema"] == "traceanalyze.report/2"
     assert found["tool"] == {"name": "traceanalyze", "version": "1.2.3"}
-    (run,) = found["runs"]
+    (run,) = found["reports"]
     assert set(run) == RUN_KEYS
     assert set(run["ranks"][0]) == RANK_KEYS
     for table in run["ranks"][0]["tables"].values():
@@ -30,33 +30,33 @@ def test_the_document_has_the_documented_shape(one):
 
 
 def test_durations_are_exact_integers():
-    split = document(analysis())["runs"][0]["ranks"][0]["tables"]["split"]
+    split = document(analysis())["reports"][0]["ranks"][0]["tables"]["split"]
     assert split["total"] == {"part": "step", "mean_ns": 177_666_667, "share": 1.0, "sum_ns": 533 * MS}
     assert sum(row["sum_ns"] for row in split["rows"]) == 533 * MS
 
 
 def test_all_rows_are_there():
-    tables = document(analysis(times=tuple(float(n + 1) for n in range(40))))["runs"][0]["ranks"][0]["tables"]
+    tables = document(analysis(times=tuple(float(n + 1) for n in range(40))))["reports"][0]["ranks"][0]["tables"]
     assert len(tables["steps"]["rows"]) == 40
     assert len(tables["gaps"]["rows"]) == 120
     assert len(tables["idle_causes"]["rows"]) == 12
 
 
 def test_what_was_not_measured_is_null_with_a_reason():
-    tables = document(analysis())["runs"][0]["ranks"][0]["tables"]
+    tables = document(analysis())["reports"][0]["ranks"][0]["tables"]
     terminal = tables["sync_points"]["rows"][1]
     assert (terminal["idle_caused_ns"], terminal["idle_caused_ns_reason"]) == (None, "terminal_sync")
 
 
 def test_messages_have_text_key_and_values():
-    (sentence,) = document(analysis())["runs"][0]["verdict"]
+    (sentence,) = document(analysis())["reports"][0]["verdict"]
     assert sentence["key"] == "step_idle_mostly"
     assert sentence["values"]["time_ns"] == 177_666_667
     assert sentence["text"].startswith("Step 177.7 ms")
 
 
 def test_checks_have_id_and_level():
-    checks = document(analysis())["runs"][0]["ranks"][0]["checks"]
+    checks = document(analysis())["reports"][0]["ranks"][0]["checks"]
     assert [(check["id"], check["level"], check["key"]) for check in checks] == [
         ("Q03", "warn", "unlinked"),
         ("Q05", "info", "no_python"),
@@ -64,11 +64,11 @@ def test_checks_have_id_and_level():
 
 
 def test_every_rank_is_there():
-    (run,) = document(*(analysis(rank=rank) for rank in range(3)))["runs"]
+    (run,) = document(*(analysis(rank=rank) for rank in range(3)))["reports"]
     assert [rank["rank"] for rank in run["ranks"]] == [0, 1, 2]
     assert len(run["tables"]["ranks"]["rows"]) == 3
 
 
 def test_gap_causes_are_named():
-    gap = document(analysis())["runs"][0]["ranks"][0]["tables"]["gaps"]["rows"][0]
+    gap = document(analysis())["reports"][0]["ranks"][0]["tables"]["gaps"]["rows"][0]
     assert gap["causes"] == {"data_loading": 50 * MS, "host_op": 5 * MS}

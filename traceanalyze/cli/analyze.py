@@ -8,7 +8,7 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.cli.analysis import LANG, TOP, report_on
-from traceanalyze.report.formats import REPORT, endings
+from traceanalyze.report.formats import endings
 
 
 def analyze(
@@ -30,7 +30,7 @@ def analyze(
             "-o",
             metavar="FILE|DIR/",
             help=(
-                f"Write to FILE ({endings(REPORT)}; .svg: call paths as a flame graph), or every table into the "
+                f"Write to FILE ({endings('memory')}; .svg: call paths as a flame graph), or every table into the "
                 "folder DIR/ (CSV or Parquet)."
             ),
         ),

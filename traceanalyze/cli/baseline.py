@@ -62,10 +62,15 @@ def show(path: Annotated[str, _PATH], *, lang: options.Lang = "en") -> None:
 
     from traceanalyze.locales import texts
     from traceanalyze.regression.baseline import read_baseline
-    from traceanalyze.report.console import style_for
-    from traceanalyze.report.regression.console import render_baseline
+    from traceanalyze.report.console import Printer, style_for
+    from traceanalyze.report.contents.baseline import baseline_tables
+    from traceanalyze.report.format import Formatter
+    from traceanalyze.report.view import View
 
-    sys.stdout.write(render_baseline(read_baseline(path), texts(lang), style_for(sys.stdout)))
+    baseline, words = read_baseline(path), texts(lang)
+    printer = Printer(Formatter(words), style_for(sys.stdout), View())
+    tables = map(printer.table, baseline_tables(baseline)) if baseline.runs else [words.messages["baseline_empty"]]
+    sys.stdout.write("\n\n".join(tables) + "\n")
     sys.stdout.flush()
 
 

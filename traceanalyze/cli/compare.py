@@ -13,10 +13,10 @@ import typer
 
 from traceanalyze.cli import options
 from traceanalyze.cli.guard import DEBUG_VARIABLE
-from traceanalyze.cli.output import Target, refuse_input, rendered, show, write_file, write_folder
+from traceanalyze.cli.output import Target, refuse_input, rendered, show, write
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
-from traceanalyze.report.formats import COMPARE, FORMATS, TABLES, endings, names
+from traceanalyze.report.formats import FORMATS, TABLES, endings, names
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
@@ -46,11 +46,14 @@ def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[
         return Target.of(output, format_, inputs=inputs)
     path = Path(output)
     is_folder = path.is_dir() or output.endswith(("/", "\\"))
-    if not is_folder and path.suffix.lower() in {FORMATS[name].ending for name in names(COMPARE)}:
+    if not is_folder and path.suffix.lower() in {FORMATS[name].ending for name in names("compare")} - {
+        ".csv",
+        ".parquet",
+    }:
         return Target.of(output, format_, inputs=inputs)
     refuse_input(path, inputs)
     if not is_folder and (path.suffix or path.exists()):
-        known = endings(COMPARE, last=" or ")
+        known = endings("compare", last=" or ")
         raise UsageError(f"--output {output}: end the name in {known} (a file) or in / (a folder)")
     chosen = format_ or "xlsx"
     name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{FORMATS[chosen].ending}"
@@ -59,22 +62,14 @@ def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[
 
 def write_compare(report: CompareReport, target: Target, texts: Texts, view: View) -> None:
     """Show the comparison, and write it where it belongs."""
-    if target.path is None:
-        show(rendered(COMPARE, report, target, texts, view))
-        return
-    show(rendered(COMPARE, report, Target(None, "console"), texts, view))
-    refuse_input(target.path, report.paths)
-    if target.format in TABLES:
-        from traceanalyze.report import folder
-
-        write_folder(target.path, folder.compare_files(report, texts, target.format))
-        return
+    if target.path is not None:
+        show(rendered([report], Target(None, "console"), texts, view))
     if target.make_folder is not None:
         try:
             target.make_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"--output {target.make_folder}: cannot be made: {error.strerror}") from error
-    write_file(COMPARE, report, target, texts, view)
+    write([report], target, texts, view)
 
 
 def compare(
@@ -94,7 +89,7 @@ def compare(
             metavar="DIR|FILE",
             help=(
                 "Write the workbook into DIR (made if need be), named by the time, or to FILE "
-                f"({endings(COMPARE)}). Default: only the console."
+                f"({endings('compare')}). Default: only the console."
             ),
         ),
     ] = None,

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyze.cli import options
-from traceanalyze.cli.output import Target, refuse_input, rendered, show, write_file
+from traceanalyze.cli.output import Target, refuse_input, rendered, show, write
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
-from traceanalyze.report.formats import GATE, names
+from traceanalyze.report.formats import FORMATS, TABLES, names
 from traceanalyze.report.view import View
 
 if TYPE_CHECKING:
-    from traceanalyze.regression.results import GateResult
+    from traceanalyze.report.model import GateReport
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
+_FORMATS = names("gate")
 
 
 def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
@@ -32,21 +33,24 @@ def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
     found = []
     for text in formats or ("console",):
         name, equals, path = text.partition("=")
-        if name not in names(GATE) or (equals and not path):
-            raise UsageError(f"--format {text}: write F or F=PATH with one of {', '.join(names(GATE))}")
+        if name not in _FORMATS or (equals and not path):
+            raise UsageError(f"--format {text}: write F or F=PATH with one of {', '.join(_FORMATS)}")
+        if FORMATS[name].needs or FORMATS[name].binary or name in TABLES:
+            found.append(Target.of(path or None, name, inputs=inputs))
+            continue
         if path:
             refuse_input(Path(path), inputs)
         found.append(Target(Path(path) if path and path != "-" else None, name))
     return tuple(found)
 
 
-def write_gate(result: GateResult, targets: Sequence[Target], texts: Texts) -> None:
+def write_gate(report: GateReport, targets: Sequence[Target], texts: Texts, view: View) -> None:
     """Write every format; a reader of stdout that has gone does not change the verdict."""
     for target in targets:
         if target.path is not None:
-            write_file(GATE, result, target, texts, View())
+            write([report], target, texts, view)
             continue
-        content = str(rendered(GATE, result, target, texts, View()))
+        content = str(rendered([report], target, texts, view))
         if target.format == "markdown" and os.environ.get(SUMMARY_VARIABLE):
             _append(Path(os.environ[SUMMARY_VARIABLE]), content)
             continue
@@ -97,7 +101,7 @@ def gate(
         typer.Option(
             "--format",
             metavar="F[=PATH]",
-            help=f"console (default), {', '.join(names(GATE)[1:])}; repeatable. Markdown without a path goes to "
+            help=f"console (default), {', '.join(_FORMATS[1:])}; repeatable. Markdown without a path goes to "
             "$GITHUB_STEP_SUMMARY where that is set.",
         ),
     ] = None,
@@ -114,6 +118,7 @@ def gate(
         list[str] | None,
         typer.Option(metavar="KEY", help="Key of the environment that need not match; repeatable."),
     ] = None,
+    top: options.Top = 5,
     lang: options.Lang = "en",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     step_marker: options.StepMarker = None,
@@ -131,7 +136,7 @@ def gate(
     from traceanalyze.cli.progress import Progress
     from traceanalyze.locales import texts
     from traceanalyze.pipeline.choices import Choices
-    from traceanalyze.pipeline.gate import gate_result, write_refreshed
+    from traceanalyze.pipeline.gate import gate_report, write_refreshed
 
     inputs = (*candidate, *(baseline or ()))
     targets = wanted(format_ or (), inputs)
@@ -140,7 +145,7 @@ def gate(
     if not quiet:
         tell_slow_scanner()
     with Progress(wanted=not quiet) as progress:
-        found = gate_result(
+        found = gate_report(
             candidate,
             baseline or (),
             choices,
@@ -152,9 +157,9 @@ def gate(
             waived=no_match or (),
             progress=progress,
         )
-    write_gate(found, targets, words)
+    write_gate(found, targets, words, View(top=top))
     if write_baseline is not None:
-        write_refreshed(write_baseline, baseline or (), found)
+        write_refreshed(write_baseline, baseline or (), found.result)
         typer.echo(f"Wrote {write_baseline}", err=True)
     if found.exit_code:
         typer.echo(f"traceanalyze gate: {found.overall}: {found.reason}", err=True)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from traceanalyze.report.formats import COMPARE, REPORT, TABLE, TABLES, endings, names
+from traceanalyze.report.formats import endings, names
 
 if TYPE_CHECKING:
     ReportFormat: TypeAlias = str
     TraceFormat: TypeAlias = str
     CompareFormat: TypeAlias = str
 else:
-    ReportFormat = StrEnum("ReportFormat", names(REPORT, TABLE))
-    TraceFormat = StrEnum("TraceFormat", names(REPORT, TABLE, traces=True))
-    CompareFormat = StrEnum("CompareFormat", (*names(COMPARE), *TABLES))
+    ReportFormat = StrEnum("ReportFormat", names("memory"))
+    TraceFormat = StrEnum("TraceFormat", names("analyze"))
+    CompareFormat = StrEnum("CompareFormat", names("compare"))
 FormatOption = Annotated[
     ReportFormat | None,
     typer.Option("--format", help="What to write; default: by the name of --output, else console."),
@@ -27,7 +27,9 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE|DIR/",
-        help=(f"Write to FILE ({endings(REPORT, first='html')}), or all tables into the folder DIR/ (CSV or Parquet)."),
+        help=(
+            f"Write to FILE ({endings('memory', first='html')}), or all tables into the folder DIR/ (CSV or Parquet)."
+        ),
     ),
 ]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.locales import Texts
 from traceanalyze.report import folder
-from traceanalyze.report.formats import FORMATS, REPORT, TABLES, endings, renderer
+from traceanalyze.report.formats import FORMATS, TABLES, endings, renderer
 from traceanalyze.report.view import View
 from traceanalyze.whole_file import whole_file
 
@@ -143,7 +143,7 @@ def _file_format(output: str, path: Path, format_: str | None) -> str:
         raise UsageError(
             "--output {output}: end the name in {known} (a file) or in / (a folder), or give --format",
             output,
-            endings(REPORT, traces=True, last=" or "),
+            endings("analyze", last=" or "),
         )
     if chosen != meant and any(name is not None and FORMATS[name].binary for name in (chosen, meant)):
         raise UsageError(
@@ -162,32 +162,28 @@ def refuse_input(path: Path, inputs: Iterable[str]) -> None:
 def write(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> None:
     """Render the reports and put them where they belong."""
     if target.path is None:
-        show(rendered(REPORT, reports, target, texts, view))
-    elif target.format in TABLES:
+        show(rendered(reports, target, texts, view))
+        return
+    # Folders and globs show only now which files they stood for.
+    refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
+    refuse_input(target.path, (side.path for report in reports for side in report.sides))
+    if target.format in TABLES:
         write_folder(target.path, folder.files(reports, texts, target.format))
-    else:
-        # Folders and globs show only now which files they stood for.
-        refuse_input(target.path, (rank.path for report in reports for rank in report.ranks))
-        write_file(REPORT, reports, target, texts, view)
-
-
-def write_file(what: str, found: object, target: Target, texts: Texts, view: View) -> None:
-    """Render into the target's file."""
-    assert target.path is not None
-    content = rendered(what, found, target, texts, view)
+        return
+    content = rendered(reports, target, texts, view)
     write_whole(target.path, content if isinstance(content, bytes) else content.encode("utf-8", errors="replace"))
     sys.stderr.write(f"Wrote {target.path}\n")
 
 
-def rendered(what: str, found: object, target: Target, texts: Texts, view: View) -> str | bytes:
+def rendered(reports: Sequence[Report], target: Target, texts: Texts, view: View) -> str | bytes:
     """What goes to the target; its style is that of the terminal, where it goes there."""
-    render, takes = renderer(target.format, what)
+    render, takes = renderer(target.format), FORMATS[target.format].takes
     given: dict[str, object] = {"view": view}
     if "style" in takes:
         from traceanalyze.report.console import file_style, style_for
 
         given["style"] = style_for(sys.stdout) if target.path is None else file_style()
-    content: str | bytes = render(found, texts, **{name: given[name] for name in takes})
+    content: str | bytes = render(reports, texts, **{name: given[name] for name in takes})
     return content
 
 

@@ -41,6 +41,16 @@ class Word(str):
     __slots__ = ()
 
 
+class Quantity(NamedTuple):
+    """A number with a unit of its own, for columns whose cells are not alike."""
+
+    number: float
+    unit: str
+    """ns, B, count, % (of a fraction), percent, points (of percent), or one to be shown as it is."""
+    change: bool = False
+    """A difference, shown with its sign."""
+
+
 class Kind(StrEnum):
     """What a value is, hence how it is formatted."""
 
@@ -68,6 +78,10 @@ class Kind(StrEnum):
     TERM = "term"
     """Key of a word of the tool, translated by `Texts.terms`."""
     FLAG = "flag"
+    QUANTITY = "quantity"
+    """A number with its own unit (`Quantity`), or a word of the tool (`Word`)."""
+    LIST = "list"
+    """Phrases, joined as the language does."""
     BREAKDOWN = "breakdown"
     """Terms and their times, largest first."""
 
@@ -75,16 +89,16 @@ class Kind(StrEnum):
 TIMES = frozenset({Kind.DURATION, Kind.CHANGE})
 """What is counted in nanoseconds."""
 SIZES = frozenset({Kind.BYTES, Kind.BYTES_CHANGE, Kind.MEMORY, Kind.MEMORY_CHANGE})
-NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER})
+NUMBERS = frozenset({*TIMES, *SIZES, Kind.SHARE, Kind.RATIO, Kind.COUNT, Kind.NUMBER, Kind.QUANTITY})
 _WORDS = frozenset({Kind.TEXT, Kind.NAME, Kind.TERM})
 _DTYPES = {
     **dict.fromkeys((*TIMES, *SIZES, Kind.COUNT), "Int64"),
-    **dict.fromkeys((Kind.SHARE, Kind.RATIO, Kind.NUMBER), "Float64"),
+    **dict.fromkeys((Kind.SHARE, Kind.RATIO, Kind.NUMBER, Kind.QUANTITY), "Float64"),
 }
 
 Breakdown: TypeAlias = tuple[tuple[str, int], ...]
 """Term keys and the nanoseconds of each."""
-Value: TypeAlias = int | float | str | bool | Breakdown | NotMeasured | None
+Value: TypeAlias = "int | float | str | bool | Quantity | Breakdown | tuple[Message, ...] | NotMeasured | None"
 """None means that the row has no such value; NotMeasured that the profile cannot give it."""
 Row: TypeAlias = tuple[Value, ...]
 Values: TypeAlias = "NDArray[Any] | Sequence[Any] | NotMeasured"
@@ -113,6 +127,8 @@ class Column:
     """Of a comparison: base or candidate, whose column it is."""
     par: float | None = None
     """Of a comparison: the value that says equal; above it is worse, below it better."""
+    cut_start: bool = False
+    """A name that is too long loses its beginning: the end tells more."""
     alias: str = ""
     """What msprof-analyze calls it."""
     values: Values = ()
@@ -302,7 +318,7 @@ class Table:
         """The table as a data frame: durations in ns, shares as fractions, missing values as NA."""
         import pandas as pd
 
-        columns = {each.key: [_plain(value) for value in self.column(each.key)] for each in self.columns}
+        columns = {each.key: [plain(each.kind, value) for value in self.column(each.key)] for each in self.columns}
         dtypes = {each.key: _DTYPES[each.kind] for each in self.columns if each.kind in _DTYPES}
         return pd.DataFrame(columns, dtype=object).astype(dtypes)
 
@@ -334,6 +350,8 @@ def _taken(column: Column, at: NDArray[np.int64]) -> Column:
     return column.of(picked)
 
 
-def _plain(value: Value) -> object:
-    """A value as data frames hold it."""
-    return None if isinstance(value, NotMeasured) else value
+def plain(kind: Kind, value: Value) -> object:
+    """A value as programs want it: None for what was not measured, numbers without their units."""
+    if isinstance(value, Quantity):
+        return value.number
+    return None if isinstance(value, NotMeasured) or kind == Kind.QUANTITY else value

@@ -73,6 +73,22 @@ def percent_cell(fraction: float) -> str:
     return "0.0" if text == "-0.0" else text
 
 
+def quantity(number: float, unit: str, *, change: bool = False) -> str:
+    """A number in its unit; see `model.table.Quantity`."""
+    sign = "+" if change else ""
+    match unit:
+        case "ns" | "B":
+            text = (duration if unit == "ns" else memory)(round(number))
+            return f"+{text}" if change and number > 0 else text
+        case "%":
+            return f"{100 * number:{sign}.1f} %"
+        case "percent" | "points":
+            return f"{number:{sign}.1f} {'%' if unit == 'percent' else unit}"
+        case "count":
+            return f"{number:+,.6g}" if change else count(number)
+    return f"{number:{sign},.4g} {unit}"
+
+
 def ratio(value: float) -> str:
     """A plain factor, such as `1.44`."""
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"

@@ -20,6 +20,8 @@ from traceanalyze.regression.results import GateResult, SideSummary, Verdict
 from traceanalyze.regression.samples import RunSample
 from traceanalyze.regression.verdict import PROFILER_OPTIONS
 from traceanalyze.regression.verdict import gate as judge
+from traceanalyze.report.contents.gate import build_gate
+from traceanalyze.report.model import GateReport
 from traceanalyze.version import __version__
 
 BUDGET_FILE, PROJECT_FILE = "traceanalyze.toml", "pyproject.toml"
@@ -36,7 +38,7 @@ def gate(
     warmup: int | None = None,
     strict: bool = False,
     no_match: Sequence[str] = (),
-) -> GateResult:
+) -> GateReport:
     """Is the candidate slower or bigger than the baseline by more than its budget?
 
     Args:
@@ -50,13 +52,13 @@ def gate(
         no_match: Keys of the environment that need not match.
 
     Returns:
-        The result; its `overall`, `exit_code`, `metrics` and `why` say everything.
+        The report; its `overall`, `exit_code`, `metrics` and `why` say most.
 
     Raises:
         InputError: A run cannot be used.
         UsageError: The budget is wrong, or the sides cannot be compared.
     """
-    return gate_result(
+    return gate_report(
         path_texts(candidate),
         path_texts(baseline),
         Choices(steps=steps, ranks=ranks),
@@ -67,7 +69,7 @@ def gate(
     )
 
 
-def gate_result(
+def gate_report(
     candidate: Sequence[str],
     baseline: Sequence[str],
     choices: Choices,
@@ -79,7 +81,7 @@ def gate_result(
     exit_zero: bool = False,
     waived: Sequence[str] = (),
     progress: ReadProgress | None = None,
-) -> GateResult:
+) -> GateReport:
     """As `gate`, with all that the command line may say; `labels` are `NAME=PATH`, for the side with that path."""
     written = _find_budget(budget, warmup)
     waived = check_keys(waived, "--no-match")
@@ -98,7 +100,7 @@ def gate_result(
     sides = SideSummary(old_label, old, stored=stored), SideSummary(new_label, new)
     found = judge(*sides, rules, strict=strict, exit_zero=exit_zero, waived=waived)
     failed = (("plugin", {"text": note}) for note in plugins.notes())
-    return replace(found, tool_version=__version__, notes=(*failed, *found.notes))
+    return build_gate(replace(found, tool_version=__version__, notes=(*failed, *found.notes)))
 
 
 def _find_budget(path: str | None, warmup: int | None) -> BudgetFile:

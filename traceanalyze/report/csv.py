@@ -6,7 +6,7 @@ import csv
 import io
 import math
 
-from traceanalyze.model.table import NotMeasured, Table, Value
+from traceanalyze.model.table import Kind, Quantity, Table, Value, plain
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What makes a spreadsheet run a text instead of showing it."""
@@ -16,12 +16,13 @@ def render(table: Table) -> bytes:
     """The table in UTF-8 with the mark by which Excel knows it; what was not measured is empty."""
     out = io.StringIO(newline="")
     writer = csv.writer(out)
+    kinds = [column.kind for column in table.columns]
     writer.writerow(column.key for column in table.columns)
-    writer.writerows([_cell(value) for value in row] for row in table.known_rows)
+    writer.writerows(map(_cell, kinds, row) for row in table.known_rows)
     return out.getvalue().encode("utf-8-sig", errors="replace")
 
 
-def _cell(value: Value) -> int | float | str | None:
+def _cell(kind: Kind, value: Value) -> object:
     match value:
         case bool():
             return "true" if value else "false"
@@ -29,8 +30,6 @@ def _cell(value: Value) -> int | float | str | None:
             return f"'{value}" if value.startswith(_FORMULA) else value
         case float():
             return value if math.isfinite(value) else None
-        case tuple():
+        case tuple() if not isinstance(value, Quantity):
             return "; ".join(f"{key}={amount}" for key, amount in value)
-        case NotMeasured():
-            return None
-    return value
+    return plain(kind, value)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
 from traceanalyze.report import json
-from traceanalyze.report.formats import TABLE, renderer
+from traceanalyze.report.formats import renderer
 
 Contents = Callable[[], bytes]
 
 if TYPE_CHECKING:
-    from traceanalyze.report.model import CompareReport, Report
+    from traceanalyze.report.model import Report
 
 INDEX = "report.json"
 """Marks a folder as one of this tool's."""
@@ -24,7 +24,7 @@ INDEX = "report.json"
 def files(reports: Sequence[Report], texts: Texts, format_: str) -> dict[str, Contents]:
     """Names of the files and what makes the contents of each; the index first."""
     found: dict[str, Contents] = {INDEX: lambda: json.render(reports, texts).encode("utf-8", errors="replace")}
-    render, _ = renderer(format_, TABLE)
+    render = renderer(format_)
     for prefix, table in _named(reports):
         name, number = f"{prefix}{table.key}.{format_}", 1
         while name in found:
@@ -34,16 +34,9 @@ def files(reports: Sequence[Report], texts: Texts, format_: str) -> dict[str, Co
     return found
 
 
-def compare_files(report: CompareReport, texts: Texts, format_: str) -> dict[str, Contents]:
-    """The same of a comparison."""
-    found: dict[str, Contents] = {INDEX: lambda: json.render_compare(report, texts).encode("utf-8", errors="replace")}
-    render, _ = renderer(format_, TABLE)
-    return found | {f"{table.key}.{format_}": partial(render, table) for table in report.listing}
-
-
 def is_index(start: bytes) -> bool:
     """Whether a file that begins so was written as an index."""
-    return any(f'"{schema}"'.encode() in start for schema in (json.SCHEMA, json.COMPARE_SCHEMA))
+    return any(f'"{schema}"'.encode() in start for schema in json.SCHEMAS)
 
 
 def _named(reports: Sequence[Report]) -> Iterator[tuple[str, Table]]:

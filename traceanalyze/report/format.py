@@ -9,11 +9,23 @@ from traceanalyze.errors import Phrase
 from traceanalyze.locales import Texts
 from traceanalyze.model import units
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import TIMES, Breakdown, Column, Kind, Message, NotMeasured, Row, Table, Value, Word
+from traceanalyze.model.table import (
+    TIMES,
+    Breakdown,
+    Column,
+    Kind,
+    Message,
+    NotMeasured,
+    Quantity,
+    Row,
+    Table,
+    Value,
+    Word,
+)
 from traceanalyze.model.vocabulary import Mode
 
 if TYPE_CHECKING:
-    from traceanalyze.report.model import RankReport
+    from traceanalyze.report.model import RankReport, Report
 
 _PLAIN: Mapping[Kind, Callable[..., str]] = {
     Kind.SHARE: units.percent,
@@ -37,6 +49,13 @@ def formatter_of(rank: RankReport, texts: Texts, parts: int = 2) -> Formatter:
     return Formatter(texts, rank.resolution_ns, parts, whole=whole)
 
 
+def formatter_over(report: Report, texts: Texts, parts: int = 2) -> Formatter:
+    """How the values of a report over all its ranks, or both sides, are written."""
+    if report.ranks:
+        return formatter_of(report.ranks[report.focus[0]], texts, parts)
+    return Formatter(texts, report.resolution_ns, parts)
+
+
 class Formatter(NamedTuple):
     """How values of one trace are written: language and clock resolution."""
 
@@ -51,26 +70,37 @@ class Formatter(NamedTuple):
         """A value on its own, with its unit."""
         if value is None:
             return ""
-        if isinstance(value, NotMeasured):
-            return self.missing([value.reason])
-        if isinstance(value, Phrase):
-            return value.said(self.texts.phrases)
+        match value:
+            case NotMeasured():
+                return self.missing([value.reason])
+            case Phrase():
+                return value.said(self.texts.phrases)
+            case Quantity():
+                return units.quantity(value.number, value.unit, change=value.change)
+            case Word():
+                return self.texts.terms.get(value, value)
+        return self._of_kind(kind, value)
+
+    def _of_kind(self, kind: Kind, value: Value) -> str:
         match kind:
+            case Kind.TERM:
+                text = self.texts.terms.get(cast("str", value), cast("str", value))
             case Kind.DURATION:
                 text = units.duration(cast("int", value), self.resolution_ns)
             case Kind.CHANGE:
                 text = signed(units.duration(abs(cast("int", value)), self.resolution_ns), cast("int", value))
-            case Kind.NAME if isinstance(value, Word):
-                text = self.texts.terms.get(value, value)
-            case Kind.TERM:
-                text = self.texts.terms.get(cast("str", value), cast("str", value))
             case Kind.FLAG:
                 text = self.texts.messages["yes" if value else "no"]
+            case Kind.LIST:
+                text = self._listed(cast("tuple[Message, ...]", value))
             case Kind.BREAKDOWN:
                 text = self._breakdown(cast("Breakdown", value))
             case _:
                 text = _PLAIN[kind](value) if kind in _PLAIN else str(value)
         return text
+
+    def _listed(self, phrases: Iterable[Message]) -> str:
+        return self.texts.messages["list_mark"].join(map(self.message, phrases))
 
     def cell(self, column: Column, value: Value, unit: units.Unit | None) -> str:
         """A value in a column whose heading names the unit; among texts, the label of a total is a word of the tool."""
@@ -161,7 +191,7 @@ class Formatter(NamedTuple):
         return list(dict.fromkeys(filter(None, found)))
 
     def _reasons(self, reasons: Iterable[str]) -> str:
-        return self.texts.messages["group_mark"].join(self.texts.reasons[reason] for reason in reasons)
+        return self.texts.messages["group_mark"].join(self.texts.reasons.get(reason, reason) for reason in reasons)
 
     def _breakdown(self, parts: Breakdown) -> str:
         """The largest parts with their shares; one that is all of it needs no number."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-REPORT, COMPARE, GATE, TABLE = "report", "compare", "gate", "table"
+_GATE = ("gate",)
 
 
 class Format(NamedTuple):
     """A format and what renders it."""
 
     name: str
-    renderers: Mapping[str, tuple[str, ...]]
-    """What is rendered → `module:function` below this package, called with it and the texts; then the names of what
-    else the function takes: `style`, `view`. A format with a renderer of tables writes a file for each of them."""
+    render: str
+    """`module:function` below this package, called with reports and texts; of `tables` with one table."""
+    takes: tuple[str, ...] = ()
+    """Names of what else the function takes: `style`, `view`."""
     ending: str = ""
     """Of file names that mean this format."""
     place: int = 0
@@ -24,69 +25,46 @@ class Format(NamedTuple):
     """Package that has to be installed."""
     binary: bool = False
     """Not for a terminal."""
-    traces: bool = False
-    """Offered for reports on traces alone."""
+    tables: bool = False
+    """A file for each table, in a folder."""
+    only: tuple[str, ...] = ()
+    """Commands that offer it; all where none are named."""
 
 
 FORMATS = {
     each.name: each
     for each in (
-        Format(
-            "console",
-            {
-                REPORT: ("console:render_all", "style", "view"),
-                COMPARE: ("console.compare:render", "style", "view"),
-                GATE: ("regression.console:render", "style"),
-            },
-            ending=".txt",
-            place=5,
-        ),
-        Format(
-            "json",
-            {REPORT: ("json:render",), COMPARE: ("json:render_compare",), GATE: ("regression.json:render",)},
-            ending=".json",
-            place=3,
-        ),
-        Format(
-            "xlsx", {REPORT: ("xlsx:render",), COMPARE: ("xlsx.compare:render",)}, ending=".xlsx", place=0, binary=True
-        ),
-        Format("csv", {TABLE: ("csv:render",)}, ending=".csv"),
-        Format("parquet", {TABLE: ("parquet:render",)}, ending=".parquet", needs="pyarrow"),
-        Format("svg", {REPORT: ("flame:render",)}, ending=".svg", place=4, traces=True),
-        Format("html", {REPORT: ("html:render",), COMPARE: ("html:render_compare",)}, ending=".html", place=1),
-        Format(
-            "markdown",
-            {
-                REPORT: ("markdown:render",),
-                COMPARE: ("markdown:render_compare", "view"),
-                GATE: ("regression.markdown:render",),
-            },
-            ending=".md",
-            place=2,
-        ),
-        Format("junit", {GATE: ("regression.ci:junit",)}),
-        Format("github", {GATE: ("regression.ci:github",)}),
-        Format("sarif", {GATE: ("regression.ci:sarif",)}),
+        Format("console", "console:render_all", ("style", "view"), ending=".txt", place=5),
+        Format("json", "json:render", ending=".json", place=3),
+        Format("xlsx", "xlsx:render", ending=".xlsx", place=0, binary=True),
+        Format("csv", "csv:render", ending=".csv", tables=True),
+        Format("parquet", "parquet:render", ending=".parquet", needs="pyarrow", tables=True),
+        Format("svg", "flame:render", ending=".svg", place=4, only=("analyze",)),
+        Format("html", "html:render", ending=".html", place=1),
+        Format("markdown", "markdown:render", ("view",), ending=".md", place=2),
+        Format("junit", "ci:junit", only=_GATE),
+        Format("github", "ci:github", only=_GATE),
+        Format("sarif", "ci:sarif", only=_GATE),
     )
 }
-TABLES = tuple(each.name for each in FORMATS.values() if TABLE in each.renderers)
+TABLES = tuple(each.name for each in FORMATS.values() if each.tables)
 """Formats of which each table is a file."""
 
 
-def names(*whats: str, traces: bool = False) -> tuple[str, ...]:
-    """Formats that something of these is rendered in; with those offered for traces alone if asked for."""
-    return tuple(each.name for each in FORMATS.values() if {*whats} & {*each.renderers} and (traces or not each.traces))
+def names(command: str) -> tuple[str, ...]:
+    """Formats that a command offers."""
+    return tuple(each.name for each in FORMATS.values() if not each.only or command in each.only)
 
 
-def endings(what: str, *, first: str = "", traces: bool = False, last: str = ", ") -> str:
-    """Endings of files that hold all of `what`, as a list in a sentence whose last mark is `last`."""
-    chosen = [FORMATS[name] for name in names(what, traces=traces) if FORMATS[name].ending]
+def endings(command: str, *, first: str = "", last: str = ", ") -> str:
+    """Endings of files that hold a whole report of a command, as a list in a sentence whose last mark is `last`."""
+    chosen = [FORMATS[name] for name in names(command) if FORMATS[name].ending and name not in TABLES]
     chosen.sort(key=lambda each: (each.name != first, each.place))
     return last.join((", ".join(each.ending for each in chosen[:-1]), chosen[-1].ending))
 
 
-def renderer(format_: str, what: str) -> tuple[Callable[..., Any], tuple[str, ...]]:
-    """What renders it, and the names of what it takes beside that and the texts."""
-    place, *takes = FORMATS[format_].renderers[what]
-    module, _, function = place.partition(":")
-    return getattr(import_module(f"{__package__}.{module}"), function), tuple(takes)
+def renderer(format_: str) -> Callable[..., Any]:
+    """What renders it."""
+    module, _, function = FORMATS[format_].render.partition(":")
+    found: Callable[..., Any] = getattr(import_module(f"{__package__}.{module}"), function)
+    return found

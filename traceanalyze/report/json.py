@@ -1,67 +1,71 @@
-"""The report as JSON, schema `traceanalyze.report/1`: everything there is, durations as exact nanoseconds.
+"""Reports as JSON, schema `traceanalyze.report/2`: everything there is, durations as exact nanoseconds.
 
-What was not measured is null, with the reason beside it under the same name and `_reason`.
+What was not measured is null, with the reason beside it under the same name and `_reason`. `schema.json` beside this
+module describes it as a JSON Schema.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from traceanalyze.locales import Texts
-from traceanalyze.model.table import TIMES, Column, Kind, Message, NotMeasured, Table, Value
-from traceanalyze.report.format import Formatter, formatter_of
+from traceanalyze.model.table import TIMES, Column, Kind, Message, NotMeasured, Table, Value, plain
+from traceanalyze.report.format import Formatter, formatter_of, formatter_over
 
 if TYPE_CHECKING:
-    from traceanalyze.report.model import CompareReport, Finding, RankReport, Report
+    from traceanalyze.report.model import Finding, RankReport, Report, Side
 
-SCHEMA = "traceanalyze.report/1"
-COMPARE_SCHEMA = "traceanalyze.compare/1"
+SCHEMA = "traceanalyze.report/2"
+SCHEMAS = (SCHEMA, "traceanalyze.report/1", "traceanalyze.compare/1")
+"""This one, and those of older versions."""
 
 Json = dict[str, Any]
 
 
 def render(reports: Sequence[Report], texts: Texts) -> str:
     """Reports of all runs as one JSON document."""
-    version = reports[0].version if reports else ""
+    first = reports[0]
     document = {
         "schema": SCHEMA,
-        "tool": {"name": "traceanalyze", "version": version},
-        "runs": [_run(report, texts) for report in reports],
+        "tool": {"name": "traceanalyze", "version": first.version},
+        "command": first.command,
+        "reports": [_report(report, texts) for report in reports],
+        **_former(first.former, formatter_over(first, texts)),
     }
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def render_compare(report: CompareReport, texts: Texts) -> str:
-    """A comparison as one JSON document, schema `traceanalyze.compare/1`."""
-    formatter = Formatter(texts, report.resolution_ns)
-    messages = texts.messages
-    sides = report.tables["compare_sides"]
-    document = {
-        "schema": COMPARE_SCHEMA,
-        "tool": {"name": "traceanalyze", "version": report.version},
-        "verdict": [_message(item, formatter, messages) for item in report.verdict],
-        **{side: _row(sides.columns, row) for side, row in zip(("base", "candidate"), sides.known_rows, strict=True)},
-        "notes": [_message(item, formatter, messages) for item in report.notes],
-        "advice": [_message(item, formatter, messages) for item in report.advice],
-        "caveats": [_message(item, formatter, messages) for item in report.caveats],
-        "quality": [_message(item, formatter, messages) for item in report.quality],
-        "tables": {table.key: _table(table, formatter) for table in report.listing if table is not sides},
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _run(report: Report, texts: Texts) -> Json:
-    formatter = formatter_of(report.ranks[report.focus[0]], texts)
+def _report(report: Report, texts: Texts) -> Json:
+    formatter = formatter_over(report, texts)
     return {
         "name": report.name,
-        "verdict": [_message(item, formatter, texts.messages) for item in report.verdict],
-        "notes": [_message(item, formatter, texts.messages) for item in report.notes],
+        "answer": report.answer or None,
+        "verdict": _messages(report.verdict, formatter),
+        "notes": _messages(report.notes, formatter),
+        "sides": [_side(side, formatter) for side in report.sides],
         "tables": {table.key: _table(table, formatter) for table in report.summary},
+        "remarks": {key: _messages(found, formatter) for key, found in report.remarks.items()},
         "in_detail": list(report.focus),
         "ranks": [_rank(rank, texts) for rank in report.ranks],
     }
+
+
+def _side(side: Side, formatter: Formatter) -> Json:
+    return {"side": side.key, "path": side.path, "name": side.name, "about": _messages(side.about, formatter)}
+
+
+def _former(value: Any, formatter: Formatter) -> Any:
+    """Plain values, with texts in place of messages."""
+    match value:
+        case Message():
+            return formatter.message(value)
+        case Mapping():
+            return {key: _former(each, formatter) for key, each in value.items()}
+        case list():
+            return [_former(each, formatter) for each in value]
+    return value
 
 
 def _rank(rank: RankReport, texts: Texts) -> Json:
@@ -71,7 +75,7 @@ def _rank(rank: RankReport, texts: Texts) -> Json:
         "path": rank.path,
         "mode": rank.mode.name.lower(),
         "resolution_ns": rank.resolution_ns,
-        "verdict": [_message(item, formatter, texts.messages) for item in rank.verdict],
+        "verdict": _messages(rank.verdict, formatter),
         "tables": {table.key: _table(table, formatter) for table in rank.tables},
         "checks": [_check(check, formatter) for check in rank.checks],
         "to_measure_more": formatter.hints(rank),
@@ -83,12 +87,20 @@ def _check(check: Finding, formatter: Formatter) -> Json:
     return {"id": check.id, "level": check.level.name.lower(), **message}
 
 
+def _messages(found: Sequence[Message], formatter: Formatter) -> list[Json]:
+    return [_message(each, formatter, formatter.texts.messages) for each in found]
+
+
 def _message(message: Message, formatter: Formatter, templates: Mapping[str, str]) -> Json:
     return {
         "key": message.key,
         "text": formatter.fill(templates[message.key], message),
-        "values": {_with_unit(name, kind): _plain(kind, value) for name, kind, value in message.values},
+        "values": {_with_unit(name, kind): _value(kind, value, formatter) for name, kind, value in message.values},
     }
+
+
+def _value(kind: Kind, value: Value, formatter: Formatter) -> object:
+    return _messages(cast("tuple[Message, ...]", value), formatter) if kind == Kind.LIST else _plain(kind, value)
 
 
 def _with_unit(name: str, kind: Kind) -> str:
@@ -102,7 +114,7 @@ def _table(table: Table, formatter: Formatter) -> Json:
     if table.total is not None:
         out["total"] = _row(table.columns, table.total)
     if table.notes:
-        out["notes"] = [_message(note, formatter, formatter.texts.messages) for note in table.notes]
+        out["notes"] = _messages(table.notes, formatter)
     return out
 
 
@@ -116,6 +128,5 @@ def _row(columns: Sequence[Column], row: Sequence[Value]) -> Json:
 
 
 def _plain(kind: Kind, value: Value) -> object:
-    if isinstance(value, NotMeasured):
-        return None
-    return dict(value) if kind == Kind.BREAKDOWN and isinstance(value, tuple) else value
+    found = plain(kind, value)
+    return dict(found) if kind == Kind.BREAKDOWN and isinstance(found, tuple) else found

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
 from traceanalyze.model.table import NUMBERS, Table
-from traceanalyze.report.format import Formatter, formatter_of, printable, shown_columns
-from traceanalyze.report.model import CompareReport, Report
-from traceanalyze.report.view import Half, View, distinct_names, halves, overview, shallow, with_columns
+from traceanalyze.report.format import Formatter, formatter_of, formatter_over, printable, shown_columns
+from traceanalyze.report.model import Report
+from traceanalyze.report.view import Half, View, compared, with_columns
 
 MAX_ROWS = 20
 """Rows of a table: a page is read, not searched; the other formats have all of them."""
@@ -23,9 +24,36 @@ _LINKED = regex(r"(?P<before>@|\\#(?=\d)|:(?=//)|\bwww(?=\.))", re.IGNORECASE)
 _BLOCK = regex(r"^(?P<number>\d+(?=[.)](?:\s|$))|(?=[-+=](?!\d)))(?P<mark>[-+=.)])")
 
 
-def render(reports: Sequence[Report], texts: Texts) -> str:
-    """Reports of all runs as one document."""
-    return "\n".join(block for report in reports for block in _run(report, texts))
+SUMMARY_BYTES = 900_000
+"""GitHub cuts off summaries of a step at 1 MiB."""
+COMMENT_BYTES = 60_000
+"""And comments at 65,536 characters."""
+_SIGNS = {"fail": "❌", "inconclusive": "⚠️", "pass": "✅"}
+
+
+def render(reports: Sequence[Report], texts: Texts, view: View | None = None, *, limit: int = SUMMARY_BYTES) -> str:
+    """Reports of all runs as one document; what a gate says is of at most `limit` bytes."""
+    if reports[0].answer:
+        return _cut(_judged(reports[0], formatter_over(reports[0], texts, 1)), limit, texts)
+    top = (view or View()).top
+    return "\n".join(
+        block
+        for report in reports
+        for block in (_compared(report, formatter_over(report, texts, 1), top) if report.sides else _run(report, texts))
+    )
+
+
+def _cut(blocks: Iterable[str], limit: int, texts: Texts) -> str:
+    """As many blocks as there is room for; each stays valid wherever the text ends."""
+    cut = f"\n_{texts.messages['gate_cut']}_\n"
+    kept: list[str] = []
+    used = len(cut.encode())
+    for block in blocks:
+        used += len(block.encode()) + 1
+        if used > limit:
+            return "\n".join([*kept, cut])
+        kept.append(block)
+    return "\n".join(kept)
 
 
 def plain(text: str) -> str:
@@ -35,8 +63,7 @@ def plain(text: str) -> str:
 
 
 def _run(report: Report, texts: Texts) -> Iterator[str]:
-    first = report.ranks[report.focus[0]]
-    formatter = formatter_of(first, texts)
+    formatter = formatter_over(report, texts)
     yield f"# {plain(report.name)}\n"
     yield f"**{plain(formatter.sentences(report.verdict))}**\n"
     for note in report.notes:
@@ -63,10 +90,14 @@ def _tables(tables: Sequence[Table], formatter: Formatter, mark: str) -> Iterato
 def table_blocks(table: Table, formatter: Formatter, mark: str) -> Iterator[str]:
     """A table under its heading, and below it what was left out, why values are missing, and its notes."""
     yield f"{mark} {plain(formatter.title(table))}\n"
+    yield from _table(table, formatter)
+
+
+def _table(table: Table, formatter: Formatter, most: int = MAX_ROWS) -> Iterator[str]:
     if table.in_words:
         yield from (plain(formatter.message(note)) + "\n" for note in table.notes)
         return
-    shown = table.known_rows[:MAX_ROWS]
+    shown = table.known_rows[:most]
     every = (*shown, *((table.total,) if table.total else ()))
     columns = shown_columns(table, every, formatter.resolution_ns)
     headings = ((formatter.texts.heading(column), unit) for _, column, _, unit in columns)
@@ -90,32 +121,49 @@ def listed(title: str, items: Sequence[str]) -> Iterator[str]:
         yield f"**{plain(title)}**\n\n{lines}\n"
 
 
-def render_compare(report: CompareReport, texts: Texts, view: View | None = None) -> str:
-    """A comparison as one short document, for a pull request or a chat."""
-    return "\n".join(_compared(report, Formatter(texts, report.resolution_ns, parts=1), (view or View()).top))
-
-
-def _compared(report: CompareReport, formatter: Formatter, top: int) -> Iterator[str]:
-    words, tables = formatter.texts.messages, report.tables
+def _compared(report: Report, formatter: Formatter, top: int) -> Iterator[str]:
+    """A comparison, for a pull request or a chat."""
+    words = formatter.texts.messages
+    remarks = {key: [formatter.message(each) for each in found] for key, found in report.remarks.items()}
     yield f"**{plain(formatter.sentences(report.verdict))}**\n"
     yield "\n".join(_sides(report, formatter)) + "\n"
     for note in report.notes:
         yield f"{plain(formatter.message(note))}\n"
-    yield from listed(words["caveats"], [formatter.message(item) for item in report.caveats])
-    for table in overview(tables):
-        yield from table_blocks(_major(shallow(table)), formatter, _MARK)
-    for half in halves(tables["causes"]):
-        yield from _causes(half, formatter, top)
-    yield from listed(words["advice"], [formatter.message(item) for item in report.advice])
-    yield from listed(words["not_compared"], formatter.absent(report.listing))
-    yield from listed(words["quality"], [formatter.message(item) for item in report.quality])
+    yield from listed(words["caveats"], remarks["caveats"])
+    for shown in compared(report, everything=False):
+        if isinstance(shown, Table):
+            yield from table_blocks(_major(shown), formatter, _MARK)
+        else:
+            yield from _causes(shown, formatter, top)
+    yield from listed(words["advice"], remarks["advice"])
+    yield from listed(words["not_compared"], formatter.absent(report.summary))
+    yield from listed(words["quality"], remarks["quality"])
 
 
-def _sides(report: CompareReport, formatter: Formatter) -> Iterator[str]:
-    names = distinct_names(*report.paths)
-    for key, name, pieces in zip(("base", "candidate"), names, report.sides, strict=True):
-        rest = [formatter.message(piece) for piece in pieces if piece.key != "side_path"]
-        yield f"- {plain(formatter.said_of([formatter.texts.messages[key]], ' · '.join([name, *rest])))}"
+def _sides(report: Report, formatter: Formatter) -> Iterator[str]:
+    for side in report.sides:
+        pieces = filter(None, [side.name, *map(formatter.message, side.about)])
+        yield f"- {plain(formatter.said_of([formatter.texts.messages[side.word]], ' · '.join(pieces)))}"
+
+
+def _judged(report: Report, formatter: Formatter) -> Iterator[str]:
+    """What a gate says: the verdict and what was judged, the rest folded away."""
+    words = formatter.texts.messages
+    yield f"{_MARK} {_SIGNS[report.answer]} traceanalyze gate: {plain(formatter.sentences(report.verdict))}\n"
+    yield "\n".join(_sides(report, formatter)) + "\n"
+    first, *rest = (each for each in compared(report, everything=False) if isinstance(each, Table))
+    yield from _table(first, formatter, len(first))
+    for table in rest:
+        yield _folded(formatter.title(table), "\n".join(_table(_major(table), formatter)))
+    for key, found in report.remarks.items():
+        if found:
+            yield _folded(words[key], "".join(f"- {plain(formatter.message(each))}\n" for each in found))
+
+
+def _folded(title: str, inside: str) -> str:
+    """To be opened; a heading is one line."""
+    heading = escape(" ".join(printable(title).split()), quote=False)
+    return f"<details><summary>{heading}</summary>\n\n{inside}\n</details>\n"
 
 
 def _causes(half: Half, formatter: Formatter, top: int) -> Iterator[str]:

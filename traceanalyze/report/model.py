@@ -17,6 +17,8 @@ from traceanalyze.rules import finding as rule_findings
 if TYPE_CHECKING:
     from traceanalyze.analyses.excerpt.window import Place
     from traceanalyze.comparison.results import Comparison
+    from traceanalyze.regression.explain import Why
+    from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary
 
 
 class Finding(NamedTuple):
@@ -27,35 +29,18 @@ class Finding(NamedTuple):
     message: Message
 
 
-@dataclass(frozen=True, eq=False)
-class CompareReport:
-    """What makes two profiles differ."""
+class Side(NamedTuple):
+    """One side of what was compared."""
 
-    version: str
-    paths: tuple[str, str]
-    """Of base and candidate."""
-    resolution_ns: int
-    """Of the coarser clock."""
-    verdict: tuple[Message, ...]
-    sides: tuple[tuple[Message, ...], tuple[Message, ...]]
-    """What was compared, piece by piece: file, rank, device, step time, steps."""
-    listing: tuple[Table, ...]
-    """All tables in reading order."""
-    caveats: tuple[Message, ...]
-    """What makes parts less comparable."""
-    quality: tuple[Message, ...]
-    """How far the numbers can be trusted: linked time, clocks, levels."""
-    notes: tuple[Message, ...] = ()
-    """Remarks on the input."""
-    advice: tuple[Message, ...] = ()
-    """Where to look next, for each part that takes longer."""
-    comparison: Comparison | None = field(default=None, repr=False)
-    """The results behind the tables, for programs; renderers do not use them."""
-
-    @property
-    def tables(self) -> Mapping[str, Table]:
-        """Tables by name."""
-        return {table.key: table for table in self.listing}
+    key: str
+    """base, baseline or candidate."""
+    word: str
+    """Key of the message that is its name in pages."""
+    path: str
+    name: str
+    """Short, and another than that of the other side."""
+    about: tuple[Message, ...]
+    """Piece by piece: rank, device, step time, steps."""
 
 
 class FindingExcerpt(NamedTuple):
@@ -93,17 +78,30 @@ class RankReport:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Everything the tool says about one run."""
+    """Everything the tool says about one run, or about two sides."""
 
     name: str
     version: str
     verdict: tuple[Message, ...]
     notes: tuple[Message, ...]
+    """Remarks on the input."""
     summary: tuple[Table, ...]
-    """Tables with a row a rank."""
-    ranks: tuple[RankReport, ...]
-    focus: tuple[int, ...]
+    """Tables over all ranks, or both sides, in reading order."""
+    ranks: tuple[RankReport, ...] = ()
+    focus: tuple[int, ...] = ()
     """Indices into `ranks` of those shown in detail."""
+    command: str = "analyze"
+    """That makes it."""
+    sides: tuple[Side, ...] = ()
+    """What was compared, if anything was."""
+    remarks: Mapping[str, tuple[Message, ...]] = field(default_factory=dict)
+    """Lists of sentences by what they are, which is the key of their heading."""
+    resolution_ns: int = 1
+    """Of the coarser clock, where there are no ranks."""
+    answer: str = ""
+    """pass, fail or inconclusive, of what judges."""
+    former: Mapping[str, object] = field(default_factory=dict, repr=False)
+    """Keys at the top of its JSON as they were before, for one release; messages stand for their texts."""
     analyses: tuple[RankAnalysis, ...] = field(default=(), repr=False)
     """The arrays behind `ranks`, for programs; renderers do not use them."""
     run_findings: tuple[rule_findings.Finding, ...] = field(default=(), repr=False)
@@ -114,6 +112,82 @@ class Report:
         """Tables by name: those over all ranks, and those of the rank shown in detail."""
         detail = self.ranks[self.focus[0]].tables if self.focus else ()
         return {table.key: table for table in (*detail, *self.summary)}
+
+
+@dataclass(frozen=True, eq=False)
+class CompareReport(Report):
+    """What makes two profiles differ."""
+
+    comparison: Comparison | None = field(default=None, repr=False)
+    """The results behind the tables, for programs; renderers do not use them."""
+
+    @property
+    def advice(self) -> tuple[Message, ...]:
+        """Where to look next, for each part that takes longer."""
+        return self.remarks["advice"]
+
+    @property
+    def caveats(self) -> tuple[Message, ...]:
+        """What makes parts less comparable."""
+        return self.remarks["caveats"]
+
+    @property
+    def quality(self) -> tuple[Message, ...]:
+        """How far the numbers can be trusted: linked time, clocks, levels."""
+        return self.remarks["quality"]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Of base and candidate."""
+        return tuple(side.path for side in self.sides)
+
+
+@dataclass(frozen=True, eq=False)
+class GateReport(Report):
+    """Whether the candidate is worse than the baseline by more than its budget."""
+
+    result: GateResult = field(kw_only=True, repr=False)
+    """The results behind the tables, for programs; renderers do not use them, but for those of CI systems."""
+
+    @property
+    def overall(self) -> Overall:
+        """Answer of the gate."""
+        return self.result.overall
+
+    @property
+    def exit_code(self) -> int:
+        """Exit status of the command."""
+        return self.result.exit_code
+
+    @property
+    def reason(self) -> str:
+        """Why that is not 0, one line; else empty."""
+        return self.result.reason
+
+    @property
+    def baseline(self) -> SideSummary:
+        """Runs of the baseline."""
+        return self.result.baseline
+
+    @property
+    def candidate(self) -> SideSummary:
+        """Runs of the candidate."""
+        return self.result.candidate
+
+    @property
+    def similarity(self) -> float | None:
+        """How alike the workloads are."""
+        return self.result.similarity
+
+    @property
+    def metrics(self) -> tuple[MetricResult, ...]:
+        """Evaluated ones, worst first."""
+        return self.result.metrics
+
+    @property
+    def why(self) -> Why | None:
+        """Why the step time changed."""
+        return self.result.why
 
 
 def remark(text: str) -> Message:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from traceanalyze.model.table import SIZES, TIMES, Kind, NotMeasured, Table, Value
+from traceanalyze.model.table import SIZES, TIMES, Kind, Table, Value, plain
 
 _WHOLE = {*TIMES, *SIZES, Kind.COUNT}
-_FRACTIONS = {Kind.SHARE, Kind.RATIO, Kind.NUMBER}
+_FRACTIONS = {Kind.SHARE, Kind.RATIO, Kind.NUMBER, Kind.QUANTITY}
 
 
 def render(table: Table) -> bytes:
@@ -18,7 +18,7 @@ def render(table: Table) -> bytes:
 
     arrays = {}
     for column in table.columns:
-        values = [_plain(value) for value in table.column(column.key)]
+        values = [_plain(column.kind, value) for value in table.column(column.key)]
         arrays[column.key] = pa.array(values, _type(pa, column.kind, values))
     out = io.BytesIO()
     pq.write_table(pa.table(arrays), out, compression="zstd")
@@ -36,7 +36,5 @@ def _type(pa: Any, kind: Kind, values: list[object]) -> Any:
     return pa.map_(pa.string(), pa.int64()) if kind == Kind.BREAKDOWN else pa.string()
 
 
-def _plain(value: Value) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-8", errors="replace").decode()
-    return None if isinstance(value, NotMeasured) else value
+def _plain(kind: Kind, value: Value) -> object:
+    return value.encode("utf-8", errors="replace").decode() if isinstance(value, str) else plain(kind, value)

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, takewhile
 from pathlib import PurePath
-from typing import NamedTuple, Self, cast
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Column, Table
 from traceanalyze.model.vocabulary import Detail
+
+if TYPE_CHECKING:
+    from traceanalyze.report.model import Report
 
 
 class View(NamedTuple):
@@ -80,6 +83,25 @@ def shallow(table: Table) -> Table:
         return table
     rows = enumerate(table.known_rows)
     return table.take([place for place, row in rows if table.depth(row) in {0, 1} or row[0] in _ALWAYS])
+
+
+_INPUTS = frozenset({"compare_sides", "compare_options"})
+"""Tables on what was compared, which lines above the others say."""
+
+
+def compared(report: Report, *, everything: bool) -> Iterator[Table | Half]:
+    """Tables over both sides in the order in which a page of text has them, the causes in two halves."""
+    tables = report.tables
+    if "causes" not in tables:
+        yield from (table for table in report.summary if len(table) and (everything or not table.detail))
+        return
+    first = overview(tables)
+    yield from first if everything else map(shallow, first)
+    # Slower and faster apart; nothing is said of causes where nothing differs.
+    yield from halves(tables["causes"], least=0 if everything else OF_WEIGHT)
+    shown = {*OVERVIEW, *_INPUTS, "causes", first[0].key}
+    if everything:
+        yield from (table for table in report.summary if table.key not in shown and len(table))
 
 
 def with_columns(table: Table, kept: Sequence[int]) -> Table:

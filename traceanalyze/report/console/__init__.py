@@ -9,11 +9,11 @@ from typing import NamedTuple
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Table
 from traceanalyze.model.vocabulary import Detail, Level
-from traceanalyze.report.console.style import Style, display_width, file_style, style_for
+from traceanalyze.report.console.style import Style, display_width, file_style, padded, style_for
 from traceanalyze.report.console.tables import WIDE, absent_lines, pick, table_lines
-from traceanalyze.report.format import Formatter, formatter_of, printable
+from traceanalyze.report.format import Formatter, formatter_of, formatter_over, printable
 from traceanalyze.report.model import Finding, RankReport, Report
-from traceanalyze.report.view import View
+from traceanalyze.report.view import View, compared, with_columns
 
 HEIGHT = 8
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
@@ -77,6 +77,35 @@ def _numbers(table: Table, key: str) -> list[int]:
     return [value if isinstance(value, int) else 0 for value in table.column(key)]
 
 
+_ANSWER_COLOURS = {"fail": "red", "inconclusive": "yellow", "pass": "green"}
+_BRIEF = {
+    "communication_compare": (
+        "collective group size_bytes base_total_ns candidate_total_ns diff_ns ratio exposed_diff_ns base_calls "
+        "candidate_calls"
+    ),
+    "module_compare_statistic": (
+        "module op base_self_ns candidate_self_ns self_diff_ns ratio base_total_ns direction_of_pass"
+    ),
+    "module_compare": "module base_op base_self_ns candidate_self_ns self_diff_ns ratio candidate_op direction_of_pass",
+    "operator_compare_statistic": "op base_device_ns candidate_device_ns diff_ns ratio base_calls candidate_calls",
+    "operator_compare": "order base_op candidate_op base_device_ns candidate_device_ns diff_ns ratio",
+    "memory_compare_statistic": "op base_bytes candidate_bytes diff_bytes ratio base_calls candidate_calls",
+    "memory_compare": "order base_op base_size_bytes candidate_op candidate_size_bytes diff_size_bytes ratio",
+    "api_compare": "api base_self_ns candidate_self_ns self_diff_ns self_ratio base_calls candidate_calls",
+    "kernel_compare": (
+        "kernel base_total_ns candidate_total_ns diff_ns total_ratio base_calls candidate_calls work shapes"
+    ),
+    "kernel_type_compare": "kernel_type base_total_ns candidate_total_ns diff_ns total_ratio work",
+}
+"""Columns that tell most of tables of a comparison; the others are in the workbook and in JSON."""
+
+
+def _brief(table: Table) -> Table:
+    """The columns that tell most."""
+    chosen = [table.keys.index(key) for key in _BRIEF.get(table.key, "").split()]
+    return with_columns(table, chosen) if chosen else table
+
+
 _LEVEL_COLOURS = {Level.INFO: "dim", Level.WARN: "yellow", Level.ERROR: "red"}
 
 
@@ -97,9 +126,9 @@ class Printer(NamedTuple):
         lines = self.style.wrap(printable(text)).splitlines()
         return "\n".join(self.style.paint(line, colour) for line in lines)
 
-    def verdict(self, sentences: Sequence[Message]) -> str:
+    def verdict(self, sentences: Sequence[Message], colour: str = "bold") -> str:
         """Sentences in a row, set off."""
-        return self.painted(self.formatter.sentences(sentences), "bold")
+        return self.painted(self.formatter.sentences(sentences), colour)
 
     def listed(self, title: str, items: Sequence[str], colour: str = "") -> Iterator[str]:
         """Sentences as a list under a title; nothing where there are none."""
@@ -134,23 +163,55 @@ class _Page(NamedTuple):
 
     def text(self) -> str:
         report = self.report
-        first = report.ranks[report.focus[0]]
-        printer = self._printer(first)
-        blocks = [printer.verdict(report.verdict)]
+        printer = Printer(formatter_over(report, self.texts, self._parts), self.style, self.view)
+        blocks = [printer.verdict(report.verdict, _ANSWER_COLOURS.get(report.answer, "bold"))]
         if self.view.detail == Detail.QUIET:
             return blocks[0] + "\n"
         several = len(report.focus) > 1
-        intro = [] if several else [self._about(first)]
+        intro = list(self._sides(printer)) if report.sides or several else [self._about(report.ranks[report.focus[0]])]
         intro += [self.style.wrap(printable(printer.formatter.message(note))) for note in report.notes]
         blocks += ["\n".join(intro)] if intro else []
-        blocks += self._tables(report.summary, printer)
+        blocks += self._compared(printer) if report.sides else self._tables(report.summary, printer)
         for index in report.focus:
             blocks += self._rank(report.ranks[index], with_verdict=several)
         return "\n\n".join(blocks) + "\n"
 
+    @property
+    def _parts(self) -> int:
+        return 2 if self.style.width >= WIDE else 1
+
     def _printer(self, rank: RankReport) -> Printer:
-        formatter = formatter_of(rank, self.texts, parts=2 if self.style.width >= WIDE else 1)
-        return Printer(formatter, self.style, self.view)
+        return Printer(formatter_of(rank, self.texts, self._parts), self.style, self.view)
+
+    def _sides(self, printer: Printer) -> Iterator[str]:
+        """What was compared, a line each."""
+        words = [self.texts.messages[side.word] for side in self.report.sides]
+        width = max(map(display_width, words), default=0)
+        for word, side in zip(words, self.report.sides, strict=True):
+            name = self.style.shorten(printable(side.name), self.style.width // 2)
+            pieces = [name, *map(printer.formatter.message, side.about)]
+            label = f"{padded(word, width)}  "
+            text = printable(" · ".join(filter(None, pieces)))
+            wrapped = self.style.wrap(text, " " * display_width(label), first=label)
+            yield "\n".join(self.style.paint(line, "dim") for line in wrapped.splitlines())
+
+    def _compared(self, printer: Printer) -> Iterator[str]:
+        """Tables over both sides, what was not compared, and the remarks."""
+        everything = self.view.detail == Detail.VERBOSE
+        for shown in compared(self.report, everything=everything):
+            if isinstance(shown, Table):
+                yield printer.table(_brief(shown) if everything else shown)
+            elif shown.weighty:
+                yield printer.table(shown.table, shown.first(self.view.top))
+            else:
+                yield self.texts.messages[f"no_{shown.key}"]
+        remarks = {
+            key: [printer.formatter.message(each) for each in found] for key, found in self.report.remarks.items()
+        }
+        yield from printer.listed("advice", remarks.pop("advice", []))
+        yield from printer.listed("not_compared", printer.formatter.absent(self.report.summary))
+        for key, found in remarks.items():
+            yield from printer.listed(key, found, "yellow" if key == "caveats" else "")
 
     def _about(self, rank: RankReport) -> str:
         """File, rank, device and windows in one line."""

@@ -120,14 +120,15 @@ class Style(NamedTuple):
         eighths = round(share * cells * 8)
         return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
-    def shorten(self, text: str, width: int) -> str:
-        """Text cut in the middle, as both ends of kernel names and paths tell them apart."""
+    def shorten(self, text: str, width: int, *, start: bool = False) -> str:
+        """Text cut in the middle, as both ends of kernel names and paths tell them apart; or at its start."""
         if display_width(text) <= width:
             return text
         mark = "…" if self.unicode else "..."
         room = max(width - len(mark), 2)
         while True:
-            short = text[: room - room // 2] + mark + text[len(text) - room // 2 :]
+            head = 0 if start else room - room // 2
+            short = text[:head] + mark + text[len(text) - (room - head) :]
             if room <= 2 or display_width(short) <= width:
                 return short
             room -= 1

@@ -34,6 +34,8 @@ class Field(NamedTuple):
     """Goes before those that are not, and before names are shortened much."""
     colours: tuple[str, ...] = ()
     """Of each cell; nothing for those without."""
+    cut_start: bool = False
+    """Its cells are shortened at their beginning."""
 
     def colour(self, index: int) -> str:
         """Of one cell."""
@@ -129,7 +131,10 @@ def table_lines(table: Table, picked: Picked, formatter: Formatter, style: Style
     bars = _bars(table, rows, formatter, style, sum(fitted.widths) + fitted.gap * len(fitted.widths))
     columns = list(zip(fitted.fields, fitted.widths, strict=True))
     lines = [
-        [style.paint(style.shorten(field.cells[index], width), field.colour(index)) for field, width in columns]
+        [
+            style.paint(style.shorten(field.cells[index], width, start=field.cut_start), field.colour(index))
+            for field, width in columns
+        ]
         for index in range(len(rows))
     ]
     if bars:
@@ -221,6 +226,7 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
                 idle=all(value == 0 or value is None for value in values),
                 minor=column.minor,
                 colours=tuple(_colour(column, value) for value in values),
+                cut_start=column.cut_start,
             )
         )
     meanings = [formatter.texts.meanings.get(f"{table.key}.{row[0]}", "") for row in rows]

@@ -12,7 +12,8 @@ from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.contents.quality import typed
-from traceanalyze.report.model import CompareReport
+from traceanalyze.report.model import CompareReport, Side
+from traceanalyze.report.view import distinct_names
 
 _STEPS_NAMED = 12
 _SIDES = declare(
@@ -68,28 +69,35 @@ def build_compare(
 ) -> CompareReport:
     """The report of a comparison; `options` are shown as they are, `notes` are remarks on the input of a side."""
     per, given = PerStep.of(comparison.base, comparison.candidate), options or {}
-    sides = _SIDES.fill_records([_cells("base", comparison.base), _cells("candidate", comparison.candidate)])
+    table = _SIDES.fill_records([_cells("base", comparison.base), _cells("candidate", comparison.candidate)])
+    both = {"base": comparison.base, "candidate": comparison.candidate}
+    names = distinct_names(comparison.base.path, comparison.candidate.path)
     return CompareReport(
+        name=" → ".join(names),
         version=version,
-        paths=(comparison.base.path, comparison.candidate.path),
+        command="compare",
         resolution_ns=max(comparison.base.resolution_ns, comparison.candidate.resolution_ns),
         verdict=_verdict(comparison, per),
-        sides=(tuple(_about_side(comparison.base)), tuple(_about_side(comparison.candidate))),
-        listing=(*comparison.tables.values(), sides, _OPTIONS.fill(option=[*given], option_value=[*given.values()])),
-        caveats=tuple(_caveat(caveat) for caveat in comparison.caveats),
-        quality=tuple(_quality(comparison)),
+        sides=tuple(
+            Side(key, key, side.path, name, tuple(_about_side(side)))
+            for (key, side), name in zip(both.items(), names, strict=True)
+        ),
+        summary=(*comparison.tables.values(), table, _OPTIONS.fill(option=[*given], option_value=[*given.values()])),
+        remarks={
+            "advice": tuple(_advice(comparison, per)),
+            "caveats": tuple(_caveat(caveat) for caveat in comparison.caveats),
+            "quality": tuple(_quality(comparison)),
+        },
         notes=tuple(
             Message("side_note", (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)))
             for side, text in notes
         ),
-        advice=tuple(_advice(comparison, per)),
         comparison=comparison,
     )
 
 
 def _about_side(side: SideInfo) -> Iterator[Message]:
-    """One side in pieces: file, rank, device, step time, steps."""
-    yield Message("side_path", (("path", Kind.NAME, side.path),))
+    """One side in pieces: rank, device, step time, steps."""
     if side.rank is not None:
         key = "side_rank_decides" if side.rank_choice == "decides" else "side_rank" if side.ranks > 1 else "side_only"
         yield Message(key, (("rank", Kind.COUNT, side.rank), ("ranks", Kind.COUNT, side.ranks)))

@@ -111,6 +111,7 @@ def build_postmortem(found: Postmortem, job: JobParts, *, version: str) -> Repor
     return Report(
         name=job.name,
         version=version,
+        command="postmortem",
         verdict=_verdict(found, job),
         notes=_notes(found, job),
         summary=(

@@ -32,6 +32,7 @@ _RECORDED = declare(
         Kind.TEXT,
         "Rank with most time of its own, waiting for others left out; the shares are its own",
     ),
+    *(column for column in RANKS.columns if column.key.endswith("_share")),
 )
 CHANGED = 0.05
 """Of the step: a smaller change between recordings is not worth a sentence."""
@@ -56,8 +57,8 @@ def recordings_table(found: Postmortem, reports: Sequence[Report]) -> Table:
             zip(found.recordings, reports, deciding, parts, strict=True), 1
         )
     ]
-    table = replace(_RECORDED, columns=(*_RECORDED.columns, *(RANKS[f"{key}_share"] for key in keys)))
-    return replace(table.fill_records(rows), notes=change(found), detail=len(rows) < 2)
+    others = (key for key in _RECORDED.keys if key.endswith("_share") and key.removesuffix("_share") not in keys)
+    return replace(_RECORDED.drop(*others).fill_records(rows), notes=change(found), detail=len(rows) < 2)
 
 
 def change(found: Postmortem) -> tuple[Message, ...]:

@@ -98,7 +98,14 @@ def of_snapshot(snapshot: Snapshot, analyses: tuple[AllocatorAnalysis, ...]) -> 
     largest = max(range(len(analyses)), key=lambda at: int(analyses[at].moments.array("reserved_bytes")[0]))
     notes = tuple(map(remark, snapshot.notes))
     report = Report(
-        snapshot.path, __version__, devices[largest].verdict, notes, (), devices, focus=tuple(range(len(devices)))
+        snapshot.path,
+        __version__,
+        devices[largest].verdict,
+        notes,
+        (),
+        devices,
+        focus=tuple(range(len(devices))),
+        command="memory",
     )
     return MemoryFile(snapshot.path, "snapshot", report, analyses, tuple(chain(*found)))
 
@@ -135,7 +142,7 @@ def difference_report(base: Snapshot, candidate: Snapshot, found: Table | None) 
 def _single(path: str, about: str, steps: int, verdict: tuple[Message, ...], tables: tuple[Table, ...]) -> Report:
     """A report of one part."""
     side = RankReport(None, path, Mode.MEMORY, 1000, _headline(about, path, steps), verdict, tables, (), ())
-    return Report(path, __version__, verdict, (), (), (side,), (0,))
+    return Report(path, __version__, verdict, (), (), (side,), (0,), command="memory")
 
 
 def _headline(about: str, path: str, steps: int, device: int | None = None) -> Message:

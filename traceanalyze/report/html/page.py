@@ -1,4 +1,4 @@
-"""The whole page: verdict first, then the tables of all ranks and of each rank in detail, data quality last."""
+"""The whole page: verdict first, then the tables of all ranks or both sides and of each rank, quality last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import PurePath
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Message, Table
-from traceanalyze.report.format import Formatter, formatter_of
+from traceanalyze.report.format import Formatter, formatter_of, formatter_over
+from traceanalyze.report.html import sides
 from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.frame import Place, document, element, safe, sentence
 from traceanalyze.report.html.ranks import heat_map, rank_chart
@@ -32,7 +33,10 @@ _CHARTS = {"ranks": rank_chart, "rank_steps": heat_map}
 def render(reports: Sequence[Report], texts: Texts) -> str:
     """Reports of all runs as one HTML document."""
     names = _names(reports)
-    runs = [_Run(report, texts, f"run{at}" if at else "run", names[at]) for at, report in enumerate(reports)]
+    runs = [
+        _Run(report, texts, report.command if report.sides else f"run{at}" if at else "run", names[at])
+        for at, report in enumerate(reports)
+    ]
     body = "\n".join(run.html() for run in runs)
     places = [place for run in runs for place in run.contents]
     version = f"traceanalyze {reports[0].version}" if reports else "traceanalyze"
@@ -41,7 +45,7 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
 
 def _names(reports: Sequence[Report]) -> list[str]:
     """Short names of the runs; whole ones where these would be alike."""
-    short = [PurePath(report.name).name or report.name for report in reports]
+    short = [report.name if report.sides else PurePath(report.name).name or report.name for report in reports]
     return [name if short.count(name) == 1 else report.name for name, report in zip(short, reports, strict=True)]
 
 
@@ -55,6 +59,8 @@ class _Run:
     """Level, target and title of what the page holds, filled while it is written."""
 
     def html(self) -> str:
+        if self.report.sides:
+            return element("article", "\n".join(self._compared(formatter_over(self.report, self.texts, _PARTS))))
         report = self.report
         first = report.ranks[report.focus[0]]
         formatter = self._formatter(first)
@@ -74,6 +80,51 @@ class _Run:
         for number, (here, _) in shown.items():
             parts += self._rank(report.ranks[number], ids[number], here, with_verdict=several)
         return element("article", "\n".join(parts))
+
+    def _compared(self, formatter: Formatter) -> Iterator[str]:
+        """Everything between the list of contents and the end, of two sides."""
+        report, words = self.report, self.texts.messages
+        yield self._heading("h1", self.id, self.name, 1)
+        verdict = sentence(formatter.sentences(report.verdict))
+        yield element("p", verdict, class_=" ".join(filter(None, ("verdict", report.answer))))
+        yield self._sides(formatter)
+        yield from (element("p", sentence(formatter.message(note))) for note in report.notes)
+        for caveats in self._remarks("caveats", formatter):
+            yield element("section", caveats, class_="caveats")
+        yield from (self._shown(each, formatter) for each in sides.headline(report, formatter))
+        yield from self._remarks("advice", formatter)
+        yield from (self._shown(each, formatter) for each in sides.details(report))
+        absent = formatter.absent(sides.sections(report), empty=True)
+        if absent:
+            yield self._heading("h3", f"{self.id}-missing", words["not_compared"], 3) + listed(absent)
+        for key in report.remarks:
+            if key not in {"caveats", "advice"}:
+                yield from self._remarks(key, formatter)
+        yield from (self._shown(each, formatter) for each in sides.inputs(report))
+
+    def _sides(self, formatter: Formatter) -> str:
+        """Which is which; the whole path on demand."""
+        found = []
+        for side in self.report.sides:
+            name = [element("strong", safe(side.name), title=side.path)] if side.name else []
+            rest = [sentence(formatter.message(piece)) for piece in side.about]
+            label = element("dt", safe(self.texts.messages[side.word]))
+            found.append(label + element("dd", " · ".join([*name, *rest])))
+        return element("dl", "".join(found), class_="sides")
+
+    def _remarks(self, key: str, formatter: Formatter) -> Iterator[str]:
+        """Sentences as a list under their heading; nothing where there are none."""
+        sentences = self.report.remarks.get(key)
+        if sentences:
+            heading = self._heading("h3", f"{self.id}-{key}", self.texts.messages[key], 3)
+            yield heading + listed([formatter.message(each) for each in sentences])
+
+    def _shown(self, shown: sides.Shown | str, formatter: Formatter) -> str:
+        if isinstance(shown, str):
+            return element("p", safe(shown))
+        at = f"{self.id}-{shown.table.key}"
+        self.contents.append((3, at, short_title(shown.table, formatter)))
+        return table_section(shown.table, shown.chart, formatter, at, shown.whole)
 
     def _formatter(self, rank: RankReport) -> Formatter:
         return formatter_of(rank, self.texts, _PARTS)

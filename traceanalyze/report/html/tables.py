@@ -106,7 +106,7 @@ def _cell(column: Column, value: Value, unit: Unit | None, formatter: Formatter,
     if value is None:
         return "<td></td>"
     if isinstance(value, NotMeasured):
-        return element("td", "n/m", class_="nm", title=formatter.texts.reasons[value.reason])
+        return element("td", "n/m", class_="nm", title=formatter.texts.reasons.get(value.reason, value.reason))
     if column.kind not in NUMBERS or not isinstance(value, int | float):
         text = safe(formatter.cell(column, value, unit))
         return element("td", text, class_="long" if len(text) > _LONG else None)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from io import BytesIO
 from pathlib import PurePath
-
-from xlsxwriter import Workbook
+from typing import TYPE_CHECKING
 
 from traceanalyze.locales import Texts
 from traceanalyze.report.model import Report
@@ -26,6 +24,9 @@ from traceanalyze.report.xlsx.rows import (
 )
 from traceanalyze.report.xlsx.summary import write_check, write_summary
 from traceanalyze.report.xlsx.text import clean, link
+
+if TYPE_CHECKING:
+    from xlsxwriter import Workbook
 
 _WIDTHS = (30, 44, 44, 44)
 
@@ -123,31 +124,22 @@ def _fields(sheet: Sheet) -> Iterator[Field]:
         yield from fields_of(sheet.table, sheet.rows, sheet.formatter)
 
 
-OPTIONS = {
-    "in_memory": True,
-    "strings_to_formulas": False,
-    "strings_to_urls": False,
-    "strings_to_numbers": False,
-}
 _FILES_NAMED = 5
 
 
-def render(reports: Sequence[Report], texts: Texts) -> bytes:
-    """Reports of all runs as one workbook, the same bytes for the same reports."""
-    target = BytesIO()
-    with Workbook(target, OPTIONS) as workbook:
-        workbook.set_properties(_properties(reports))
-        book = Book(workbook, Formats(workbook), texts, plan(reports, texts))
-        for run in book.plan.runs:
-            write_summary(book, run)
-        for run in book.plan.runs:
-            for sheet in run.sheets:
-                if sheet.name is not None:
-                    write = write_record if sheet.is_record else write_rows
-                    write(book, sheet, sheet.name, run.summary)
-        write_dictionary(book)
-        write_capture(book)
-    return target.getvalue()
+def write_runs(workbook: Workbook, reports: Sequence[Report], texts: Texts) -> None:
+    """Write all sheets of the reports of all runs."""
+    workbook.set_properties(_properties(reports))
+    book = Book(workbook, Formats(workbook), texts, plan(reports, texts))
+    for run in book.plan.runs:
+        write_summary(book, run)
+    for run in book.plan.runs:
+        for sheet in run.sheets:
+            if sheet.name is not None:
+                write = write_record if sheet.is_record else write_rows
+                write(book, sheet, sheet.name, run.summary)
+    write_dictionary(book)
+    write_capture(book)
 
 
 def _properties(reports: Sequence[Report]) -> dict[str, object]:

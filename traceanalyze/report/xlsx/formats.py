@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from traceanalyze.model.table import Column, Kind, NotMeasured, Row, Table, Value
+from traceanalyze.model.table import Column, Kind, NotMeasured, Row, Table, Value, Word
 from traceanalyze.model.units import MEMORY_SIZES, SIZES, Unit
 from traceanalyze.report.format import Formatter, column_units
 from traceanalyze.report.xlsx.text import clean
@@ -153,7 +153,7 @@ class Field:
             return None
         if isinstance(value, NotMeasured):
             return NOT_MEASURED
-        if self.number_format is None or isinstance(value, bool | tuple):
+        if self.number_format is None or isinstance(value, bool | tuple | Word):
             return clean(formatter.value(self.column.kind, value)) or None
         if isinstance(value, str):
             return int(value) if self.digits and _is_number(value) else clean(value) or None
@@ -202,6 +202,8 @@ def field_of(
             known = SIZES if decimal else MEMORY_SIZES
             unit, scale = next((each for each in known if largest >= each[1]), ("B", 1))
             number_format = _signed(column.kind, _decimals(2 if scale > 1 else 0))
+        case Kind.QUANTITY:
+            number_format = "@"
         case Kind.COUNT | Kind.NUMBER:
             number_format = _decimals(_digits(values))
         case Kind.TEXT if _all_numbers(values):

@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
+from traceanalyze.model.table import Table, Value
 from traceanalyze.regression.metrics import Level
 from traceanalyze.regression.results import BAD, GateResult, MetricResult, Verdict
 from traceanalyze.regression.samples import Place
 from traceanalyze.regression.verdict import fails_gate
-from traceanalyze.report.console.style import Style
-from traceanalyze.report.regression import console, words
+from traceanalyze.report.console import Style, render_all
+from traceanalyze.report.contents.gate_metrics import CHANGE, budget, change, reason, verdict
+from traceanalyze.report.format import Formatter, formatter_over
+from traceanalyze.report.model import GateReport
+from traceanalyze.report.view import View
 from traceanalyze.rules.registry import every_rule
 
 SHOWN = 9
 """GitHub shows only ten annotations of a step."""
 
 
-def github(result: GateResult, texts: Texts) -> str:
+def github(reports: Sequence[GateReport], texts: Texts) -> str:
     """Workflow commands of GitHub Actions: one each for the worst metrics, and one that counts the others."""
-    say = texts.messages
+    say, result, formatter = texts.messages, reports[0].result, formatter_over(reports[0], texts)
     worst = [each for each in result.metrics if each.verdict in BAD]
     lines = []
     for each in worst[:SHOWN]:
         error = each.rule.level == Level.ERROR and each.verdict == Verdict.REGRESSION
-        text = say["gate_annotation"].format(
-            metric=each.name, change=words.change(each), budget=words.budget(each), reason=words.reason(each, texts)
-        )
-        title = _property(f"traceanalyze gate: {words.verdict(each, texts)}")
+        changed = formatter.cell(CHANGE, change(each), None)
+        why = formatter.message(reason(each))
+        text = say["gate_annotation"].format(metric=each.name, change=changed, budget=budget(each), reason=why)
+        title = _property(f"traceanalyze gate: {_verdict(each, texts)}")
         lines.append(f"::{'error' if error else 'warning'} title={title}::{_message(text)}")
     if len(worst) > SHOWN:
         lines.append(f"::warning::{_message(say['gate_annotations_more'].format(count=len(worst) - SHOWN))}")
@@ -49,20 +55,24 @@ def _property(text: str) -> str:
 _INVALID = regex("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(result: GateResult, texts: Texts) -> str:
+def junit(reports: Sequence[GateReport], texts: Texts) -> str:
     """A test suite, which GitLab, Jenkins and Azure show: failures are what fails the gate.
 
     Skipped is what could not be evaluated, or only warns.
     """
+    result, table = reports[0].result, reports[0].tables["gate_metrics"]
+    formatter = formatter_over(reports[0], texts)
+    cells = {row[0]: row for row in table.known_rows}
     kinds = [_outcome(each, result) for each in result.metrics]
     failures, skipped = kinds.count("failure"), kinds.count("skipped")
     counts = f'tests="{len(kinds)}" failures="{failures}" errors="0" skipped="{skipped}" time="0"'
-    body = "".join(_case(each, kind, texts) for each, kind in zip(result.metrics, kinds, strict=True))
-    table = _text(console.render(result, texts, Style(width=100)))
+    numbers = (_numbers(table, cells.get(each.name, ()), formatter) for each in result.metrics)
+    body = "".join(map(partial(_case, formatter), result.metrics, kinds, numbers))
+    page = _text(render_all(reports, texts, Style(width=100), View()))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<testsuites name="traceanalyze" {counts}>\n'
-        f'<testsuite name="gate" {counts}>\n{body}<system-out>{table}</system-out>\n</testsuite>\n</testsuites>\n'
+        f'<testsuite name="gate" {counts}>\n{body}<system-out>{page}</system-out>\n</testsuite>\n</testsuites>\n'
     )
 
 
@@ -74,10 +84,20 @@ def _outcome(each: MetricResult, result: GateResult) -> str:
     return "skipped" if each.verdict in BAD or each.verdict == Verdict.NOT_MEASURED else ""
 
 
-def _case(each: MetricResult, kind: str, texts: Texts) -> str:
-    message = _attribute(f"{words.verdict(each, texts)}: {words.reason(each, texts)}")
-    row = zip(words.COLUMNS, words.cells(each, texts), strict=True)
-    numbers = ", ".join(f"{name} {cell}" for name, cell in row if cell)
+def _verdict(each: MetricResult, texts: Texts) -> str:
+    return texts.terms[verdict(each)]
+
+
+def _numbers(table: Table, row: Sequence[Value], formatter: Formatter) -> str:
+    """The cells of a metric in words."""
+    cells = ((column, formatter.cell(column, value, None)) for column, value in zip(table.columns, row, strict=False))
+    return ", ".join(
+        f"{formatter.texts.heading(column)} {cell}" for column, cell in cells if cell and not column.machine
+    )
+
+
+def _case(formatter: Formatter, each: MetricResult, kind: str, numbers: str) -> str:
+    message = _attribute(f"{_verdict(each, formatter.texts)}: {formatter.message(reason(each))}")
     inside = {
         "failure": f'<failure message={message} type="{each.verdict}">{_text(numbers)}</failure>',
         "skipped": f"<skipped message={message}/>",
@@ -99,8 +119,9 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _HELP = "https://pypi.org/project/traceanalyze/#{rule}"
 
 
-def sarif(result: GateResult, texts: Texts) -> str:
+def sarif(reports: Sequence[GateReport], texts: Texts) -> str:
     """Findings of the candidate that have a source line, for code scanning; they never change the exit code."""
+    result = reports[0].result
     places = list(dict.fromkeys(place for run in result.candidate.runs for place in run.places))
     rules = sorted({(place.rule, place.slug) for place in places})
     document = {

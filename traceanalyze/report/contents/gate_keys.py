@@ -1,36 +1,29 @@
-"""The gate for programs: everything it knows, the same bytes for the same input."""
+"""What the JSON of the gate had at its top before it had tables; to go in the release after the next."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
-from traceanalyze.locales import Texts
+from traceanalyze.model.table import Message
 from traceanalyze.regression.explain import WhyRow
 from traceanalyze.regression.results import GateResult, MetricResult, SideSummary
-from traceanalyze.report.regression import words
 
 SCHEMA_VERSION = 1
 
 
-def render(result: GateResult, texts: Texts) -> str:
-    """One JSON object with sorted keys."""
-    return json.dumps(document(result, texts), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def document(result: GateResult, texts: Texts) -> dict[str, Any]:
-    """The same as plain values. Times are in ns, `_ratio` and `change` are fractions of 1."""
+def former_keys(result: GateResult, headline: Message, reasons: Sequence[Message]) -> dict[str, Any]:
+    """Plain values, and messages for texts. Times are in ns, `_ratio` and `change` are fractions of 1."""
     why = result.why
     return {
         "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "traceanalyze", "version": result.tool_version},
         "verdict": str(result.overall),
         "exit_code": result.exit_code,
-        "text": words.headline(result, texts),
+        "text": headline,
         "budget": result.budget.source or None,
         "baseline": _side(result.baseline),
         "candidate": _side(result.candidate),
-        "metrics": [_metric(each, texts) for each in result.metrics],
+        "metrics": [_metric(each, text) for each, text in zip(result.metrics, reasons, strict=True)],
         "why": None
         if why is None
         else {
@@ -69,7 +62,7 @@ def _side(side: SideSummary) -> dict[str, Any]:
     }
 
 
-def _metric(each: MetricResult, texts: Texts) -> dict[str, Any]:
+def _metric(each: MetricResult, reason: Message) -> dict[str, Any]:
     rule, found = each.rule, each.statistics
     return {
         "metric": each.name,
@@ -79,7 +72,7 @@ def _metric(each: MetricResult, texts: Texts) -> dict[str, Any]:
         "level": str(rule.level),
         "verdict": str(each.verdict),
         "reason": each.reason,
-        "text": words.reason(each, texts),
+        "text": reason,
         "baseline": each.baseline,
         "candidate": each.candidate,
         "difference": each.difference,

@@ -1,18 +1,15 @@
-"""A comparison as a workbook; sheets are named as in msprof-analyze, where that has them."""
+"""What was compared as a workbook; sheets are named as in msprof-analyze, where that has them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from io import BytesIO
-
-from xlsxwriter import Workbook
+from typing import TYPE_CHECKING
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.table import Table
-from traceanalyze.report.format import Formatter
-from traceanalyze.report.model import CompareReport
-from traceanalyze.report.view import distinct_names
-from traceanalyze.report.xlsx.book import OPTIONS, properties, write_columns
+from traceanalyze.report.format import formatter_over
+from traceanalyze.report.model import Report
+from traceanalyze.report.xlsx.book import properties, write_columns
 from traceanalyze.report.xlsx.formats import DIM, SIDE_COLOURS, SIDE_FILLS, Formats, fields_of
 from traceanalyze.report.xlsx.page import Book, Page
 from traceanalyze.report.xlsx.plan import MAX_ROWS, Plan, Sheet
@@ -20,9 +17,14 @@ from traceanalyze.report.xlsx.rows import write_fields_down, write_rows
 from traceanalyze.report.xlsx.summary import drawn_in, insert, why_absent, write_small
 from traceanalyze.report.xlsx.text import SheetNames
 
+if TYPE_CHECKING:
+    from xlsxwriter import Workbook
+
 _SUMMARY = "Summary"
-_IN_SUMMARY = ("step_difference", "memory_peak", "link_rates")
-_IN_PARAMETERS = ("compare_sides", "compare_options")
+_FIRST = ("gate_metrics", "step_difference", "gate_parts")
+_AFTER_CAUSES = ("memory_peak", "link_rates")
+_IN_SUMMARY = (*_FIRST, *_AFTER_CAUSES)
+_IN_PARAMETERS = ("compare_sides", "compare_options", "gate_result")
 _PARAMETER_WIDTHS = (36, 56, 56)
 _SUMMARY_WIDTHS = (44, 24, 16, 16, 16, 14, 14, 18)
 _CAUSES = 5
@@ -39,25 +41,27 @@ _SHOWN_OF_CAUSES = (
 )
 
 
-def render(report: CompareReport, texts: Texts) -> bytes:
-    """The comparison as a workbook, the same bytes for the same report."""
-    target, names = BytesIO(), distinct_names(*report.paths)
-    with Workbook(target, OPTIONS) as workbook:
-        title = f"traceanalyze compare · {names[0]} · {names[1]}"
-        workbook.set_properties(properties(title, " · ".join(report.paths), report.version))
-        taken = SheetNames()
-        taken.take(_SUMMARY)
-        book = Book(workbook, Formats(workbook), texts, Plan((), taken.take("Columns"), taken.take("Parameters")))
-        sheets = _sheets(report, texts, taken)
-        _write_summary(book, report, sheets)
-        for sheet in sheets.values():
-            if sheet.name is not None:
-                write_rows(book, sheet, sheet.name, _SUMMARY)
-        _write_parameters(book, report, sheets)
-        listed = sorted(sheets.values(), key=lambda sheet: _place(sheet.table))
-        shown = ((sheet, _where(book, sheet)) for sheet in listed if sheet.rows)
-        write_columns(book, book.plan.columns, _SUMMARY, shown)
-    return target.getvalue()
+def write_sides(workbook: Workbook, report: Report, texts: Texts) -> None:
+    """Write all sheets: summary, tables, parameters, columns."""
+    workbook.set_properties(
+        properties(
+            f"traceanalyze {report.command} · {' · '.join(side.name or side.key for side in report.sides)}",
+            " · ".join(side.path for side in report.sides),
+            report.version,
+        )
+    )
+    taken = SheetNames()
+    taken.take(_SUMMARY)
+    book = Book(workbook, Formats(workbook), texts, Plan((), taken.take("Columns"), taken.take("Parameters")))
+    sheets = _sheets(report, texts, taken)
+    _write_summary(book, report, sheets)
+    for sheet in sheets.values():
+        if sheet.name is not None:
+            write_rows(book, sheet, sheet.name, _SUMMARY)
+    _write_parameters(book, report, sheets)
+    listed = sorted(sheets.values(), key=lambda sheet: _place(sheet.table))
+    shown = ((sheet, _where(book, sheet)) for sheet in listed if sheet.rows)
+    write_columns(book, book.plan.columns, _SUMMARY, shown)
 
 
 def _place(table: Table) -> int:
@@ -70,15 +74,16 @@ def _where(book: Book, sheet: Sheet) -> str:
     return sheet.name or (_SUMMARY if sheet.table.key in _IN_SUMMARY else book.plan.capture)
 
 
-def _sheets(report: CompareReport, texts: Texts, names: SheetNames) -> dict[str, Sheet]:
+def _sheets(report: Report, texts: Texts, names: SheetNames) -> dict[str, Sheet]:
     """All tables by key, the causes first; those without rows, or shown in other sheets, have no name."""
-    formatter = Formatter(texts, report.resolution_ns)
+    formatter = formatter_over(report, texts)
     groups = tuple(
-        (side, texts.messages[f"group_{side}"].format(path=path))
-        for side, path in zip(("base", "candidate"), distinct_names(*report.paths), strict=True)
+        (side.key, texts.messages[f"group_{side.key}"].format(path=side.name))
+        for side in report.sides
+        if side.key in SIDE_FILLS
     )
     found = {}
-    for table in sorted(report.listing, key=lambda table: table.key != "causes"):
+    for table in sorted(report.summary, key=lambda table: table.key != "causes"):
         rows = table.known_rows
         own = len(table) and _place(table) == 1
         # `operator_compare_statistic` as msprof-analyze writes it.
@@ -88,50 +93,64 @@ def _sheets(report: CompareReport, texts: Texts, names: SheetNames) -> dict[str,
     return found
 
 
-def _write_parameters(book: Book, report: CompareReport, sheets: dict[str, Sheet]) -> None:
+def _write_parameters(book: Book, report: Report, sheets: dict[str, Sheet]) -> None:
     page = Page(book, book.add(book.plan.capture), _PARAMETER_WIDTHS)
     page.title(book.words["parameters"])
     page.link(0, _SUMMARY, f"← {_SUMMARY}")
     page.row += 1
-    sides, options = (sheets[key] for key in _IN_PARAMETERS)
-    formatter = sides.formatter
-    page.section(formatter.title(sides.table))
-    write_fields_down(page, sides)
-    if options.rows:
-        page.section(formatter.title(options.table))
-    for option, value in options.rows:
-        page.line([str(option), str(value)], [book.formats.get(), book.formats["wrapped"]])
-    page.listed(book.words["caveats"], map(formatter.message, report.caveats))
-    page.listed(book.words["quality"], map(formatter.message, report.quality))
+    formatter = formatter_over(report, book.texts)
+    for key in _IN_PARAMETERS:
+        sheet = sheets.get(key)
+        if sheet is None or not sheet.rows:
+            continue
+        page.section(formatter.title(sheet.table))
+        if sheet.is_record:
+            write_fields_down(page, sheet)
+        else:
+            for option, value in sheet.rows:
+                page.line([str(option), str(value)], [book.formats.get(), book.formats["wrapped"]])
+    for key, found in report.remarks.items():
+        if key != "advice":
+            page.listed(book.words[key], map(formatter.message, found))
     # A line a table, though several may have one reason.
-    absent = [line for table in report.listing if _place(table) == 1 for line in formatter.absent([table])]
+    absent = [line for table in report.summary if _place(table) == 1 for line in formatter.absent([table])]
     page.listed(book.words["not_compared"], absent)
 
 
-def _write_summary(book: Book, report: CompareReport, sheets: dict[str, Sheet]) -> None:
+def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None:
     """Verdict, the parts of both steps side by side, main causes, quality, the way to every sheet."""
     page = Page(book, book.add(_SUMMARY), _SUMMARY_WIDTHS)
-    page.title(f"traceanalyze · {book.words['compare_title']}")
-    formatter = sheets["compare_sides"].formatter
+    page.title(f"traceanalyze · {book.words[f'{report.command}_title']}")
+    formatter = formatter_over(report, book.texts)
     for sentence in report.verdict:
         page.sentence(formatter.message(sentence), book.formats.get(bold=True, text_wrap=True))
-    for side, pieces in zip(("base", "candidate"), report.sides, strict=True):
-        fill = book.formats.get(bg_color=SIDE_FILLS[side], text_wrap=True)
-        page.sheet.write_string(page.row, 0, book.words[side], book.formats.get(bold=True, bg_color=SIDE_FILLS[side]))
-        page.sentence(" · ".join(formatter.message(piece) for piece in pieces), fill, start=1)
+    for side, colour in zip(report.sides, SIDE_FILLS.values(), strict=False):
+        fill = book.formats.get(bg_color=colour, text_wrap=True)
+        page.sheet.write_string(page.row, 0, book.words[side.word], book.formats.get(bold=True, bg_color=colour))
+        page.sentence(" · ".join([side.path, *map(formatter.message, side.about)]), fill, start=1)
     for note in report.notes:
         page.sentence(formatter.message(note))
-    parts = sheets["step_difference"]
-    if parts.rows:
-        _parts_chart(page, parts, _section(page, parts))
-    _causes(page, sheets["causes"])
-    page.listed(book.words["advice"], map(formatter.message, report.advice))
-    for key in ("memory_peak", "link_rates"):
+    for key in _FIRST:
+        if key in sheets and sheets[key].rows:
+            first = _section(page, sheets[key])
+            if key == "step_difference":
+                _parts_chart(page, sheets[key], first)
+    if "causes" in sheets:
+        _causes(page, sheets["causes"])
+    _after_causes(page, report, sheets)
+    _contents(page, sheets)
+
+
+def _after_causes(page: Page, report: Report, sheets: dict[str, Sheet]) -> None:
+    """Advice, small tables, and the other remarks."""
+    formatter, words = formatter_over(report, page.book.texts), page.book.words
+    remarks = {key: map(formatter.message, found) for key, found in report.remarks.items()}
+    page.listed(words["advice"], remarks.pop("advice", ()))
+    for key in _AFTER_CAUSES:
         if key in sheets and sheets[key].rows:
             _section(page, sheets[key])
-    page.listed(book.words["caveats"], map(formatter.message, report.caveats))
-    page.listed(book.words["quality"], map(formatter.message, report.quality))
-    _contents(page, sheets)
+    for key, found in remarks.items():
+        page.listed(words[key], found)
 
 
 def _section(page: Page, sheet: Sheet) -> int:

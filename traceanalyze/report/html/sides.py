@@ -1,19 +1,17 @@
-"""A comparison as a page: verdict, both sides, the way from one step to the other, causes, then all tables."""
+"""What a page of two sides has: the way from one step to the other, bar by bar, then causes, then all tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-from traceanalyze.locales import Texts
 from traceanalyze.model.table import Kind, Message, Table, Value
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
-from traceanalyze.report.html.frame import Place, document, element, safe, sentence
-from traceanalyze.report.html.tables import listed, short_title, table_section
-from traceanalyze.report.model import CompareReport
-from traceanalyze.report.view import OVERVIEW, distinct_names, halves, with_columns
+from traceanalyze.report.html.frame import element, safe, sentence
+from traceanalyze.report.model import Report
+from traceanalyze.report.view import OVERVIEW, halves, with_columns
 
 _WIDE, _HIGH = 1_000_000, 100
 _TOP, _BOTTOM = 22, 78
@@ -146,111 +144,55 @@ MAX_CAUSES = 10
 """Causes shown at once in each direction."""
 MAX_TEXT = 300
 """Letters of a name: lists of kernels may be far longer, and nobody reads them."""
-_PARTS = 12
-_ID = "compare"
 _LAST = ("compare_sides", "compare_options")
 
 
-def render(report: CompareReport, texts: Texts) -> str:
-    """The comparison as one HTML document."""
-    formatter = Formatter(texts, report.resolution_ns, _PARTS)
-    page = _Page(report, formatter, distinct_names(*report.paths))
-    body = element("article", "\n".join(page.blocks()))
-    title = f"traceanalyze · {page.name}"
-    return document(title, body, page.contents, version=f"traceanalyze {report.version}", texts=texts)
+class Shown(NamedTuple):
+    """A table as a page has it."""
+
+    table: Table
+    chart: str = ""
+    whole: float | None = None
+    """What a whole bar stands for; None: by default."""
 
 
-@dataclass(frozen=True)
-class _Page:
-    report: CompareReport
-    formatter: Formatter
-    names: tuple[str, str]
-    contents: list[Place] = field(default_factory=list)
-    """What the page holds, filled while it is written."""
+def headline(report: Report, formatter: Formatter) -> Iterator[Shown | str]:
+    """The way from one step to the other, the tables that say most, and the largest causes of each direction."""
+    tables = report.tables
+    if "causes" not in tables:
+        yield from (Shown(table) for table in report.summary if len(table) and not table.detail)
+        return
+    parts = tables["step_difference"]
+    chart = waterfall(parts, tables["compare_sides"], formatter)
+    if chart or "overall_metrics" not in tables:
+        yield Shown(replace(parts, detail=False), chart)
+    yield from (Shown(replace(tables[key], detail=False)) for key in OVERVIEW if key in tables and len(tables[key]))
+    causes = tables["causes"]
+    # One scale for the bars of both directions.
+    whole = max((abs(cast("int", diff)) for diff in causes.column("diff_ns")), default=None)
+    for half in halves(causes):
+        shown = min(MAX_CAUSES, half.weighty)
+        yield Shown(_largest(half.table, shown), whole=whole) if shown else formatter.texts.messages[f"no_{half.key}"]
+    if len(causes):
+        yield Shown(replace(_differences_first(causes), detail=True))
 
-    @property
-    def name(self) -> str:
-        return " → ".join(self.names)
 
-    def blocks(self) -> Iterator[str]:
-        """Everything between the list of contents and the end."""
-        report, words = self.report, self.formatter.texts.messages
-        yield self._heading("h1", _ID, self.name, 1)
-        yield element("p", sentence(self.formatter.sentences(report.verdict)), class_="verdict")
-        yield self._sides()
-        for note in report.notes:
-            yield element("p", sentence(self.formatter.message(note)))
-        for caveats in self._sentences("caveats", report.caveats):
-            yield element("section", caveats, class_="caveats")
-        yield from self._headline()
-        yield from self._causes()
-        yield from self._sentences("advice", report.advice)
-        yield from self._sections()
-        sections = [table for table in report.listing if table.key not in {"causes", *_LAST}]
-        absent = self.formatter.absent(sections, empty=True)
-        if absent:
-            yield self._heading("h3", f"{_ID}-missing", words["not_compared"], 3) + listed(absent)
-        yield from self._sentences("quality", report.quality)
-        for key in _LAST:
-            if len(report.tables[key]):
-                yield self._table(replace(report.tables[key], detail=True))
+def details(report: Report) -> Iterator[Shown]:
+    """The other tables that have rows, to be opened."""
+    first = {"step_difference", "causes", *OVERVIEW, *_LAST} if "causes" in report.tables else set()
+    for table in report.summary:
+        if table.key not in first and len(table) and (first or table.detail):
+            yield Shown(replace(_cut(_differences_first(table)), detail=True))
 
-    def _sentences(self, key: str, sentences: Sequence[Message]) -> Iterator[str]:
-        """Sentences as a list under their heading; nothing where there are none."""
-        if sentences:
-            heading = self._heading("h3", f"{_ID}-{key}", self.formatter.texts.messages[key], 3)
-            yield heading + listed([self.formatter.message(item) for item in sentences])
 
-    def _heading(self, tag: str, at: str, title: str, level: int) -> str:
-        self.contents.append((level, at, title))
-        return element(tag, safe(title), id=at)
+def sections(report: Report) -> list[Table]:
+    """Tables of which a page says why they are missing."""
+    return [table for table in report.summary if table.key not in {"causes", *_LAST}]
 
-    def _sides(self) -> str:
-        """Which is which; the whole path on demand."""
-        words = self.formatter.texts.messages
-        found = []
-        for key, path, name, pieces in zip(
-            ("base", "candidate"), self.report.paths, self.names, self.report.sides, strict=True
-        ):
-            rest = [sentence(self.formatter.message(piece)) for piece in pieces if piece.key != "side_path"]
-            label = element("dt", safe(words[key]))
-            found.append(label + element("dd", " · ".join([element("strong", safe(name), title=path), *rest])))
-        return element("dl", "".join(found), class_="sides")
 
-    def _headline(self) -> Iterator[str]:
-        """The way from one step to the other, and the tables that say most."""
-        tables = self.report.tables
-        parts = tables["step_difference"]
-        chart = waterfall(parts, tables["compare_sides"], self.formatter)
-        if chart or "overall_metrics" not in tables:
-            yield self._table(replace(parts, detail=False), chart)
-        for key in OVERVIEW:
-            if key in tables and len(tables[key]):
-                yield self._table(replace(tables[key], detail=False))
-
-    def _causes(self) -> Iterator[str]:
-        """The largest of each direction, then all of them to be opened."""
-        causes = self.report.tables["causes"]
-        # One scale for the bars of both directions.
-        whole = max((abs(cast("int", diff)) for diff in causes.column("diff_ns")), default=None)
-        for half in halves(causes):
-            shown = min(MAX_CAUSES, half.weighty)
-            if shown:
-                yield self._table(_largest(half.table, shown), whole=whole)
-            else:
-                yield element("p", safe(self.formatter.texts.messages[f"no_{half.key}"]))
-        if len(causes):
-            yield self._table(replace(_differences_first(causes), detail=True))
-
-    def _sections(self) -> Iterator[str]:
-        for table in self.report.listing:
-            if table.key not in {"step_difference", "causes", *OVERVIEW, *_LAST} and len(table):
-                yield self._table(replace(_cut(_differences_first(table)), detail=True))
-
-    def _table(self, table: Table, chart: str = "", whole: float | None = None) -> str:
-        at = f"{_ID}-{table.key}"
-        self.contents.append((3, at, short_title(table, self.formatter)))
-        return table_section(table, chart, self.formatter, at, whole)
+def inputs(report: Report) -> Iterator[Shown]:
+    """What was compared, and how."""
+    yield from (Shown(replace(table, detail=True)) for table in report.summary if table.key in _LAST and len(table))
 
 
 def _largest(causes: Table, count: int) -> Table:

@@ -1,0 +1,84 @@
+"""The JSON Schema in the package: of the tables that there are, and true of every sample."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import traceanalyze
+from tests import schema
+from traceanalyze.locales import texts
+from traceanalyze.report.json import render
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
+NAMES = sorted(
+    {str(path.parent.relative_to(SAMPLES)) for path in SAMPLES.rglob("*.json.gz") if "_ascend_pt" not in str(path)}
+    | {str(path.relative_to(SAMPLES)) for path in SAMPLES.rglob("*_ascend_pt")}
+)
+SNAPSHOTS = sorted(path.name for path in (SAMPLES / "memory").iterdir() if path.is_dir())
+
+
+@cache
+def validator():
+    return Draft202012Validator(json.loads(schema.FILE.read_text(encoding="utf-8")))
+
+
+def hold(*reports, language="en"):
+    document = json.loads(render(reports, texts(language)))
+    assert [f"{error.json_path}: {error.message[:200]}" for error in validator().iter_errors(document)] == []
+    return document
+
+
+def test_it_is_that_of_the_declared_tables():
+    assert schema.FILE.read_text(encoding="utf-8") == schema.text(), "python -m tests.schema"
+    Draft202012Validator.check_schema(schema.schema())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_analyses_hold_it(name):
+    hold(traceanalyze.analyze(SAMPLES / name))
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+def test_memory_reports_hold_it(name):
+    hold(traceanalyze.memory(SAMPLES / "memory" / name))
+
+
+@pytest.mark.parametrize("name", ["gpu_two_ranks", "npu_training", "memory/with_trace"])
+def test_post_mortems_hold_it(name):
+    hold(traceanalyze.postmortem(SAMPLES / name))
+
+
+@pytest.mark.parametrize("base", ["gpu_healthy", "npu_training", "cpu_training"])
+@pytest.mark.parametrize("candidate", ["gpu_sync", "gpu_two_ranks", "cpu_slow_loader"])
+def test_comparisons_hold_it(base, candidate):
+    document = hold(traceanalyze.compare(SAMPLES / base, SAMPLES / candidate), language="zh")
+    assert document["command"] == "compare"
+
+
+@pytest.mark.parametrize("candidate", ["gpu_healthy", "gpu_data_loading", "gpu_sync"])
+def test_gates_hold_it_and_keep_their_former_keys(candidate):
+    document = hold(traceanalyze.gate(SAMPLES / candidate, SAMPLES / "gpu_healthy"))
+    former = {"schema_version", "verdict", "exit_code", "metrics", "why", "baseline", "candidate", "findings", "notes"}
+    assert former <= set(document)
+    assert document["verdict"] == document["reports"][0]["answer"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda found: found["reports"][0]["ranks"][0]["tables"]["split"]["rows"][0].update(mean_ns=1.5),
+        lambda found: found["reports"][0]["ranks"][0]["tables"]["split"]["rows"][0].update(unheard_of=1),
+        lambda found: found["reports"][0]["ranks"][0]["tables"].update(unheard_of={"rows": []}),
+        lambda found: found["reports"][0].pop("verdict"),
+        lambda found: found.update(schema="traceanalyze.report/1"),
+    ],
+)
+def test_what_is_not_in_it_is_refused(broken):
+    document = hold(traceanalyze.analyze(SAMPLES / "gpu_healthy"))
+    broken(document)
+    assert not validator().is_valid(document)

@@ -1,0 +1,209 @@
+"""The report of the gate: the verdict on every metric, why the step time changed, and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from traceanalyze.model.table import Column, Kind, Layout, Message, Table, Value, declare
+from traceanalyze.regression.metrics import Kind as MetricKind
+from traceanalyze.regression.metrics import Level
+from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary, Verdict
+from traceanalyze.regression.statistics import MOST_RUNS
+from traceanalyze.regression.verdict import shown
+from traceanalyze.report.contents.gate_keys import former_keys
+from traceanalyze.report.contents.gate_metrics import change, metric_tables, reason, value
+from traceanalyze.report.contents.gate_why import why_tables
+from traceanalyze.report.model import GateReport, Side
+
+_NAMED = 3
+_RUNS = declare(
+    "gate_runs",
+    "Runs",
+    Column("side", Kind.TERM, "baseline or candidate"),
+    Column("run", Kind.NAME, "name of the run"),
+    Column("usable_steps", Kind.COUNT, "steps that were used", heading="steps"),
+    Column("ranks", Kind.TEXT, "ranks of the run"),
+    Column("recorded_at", Kind.TEXT, "when it was recorded", heading="recorded"),
+    Column("commit", Kind.TEXT, "commit that was recorded"),
+    Column("environment", Kind.NAME, "device, versions and settings, as the profile tells them", minor=True),
+    Column("id", Kind.TEXT, "id of the run in a baseline file", machine=True),
+    detail=True,
+)
+_RESULT = declare(
+    "gate_result",
+    "The answer",
+    Column("answer", Kind.TERM, "pass, fail or inconclusive"),
+    Column("exit_code", Kind.COUNT, "exit status of the command", heading="exit status"),
+    Column("budget_file", Kind.NAME, "file that the budget is from; none where it is built in"),
+    Column("workload_similarity", Kind.NUMBER, "how alike the workloads are; 1 is the same operators as often"),
+    layout=Layout.RECORD,
+    detail=True,
+)
+
+
+def build_gate(result: GateResult) -> GateReport:
+    """The report of what the gate found."""
+    sides = tuple(map(_side, ("baseline", "candidate"), (result.baseline, result.candidate)))
+    headline = _headline(result)
+    return GateReport(
+        name=" → ".join(side.name or side.key for side in sides if side.about),
+        version=result.tool_version,
+        verdict=(headline,),
+        notes=(),
+        summary=tuple(_tables(result)),
+        command="gate",
+        sides=tuple(side for side in sides if side.about),
+        remarks={"gate_environment": tuple(_environment(result)), "gate_notes": (*_changes(result), *_notes(result))},
+        answer=str(result.overall),
+        result=result,
+        former=former_keys(result, headline, [reason(each) for each in result.metrics]),
+    )
+
+
+def _headline(result: GateResult) -> Message:
+    """The answer in one sentence."""
+    errors = [each for each in result.metrics if each.rule.level == Level.ERROR]
+    broken = [each for each in result.metrics if each.verdict in {Verdict.REGRESSION, Verdict.MISSING}]
+    if result.overall == Overall.INCONCLUSIVE:
+        key, found = "gate_inconclusive", [each for each in errors if each.verdict == Verdict.INCONCLUSIVE]
+    elif result.overall == Overall.FAIL:
+        worst = [
+            each
+            for each in broken
+            if each.rule.level == Level.ERROR or (result.strict and each.verdict == Verdict.REGRESSION)
+        ]
+        key, found = "gate_fail", worst or [each for each in errors if each.verdict == Verdict.IMPROVEMENT]
+    else:
+        key, found = "gate_pass_warn" if broken else "gate_pass", broken
+    if key == "gate_pass":
+        return Message(key)
+    names = tuple(map(_named, found[:_NAMED]))
+    if len(found) > _NAMED:
+        more = ("count", Kind.COUNT, len(found) - _NAMED)
+        names = (Message("gate_more", (("names", Kind.LIST, names), more)),)
+    return Message(key, (("names", Kind.LIST, names),))
+
+
+def _named(each: MetricResult) -> Message:
+    """A metric with its change."""
+    name = ("name", Kind.NAME, each.name)
+    match each.verdict:
+        case Verdict.INCONCLUSIVE:
+            return _names([each.name])[0]
+        case Verdict.MISSING:
+            return Message("gate_name_verdict", (name, ("verdict", Kind.TERM, f"gate_{each.verdict}")))
+    return Message("gate_name_change", (name, ("change", Kind.QUANTITY, change(each))))
+
+
+def _names(names: Iterable[str]) -> tuple[Message, ...]:
+    return tuple(Message("gate_name", (("name", Kind.NAME, name),)) for name in names)
+
+
+def _side(key: str, summary: SideSummary) -> Side:
+    """What a side consists of; as the user calls it, if they do."""
+    runs = summary.runs
+    if not runs:
+        return Side(key, "", "", "", ())
+    counts = sorted({run.usable_steps for run in runs})
+    steps = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]}–{counts[-1]}"
+    many, one = (
+        ("gate_side_no_steps", "gate_side_no_steps_run") if counts == [0] else ("gate_side_runs", "gate_side_run")
+    )
+    about = Message(one if len(runs) == 1 else many, (("runs", Kind.COUNT, len(runs)), ("steps", Kind.TEXT, steps)))
+    devices = dict.fromkeys(shown(run.environment.get("device")) for run in runs if run.environment.get("device"))
+    name = "" if summary.label == key else summary.label
+    return Side(key, f"gate_{key}", ", ".join(run.name for run in runs), name, (about, *_names(devices)))
+
+
+def _tables(result: GateResult) -> Iterator[Table]:
+    others = [each for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
+    notes = [Message("gate_legend")] if any(each.statistics is not None for each in result.metrics) else []
+    if others:
+        names = ("names", Kind.LIST, _names(each.name for each in others))
+        notes.append(Message("gate_not_measured", (names,)))
+    judged, unmeasured, samples = metric_tables(result)
+    yield replace(judged, notes=tuple(notes))
+    yield from why_tables(result)
+    yield unmeasured
+    yield samples
+    yield _RUNS.fill_records(_runs(result))
+    answer: dict[str, Value] = {
+        "answer": f"gate_answer_{result.overall}",
+        "exit_code": result.exit_code,
+        "budget_file": result.budget.source or None,
+        "workload_similarity": result.similarity,
+    }
+    yield _RESULT.fill_records([answer])
+
+
+def _runs(result: GateResult) -> Iterator[Mapping[str, Value]]:
+    for key, side in (("baseline", result.baseline), ("candidate", result.candidate)):
+        for run in side.runs:
+            yield {
+                "side": key,
+                "run": run.name,
+                "usable_steps": run.usable_steps,
+                "ranks": ", ".join("?" if rank is None else str(rank) for rank in run.ranks),
+                "recorded_at": run.time or None,
+                "commit": run.commit or None,
+                "environment": ", ".join(f"{name} {shown(value)}" for name, value in run.environment.items()),
+                "id": run.id,
+            }
+
+
+def _environment(result: GateResult) -> Iterator[Message]:
+    """Differences, waived keys and the likeness of the workloads."""
+    for each in result.differences:
+        old, new = (_names(map(shown, values)) for values in (each.baseline, each.candidate))
+        key = ("key", Kind.TEXT, each.key)
+        yield Message("gate_difference", (key, ("baseline", Kind.LIST, old), ("candidate", Kind.LIST, new)))
+    yield from (Message("gate_waived", (("key", Kind.TEXT, key),)) for key in result.waived)
+    if result.similarity is not None:
+        yield Message("gate_similarity", (("similarity", Kind.TEXT, f"{result.similarity:.2f}"),))
+
+
+def _notes(result: GateResult) -> Iterator[Message]:
+    """Remarks on the input and the samples."""
+    for key, values in result.notes:
+        said = {name: value if isinstance(value, str) else str(value) for name, value in values.items()}
+        yield Message(f"gate_note_{key}", tuple((name, Kind.TEXT, text) for name, text in said.items()))
+    for each in result.metrics:
+        metric, statistics = ("metric", Kind.NAME, each.name), each.statistics
+        if each.verdict == Verdict.INCONCLUSIVE and statistics is not None:
+            if statistics.runs_needed is not None:
+                yield Message("gate_runs_needed", (metric, ("runs", Kind.COUNT, statistics.runs_needed)))
+            elif statistics.threshold > 0:
+                yield Message("gate_runs_many", (metric, ("most", Kind.COUNT, MOST_RUNS)))
+        if each.verdict == Verdict.MISSING:
+            yield Message("said_of", (("title", Kind.NAME, each.name), ("text", Kind.LIST, (reason(each),))))
+        for key, text in each.notes:
+            if key != "not_measured":
+                kind = Kind.TERM if text in {"baseline", "candidate"} else Kind.TEXT
+                yield Message(f"gate_note_{key}", (metric, ("value", kind, text)))
+
+
+def _changes(result: GateResult) -> Iterator[Message]:
+    """Exact metrics that differ, and rules whose findings changed in number."""
+    counts = tuple(
+        Message(
+            "gate_count",
+            (
+                ("name", Kind.NAME, each.name),
+                ("baseline", Kind.QUANTITY, value(each, each.baseline)),
+                ("candidate", Kind.QUANTITY, value(each, each.candidate)),
+            ),
+        )
+        for each in result.metrics
+        if each.rule.metric.kind == MetricKind.EXACT and each.difference
+    )
+    findings = tuple(
+        Message(
+            "gate_count",
+            (("name", Kind.TEXT, rule), ("baseline", Kind.COUNT, old), ("candidate", Kind.COUNT, new)),
+        )
+        for rule, (old, new) in result.findings.items()
+    )
+    for key, names in (("gate_counts", counts), ("gate_findings", findings)):
+        if names:
+            yield Message(key, (("names", Kind.LIST, names),))

@@ -1,0 +1,184 @@
+"""What the gate judged: a row a metric, what its numbers are, and why its verdict is what it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from traceanalyze.model import units
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Quantity, Table, Value, Word, declare
+from traceanalyze.regression.metrics import Kind as MetricKind
+from traceanalyze.regression.metrics import Level
+from traceanalyze.regression.results import BAD, GateResult, MetricResult, Statistics, Verdict
+
+_METRIC = Column("metric", Kind.NAME, "name of the metric, as budgets have it", cut_start=True)
+CHANGE = Column("shown_change", Kind.QUANTITY, "change, if these runs can tell it from none", heading="change")
+_METRICS = declare(
+    "gate_metrics",
+    "What was judged",
+    _METRIC,
+    Column("baseline", Kind.QUANTITY, "value of the baseline: of its runs, the median of their steps"),
+    Column("candidate", Kind.QUANTITY, "value of the candidate"),
+    CHANGE,
+    Column("resolution", Kind.QUANTITY, "smallest change that these runs can tell apart", heading="±"),
+    Column("budget", Kind.TEXT, "largest change allowed, and absolute limits"),
+    Column("verdict", Kind.TERM, "answer for this metric"),
+    Column("reason", Kind.TEXT, "why the verdict is what it is, as a key", machine=True),
+    Column("level", Kind.TEXT, "error fails the gate, warn only warns", machine=True),
+    Column("kind", Kind.TEXT, "time, ratio or exact", machine=True),
+    Column("unit", Kind.TEXT, "unit of both values", machine=True),
+    Column("better", Kind.TEXT, "lower or higher", machine=True),
+    Column("difference", Kind.NUMBER, "candidate minus baseline", machine=True),
+    Column("relative_change", Kind.NUMBER, "difference over the baseline", machine=True),
+    Column("budget_value", Kind.NUMBER, "largest change allowed", machine=True),
+    Column("budget_relative", Kind.FLAG, "it is a fraction of the baseline", machine=True),
+    Column("min_effect", Kind.NUMBER, "smallest change that counts", machine=True),
+    Column("highest_allowed", Kind.NUMBER, "absolute limit from above", machine=True),
+    Column("lowest_allowed", Kind.NUMBER, "absolute limit from below", machine=True),
+    Column("effect", Kind.NUMBER, "change on the scale of the test, where more is worse", machine=True),
+    Column("half_width", Kind.NUMBER, "half of its confidence interval", machine=True),
+    Column("p", Kind.NUMBER, "p of the t test", machine=True),
+    Column("p_holm", Kind.NUMBER, "the same, corrected for the number of metrics", machine=True),
+    Column("threshold", Kind.NUMBER, "budget on the scale of the test", machine=True),
+    Column("noise_floor", Kind.NUMBER, "smallest spread that is believed", machine=True),
+    Column("df", Kind.NUMBER, "degrees of freedom of the t test", machine=True),
+    Column("significant", Kind.FLAG, "the change is told from none", machine=True),
+    Column("runs_needed", Kind.COUNT, "runs a side that would resolve half of the budget", machine=True),
+)
+_UNMEASURED = declare(
+    "gate_not_judged",
+    "Metrics that were not judged",
+    _METRIC,
+    Column("value", Kind.QUANTITY, "not measured, with the reason"),
+    detail=True,
+)
+_SAMPLES = declare(
+    "gate_samples",
+    "What each run measured",
+    _METRIC,
+    Column("side", Kind.TERM, "baseline or candidate"),
+    Column("run", Kind.NAME, "name of the run"),
+    Column("value", Kind.QUANTITY, "of the run"),
+    detail=True,
+)
+
+
+def metric_tables(result: GateResult) -> tuple[Table, Table, Table]:
+    """Metrics that were judged, those that were not, and what each run measured."""
+    judged = [each for each in result.metrics if each.verdict != Verdict.NOT_MEASURED]
+    others = [each for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
+    return (
+        _METRICS.fill_records(map(_cells, judged)),
+        _UNMEASURED.fill_records({"metric": each.name, "value": value(each, None)} for each in others),
+        _SAMPLES.fill_records(_samples(result)),
+    )
+
+
+def _cells(each: MetricResult) -> dict[str, Value]:
+    rule, found = each.rule, each.statistics
+    told = found is None or found.significant or each.verdict == Verdict.IMPROVEMENT
+    return {
+        "metric": each.name,
+        "baseline": value(each, each.baseline),
+        "candidate": value(each, each.candidate),
+        "shown_change": change(each) if told else Word("gate_no_change"),
+        "resolution": _resolution(each),
+        "budget": budget(each),
+        "verdict": verdict(each),
+        "reason": each.reason,
+        "level": str(rule.level),
+        "kind": str(rule.metric.kind),
+        "unit": rule.metric.unit,
+        "better": "lower" if rule.metric.lower_is_better else "higher",
+        "difference": each.difference,
+        "relative_change": each.change,
+        "budget_value": rule.budget.value,
+        "budget_relative": rule.budget.relative,
+        "min_effect": rule.min_effect,
+        "highest_allowed": rule.highest,
+        "lowest_allowed": rule.lowest,
+        **(dict.fromkeys(Statistics._fields) if found is None else found._asdict()),
+    }
+
+
+def verdict(each: MetricResult) -> str:
+    """Term of the verdict, with its level where that is not the strict one."""
+    mild = each.rule.level == Level.WARN and each.verdict in BAD
+    return f"gate_{each.verdict}_warn" if mild else f"gate_{each.verdict}"
+
+
+def _unit(each: MetricResult) -> str:
+    """Ratios are kept in percent."""
+    unit = each.rule.metric.unit
+    return "percent" if unit == "points" else unit
+
+
+def value(each: MetricResult, number: float | None) -> Value:
+    """A value of the metric in its unit."""
+    if number is None:
+        return NotMeasured(_missing(each) or "not_recorded")
+    return Quantity(number, _unit(each))
+
+
+def _missing(each: MetricResult) -> str:
+    return next((value for key, value in each.notes if key == "not_measured"), "")
+
+
+def change(each: MetricResult) -> Quantity | NotMeasured:
+    """The change: relative, of ratios in points, of counts as their budget."""
+    kind, metric, difference = each.rule.metric.kind, each.rule.metric, each.difference
+    if difference is None:
+        return NotMeasured(_missing(each) or "not_recorded")
+    if kind == MetricKind.RATIO:
+        return Quantity(difference, "points", change=True)
+    if difference == 0:
+        return Quantity(0, "count")
+    if kind == MetricKind.EXACT and metric.unit == "count" and not each.rule.budget.relative:
+        return Quantity(difference, "count", change=True)
+    return Quantity(difference, metric.unit, change=True) if each.change is None else Quantity(each.change, "%", True)
+
+
+def _resolution(each: MetricResult) -> Value:
+    """Half-width of the interval; exact metrics have none."""
+    kind = each.rule.metric.kind
+    if each.statistics is None:
+        exact = kind == MetricKind.EXACT and each.baseline is not None and each.candidate is not None
+        return Word("gate_exact") if exact else None
+    half = each.statistics.half_width
+    if kind == MetricKind.TIME:
+        return Quantity(math.expm1(half), "%")
+    return Quantity(half, "points" if kind == MetricKind.RATIO else _unit(each))
+
+
+def budget(each: MetricResult) -> str:
+    """The largest change allowed, and absolute limits."""
+    rule, allowed = each.rule, each.rule.budget
+    unit = rule.metric.unit
+    if allowed.relative:
+        text = f"{100 * allowed.value:g} %"
+    elif unit == "points" or not allowed.value:
+        text = f"{allowed.value:g} points" if unit == "points" else "0"
+    else:
+        text = units.quantity(allowed.value, unit)
+    limits = ((mark, limit) for mark, limit in (("≤", rule.highest), ("≥", rule.lowest)) if limit is not None)
+    return ", ".join([text, *(f"{mark} {units.quantity(limit, _unit(each))}" for mark, limit in limits)])
+
+
+def reason(each: MetricResult) -> Message:
+    """Why the verdict is what it is."""
+    limit = each.rule.highest if each.reason.startswith(("above", "near")) else each.rule.lowest
+    if each.reason == "near_limit" and limit is None:
+        limit = each.rule.lowest
+    value: Value = None if limit is None else Quantity(limit, _unit(each))
+    why = ("why", Kind.TERM, f"reason_{_missing(each)}")
+    return Message(f"gate_reason_{each.reason}", (("limit", Kind.QUANTITY, value), why))
+
+
+def _samples(result: GateResult) -> Iterator[Mapping[str, Value]]:
+    for each in result.metrics:
+        for key, side, values in (
+            ("baseline", result.baseline, each.baseline_runs),
+            ("candidate", result.candidate, each.candidate_runs),
+        ):
+            for run, value in zip(side.runs, values, strict=False):
+                yield {"metric": each.name, "side": key, "run": run.name, "value": Quantity(value, _unit(each))}

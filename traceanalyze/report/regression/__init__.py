@@ -1,1 +1,0 @@
-"""What the gate says, for terminals, CI systems and programs."""
