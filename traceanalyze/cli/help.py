@@ -49,7 +49,7 @@ class _Spoken:
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line."""
         language = ctx.meta[_LANGUAGE] = chosen_language(args)
-        in_words = bool(args) and (self.one_line or language != ENGLISH)
+        in_words = self.one_line or (bool(args) and language != ENGLISH)
         try:
             return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
         except Exception as error:
