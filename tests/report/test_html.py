@@ -465,4 +465,4 @@ def test_sizes_and_times_are_written_as_everywhere_else(tmp_path):
     one = f"function one(i){{{HOVER.replace('%d', 'i')}at('pointermove',0,0.5);return told();}}"
     script = f"var out=[];for(var i=0;i<{len(parts)};i++)out.push(one(i));return out;"
     found = evaluated(render(parts, words()), tmp_path, one + script)
-    assert found == [[f"time: {units.duration(t)}", f"in blocks: {units.memory(size)}"] for t, size in rows[:-1]]
+    assert found == [[f"since start: {units.duration(t)}", f"block: {units.memory(size)}"] for t, size in rows[:-1]]
