@@ -81,15 +81,11 @@ def _distinct(causes: Sequence[Cause]) -> tuple[Cause, ...]:
 
 def not_evaluated(recordings: Sequence[RecordingPart]) -> tuple[NotEvaluated, ...]:
     """One a reason, that which keeps most rules from being judged first. Rules about ranks hold for all of them."""
-    places = [
-        (one, rank.label)
-        for recording in recordings
-        for rank in recording.ranks
-        for one in (*rank.not_evaluated, *recording.about_ranks_not_evaluated)
-    ]
     reasons: dict[str, list[tuple[str, str]]] = {}
-    for one, label in places:
-        reasons.setdefault(one.reason, []).append((one.rule, label))
+    for recording in recordings:
+        for rank in recording.ranks:
+            for one in (*rank.not_evaluated, *recording.about_ranks_not_evaluated):
+                reasons.setdefault(one.reason, []).append((one.rule, rank.label))
     found = [
         NotEvaluated(reason, tuple(sorted({rule for rule, _ in each})), in_order(label for _, label in each))
         for reason, each in reasons.items()
@@ -187,15 +183,10 @@ def _in_order(found: Sequence[Cause]) -> tuple[Cause, ...]:
     order: list[int] = []
     for at, one in enumerate(found):
         order += [each for each in (one.part_of, at) if each is not None and each not in order]
-    to = {before: after for after, before in enumerate(order)}
-    return tuple(
-        replace(
-            one,
-            part_of=None if one.part_of is None else to[one.part_of],
-            because=None if one.because is None else to[one.because],
-        )
-        for one in (found[at] for at in order)
-    )
+    to: dict[int | None, int | None] = {None: None}
+    to.update((before, after) for after, before in enumerate(order))
+    ordered = (found[at] for at in order)
+    return tuple(replace(one, part_of=to[one.part_of], because=to[one.because]) for one in ordered)
 
 
 CAPTURE = "CAP"
@@ -226,12 +217,7 @@ def _on_capture(one: Cause) -> bool:
 
 def worth_telling(one: Cause) -> bool:
     """Whether it is more than a note, and the run gains 1 % of its step, and 0.1 ms, without it."""
-    return (
-        one.gain is not None
-        and one.gain >= LEAST_NS
-        and (one.share or 0.0) >= LEAST_SHARE
-        and one.severity > Severity.INFO
-    )
+    return (one.gain or 0) >= LEAST_NS and (one.share or 0.0) >= LEAST_SHARE and one.severity > Severity.INFO
 
 
 def _rank(one: Cause) -> tuple[int, int, int, int, str]:

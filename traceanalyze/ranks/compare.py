@@ -126,17 +126,8 @@ def compare_ranks(summaries: Sequence[RankSummary]) -> Cluster:
     steps, rows = common_steps(ranks)
     groups, stops, outside = matched(ranks, steps, rows)
     missing = missing_ranks(ranks)
-    return Cluster(
-        ranks=ranks,
-        steps=steps,
-        rows=rows,
-        missing=missing,
-        groups=groups,
-        stops=stops,
-        outside=outside,
-        exposed_waits=exposed_waits(ranks, groups, rows, missing),
-        stragglers=stragglers(ranks, groups, rows),
-    )
+    waits, late = exposed_waits(ranks, groups, rows, missing), stragglers(ranks, groups, rows)
+    return Cluster(ranks, steps, rows, missing, groups, stops, outside, waits, late)
 
 
 def cluster_tables(cluster: Cluster) -> tuple[Table, ...]:

@@ -27,12 +27,8 @@ def map_ranks(work: Callable[[Item], Made], items: Sequence[Item], workers: int)
 
     This process is one of the workers: it takes items from the front, the others from the end, until they meet. So it
     works while they start, and none only waits with its memory. Where no other can be started, or one is killed, it
-    does what is left.
-
-    Args:
-        work: a function at the top level of a module; raises what the caller is to see.
-        items: what it is given; fit to be sent to a process, as its results are.
-        workers: from `workers_for`.
+    does what is left. `work` is at the top level of a module and raises what the caller is to see; items and results
+    are fit to be sent to a process; `workers` is from `workers_for`.
     """
     if workers < 2:
         yield from map(work, items)

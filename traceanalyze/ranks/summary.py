@@ -166,17 +166,10 @@ def _collectives(context: Context, events: NDArray[np.int64], of: NDArray[np.int
     if parts is not None:
         waited_for = parts.waited_for[events]
         moved = np.where(parts.recorded, parts.by_event(parts.end - parts.start), -1)[events]
-    return RankCollectives(
-        of,
-        kind,
-        sizes(context, described, kind),
-        context.once(requesting_step)[events] if len(events) else events,
-        base + device.start[events],
-        base + device.end[events],
-        exposed[events],
-        moved,
-        waited_for,
-    )
+    size = sizes(context, described, kind)
+    step = context.once(requesting_step)[events] if len(events) else events
+    start, end = base + device.start[events], base + device.end[events]
+    return RankCollectives(of, kind, size, step, start, end, exposed[events], moved, waited_for)
 
 
 def requesting_step(context: Context) -> NDArray[np.int64]:

@@ -87,7 +87,8 @@ def _member(source: _Input, report: Inflation) -> Iterator[bytes]:
     body = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_DEFLATE)
     checksum = length = 0
     while not body.eof:
-        piece = source.take(_piece_size(source)) if body.needs_input else memoryview(b"")
+        size = min(_LONGEST_PIECE, max(_SHORTEST_PIECE, source.taken // 8))
+        piece = source.take(size) if body.needs_input else memoryview(b"")
         if body.needs_input and not piece:
             report.fault = _ends_early(report)
             return
@@ -108,10 +109,6 @@ def _member(source: _Input, report: Inflation) -> Iterator[bytes]:
         report.fault = _ends_early(report)
     elif trailer != checksum.to_bytes(4, "little") + (length & 0xFFFFFFFF).to_bytes(4, "little"):
         report.fault = f"the gzip checksum does not match the {report.text_bytes:,} bytes of text before it"
-
-
-def _piece_size(source: _Input) -> int:
-    return min(_LONGEST_PIECE, max(_SHORTEST_PIECE, source.taken // 8))
 
 
 def _skip_header(source: _Input) -> bool:

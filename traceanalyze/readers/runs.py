@@ -95,9 +95,8 @@ def names_apart(names: Sequence[str], paths: Sequence[str]) -> list[str]:
         depths = range(1, max(map(len, above)) + 1)
         longer = [[str(PurePath(*parts[-depth:], name)) for parts in above] for depth in depths]
         whole = [PurePath(paths[row]).name for row in rows]
-        for row, one in zip(
-            rows, next((those for those in (*longer, whole) if len(set(those)) == len(those)), ()), strict=False
-        ):
+        apart = next((those for those in (*longer, whole) if len(set(those)) == len(those)), ())
+        for row, one in zip(rows, apart, strict=False):
             found[row] = one
     return found
 

@@ -108,11 +108,8 @@ class StoredBytes:
 
             if not isinstance(error, zipfile.BadZipFile | EOFError | zlib.error):
                 raise
-            self.fault = Phrase(
-                "the archive member is damaged after {count:,} bytes ({error})",
-                self.consumed,
-                error if str(error) else Phrase("it ends early"),
-            )
+            why = error if str(error) else Phrase("it ends early")
+            self.fault = Phrase("the archive member is damaged after {count:,} bytes ({error})", self.consumed, why)
             return 0
         self.consumed += count
         return count

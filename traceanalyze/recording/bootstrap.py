@@ -122,19 +122,15 @@ def main(arguments: Sequence[str]) -> None:
         signal.signal(signal.SIGTERM, _terminated)
         os.register_at_fork(after_in_child=_default_again)
     try:
-        _run(list(arguments))
+        try:
+            _run(list(arguments))
+        finally:
+            _finish(recording, end_marks)
     except _Terminated:
-        _finish(recording, end_marks)
         _die_of_sigterm()
     except SystemExit as end:
-        _finish(recording, end_marks)
-        if end.code in {None, 0} and not recording.files and recording.owned:
-            raise SystemExit(NOTHING_RECORDED) from None
-        raise
-    except BaseException:
-        _finish(recording, end_marks)
-        raise
-    _finish(recording, end_marks)
+        if end.code not in {None, 0} or recording.files or not recording.owned:
+            raise
     if not recording.files and recording.owned:
         raise SystemExit(NOTHING_RECORDED)
 

@@ -21,11 +21,8 @@ _ENTRIES = 100_000
 def watch_allocator(out_of_memory: Callable[[], None], failed: Callable[[str], None]) -> None:
     """Record the allocator's history from the moment the script itself begins to use the device.
 
-    Beginning earlier would settle the choice of devices before the script has made it.
-
-    Args:
-        out_of_memory: Called at a request that fails, before its error is raised.
-        failed: Called with the reason if the history cannot be recorded; the script runs on.
+    Beginning earlier would settle the choice of devices before the script has made it. `out_of_memory` is called at a
+    request that fails, before its error is raised; `failed` with the reason if the history cannot be recorded.
     """
     import torch
 

@@ -23,11 +23,9 @@ _TORCHRUN_MODULES = {"torch.distributed.run", "torch.distributed.launch"}
 
 
 def recorded(command: Sequence[str], interpreter: str) -> list[str]:
-    """The command that runs the same script recorded.
+    """The command that runs the same script recorded; `interpreter` is for a script that is given alone.
 
-    Args:
-        command: `python [options] script.py …`, `python -m module …`, `script.py …` or `torchrun … script.py …`.
-        interpreter: Python for a script that is given alone.
+    Known are `python [options] script.py …`, `python -m module …`, `script.py …` and `torchrun … script.py …`.
 
     Raises:
         UsageError: Another command, or one without a script.
@@ -151,15 +149,10 @@ def tensorboard_command(folder: str, port: int) -> list[str]:
             folder,
             " or ".join("*" + ending for ending in _ENDINGS),
         )
-    missing = [
-        name
-        for package, name in (("tensorboard", "tensorboard"), ("torch_tb_profiler", "torch-tb-profiler"))
-        if not installed(package)
-    ]
+    missing = [name.replace("_", "-") for name in ("tensorboard", "torch_tb_profiler") if not installed(name)]
     if missing:
+        names = " and ".join(missing)
         raise UsageError(
-            "{missing} not installed for {python}: pip install 'traceanalyze[tensorboard]'",
-            " and ".join(missing),
-            sys.executable,
+            "{missing} not installed for {python}: pip install 'traceanalyze[tensorboard]'", names, sys.executable
         )
     return [sys.executable, "-m", "tensorboard.main", "--logdir", str(path), "--port", str(port)]

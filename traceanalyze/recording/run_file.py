@@ -75,11 +75,7 @@ def trace_name(rank: int) -> str:
 
 
 def refuse_recorded(folder: Path, rank: int | None = None) -> None:
-    """Two recordings of a rank in one folder would be taken for one run.
-
-    Args:
-        folder: Where the recording is to go.
-        rank: Look for recordings of this rank only.
+    """Two recordings of a rank (None: of any) in one folder would be taken for one run.
 
     Raises:
         UsageError: There is one already, or the folder is a file.

@@ -59,15 +59,9 @@ def collective_fields(
 ) -> dict[str, NDArray[Any]]:
     """Fields of group-level collectives for a `Block`: collective, group, group_size, in_elements, out_elements, dtype.
 
-    Args:
-        texts: Dictionary of the trace.
-        about: What the profile says of itself.
-        names: Of the operations, `hcom_allReduce__586_0_1`.
-        groups: Of each operation what its group goes by in the profile: a name, an address, a hash, or empty.
-        dtypes: Element types in HCCL's words (`FP32`).
-        count: Elements that the operation counts, `ABSENT` where unknown. HCCL counts what each rank gives to an
-            all_gather and what each one gets of a reduce_scatter.
-        ranks: Ranks of the group where the profile says so, else `ABSENT`.
+    Of each operation: its name (`hcom_allReduce__586_0_1`), what its group goes by in the profile (a name, an address,
+    a hash, or empty), the element type in HCCL's words (`FP32`), the elements that it counts, and the ranks of the
+    group; `ABSENT` where unknown. HCCL counts what each rank gives to an all_gather and gets of a reduce_scatter.
     """
     plain = [found["name"] if (found := _HCOM.match(name)) else name for name in names]
     label = [group_label(name, group, about) for name, group in zip(names, groups, strict=True)]
@@ -181,12 +175,9 @@ def vendor_collectives(
 ) -> VendorCollectives | None:
     """Both tables from their rows; None where nothing can be used.
 
-    Args:
-        sources: Names of the tables of times, of links and of pairs of ranks.
-        collectives: Name, group, step, times (elapsed, transit, wait, idle; ms), links (kind, MB, ms).
-        pairs: Name, group, source, target, kind of link, MB, ms, and an operation of the group.
-        about: Names groups.
-        notes: Grows by the rows that could not be read.
+    `sources` are the names of the tables of times, of links and of pairs. A collective is its name, group, step, times
+    (elapsed, transit, wait, idle; ms) and links (kind, MB, ms); a pair its name, group, source, target, kind of link,
+    MB, ms, and an operation of the group. `notes` grows by the rows that could not be read.
     """
     lost = dict.fromkeys(sources, 0)
     times, links, matrix = sources

@@ -38,11 +38,8 @@ class Database(NamedTuple):
     ) -> Columns:
         """Columns of a table as int64, by their first name; no rows when there is no such table.
 
-        Args:
-            table: Its name.
-            columns: Names; a tuple holds the names of one column over the versions. Reals are rounded, numbers stored
-                as text are converted.
-            only: A column, and the values that it must have one of.
+        A tuple holds the names of one column over the versions. Reals are rounded, numbers stored as text converted.
+        `only` is a column, and the values that it must have one of.
         """
         present = self.tables.get(table.upper())
         names = [(column,) if isinstance(column, str) else column for column in columns]

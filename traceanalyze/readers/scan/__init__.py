@@ -22,10 +22,8 @@ def scan(
 ) -> Scan:
     """Read the text of a Chrome trace into columns, with the fastest scanner there is.
 
-    Args:
-        readinto: Fills a buffer and returns the number of bytes written, 0 at the end, as `io.RawIOBase.readinto`.
-        event_fields: Members of `args` to keep of complete events.
-        instant_fields: Members of `args` to keep of instant events.
+    `readinto` fills a buffer and returns the number of bytes written, 0 at the end, as that of `io.RawIOBase` does. The
+    fields are the members of `args` to keep of complete and of instant events.
     """
     if backend() == "native":
         from traceanalyze.readers.scan import native

@@ -27,11 +27,7 @@ _POINTER = 1 << 16
 
 
 def read_snapshot(source: Source, progress: Callable[[int], None] | None = None) -> Snapshot:
-    """Read one snapshot.
-
-    Args:
-        source: What to read.
-        progress: Called with the bytes of the stored file read so far.
+    """Read one snapshot; `progress` is called with the bytes of the stored file read so far.
 
     Raises:
         InputError: The source cannot be read, is something else, or its values make no sense.
@@ -75,20 +71,11 @@ def _snapshot(value: object, name: str, rows_most: int, *, identity: bool) -> Sn
     stacks = StackTable(name, identity=identity)
     device_of = columns.numbers(all_segments, "device", f"{name}: segment", default=0).tolist()
     known = sorted({*device_of, *(index for index, trace in enumerate(histories) if trace)})
-    devices = tuple(
-        _device(
-            device,
-            [
-                (row, group)
-                for row, group, owner in zip(all_segments, pieces, device_of, strict=True)
-                if owner == device
-            ],
-            histories[device] if 0 <= device < len(histories) else [],
-            stacks,
-            name,
-        )
-        for device in known
-    )
+    owned: dict[int, list[tuple[dict[str, Any], Rows]]] = {device: [] for device in known}
+    for row, group, owner in zip(all_segments, pieces, device_of, strict=True):
+        owned[owner].append((row, group))
+    events = dict(enumerate(histories))
+    devices = tuple(_device(device, owned[device], events.get(device, []), stacks, name) for device in known)
     settings = content.get("allocator_settings")
     notes = _rows(content.get("external_annotations", []), f"{name}: annotations")
     ranges = columns.user_ranges(notes, f"{name}: annotation")
@@ -121,12 +108,9 @@ def _rows(value: object, where: str) -> Rows:
 def _refuse_bomb(rows: int, most: int, name: str) -> None:
     """Shared references let a small file stand for any number of rows; a real row takes more than one byte."""
     if rows > most:
+        found = name, rows, most, _ADVICE
         raise InputError(
-            "{name}: {rows:,} rows in {most:,} bytes: the file repeats itself by reference; {advice}",
-            name,
-            rows,
-            most,
-            _ADVICE,
+            "{name}: {rows:,} rows in {most:,} bytes: the file repeats itself by reference; {advice}", *found
         )
 
 

@@ -91,13 +91,9 @@ _STATES = {
 
 
 def numbers(rows: Rows, key: str, where: str, *, default: int | None = None) -> NDArray[np.int64]:
-    """One whole-number member of each row.
+    """One whole-number member of each row; `default` stands for a missing one, which must be there where that is None.
 
-    Args:
-        rows: The rows.
-        key: Name of the member.
-        where: What the rows are, for the error.
-        default: In place of a missing member; None: it must be there.
+    `where` is what an error calls the rows.
     """
     known = {type(row.get(key, default)) for row in rows}
     if known - {int}:

@@ -51,12 +51,7 @@ class _Raw(io.RawIOBase):
 
 
 def load_plain(stream: Stream, name: str, stored_bytes: int | None) -> object:
-    """The value a pickle holds.
-
-    Args:
-        stream: Its text.
-        name: What a user calls the file.
-        stored_bytes: Size of the file, None if unknown; bounds the memory that loading may take.
+    """The value a pickle holds; the size of its file, None if unknown, bounds the memory that loading may take.
 
     Raises:
         InputError: The pickle is truncated or damaged, names code to run, or asks for absurd amounts of memory.
