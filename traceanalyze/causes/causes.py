@@ -41,14 +41,9 @@ def onset(spells: Sequence[Spell]) -> Onset:
         return Onset("unknown")
     known = np.concatenate([one.cost for one in stepped if one.cost is not None])
     usual = float(known[known > 0].mean()) if (known > 0).any() else 0.0
-    hit = np.concatenate(
-        [
-            np.ones(len(one.steps), np.bool_)
-            if one.cost is None
-            else one.cost >= np.maximum(LEAST_SHARE * one.times, max(PRESENT * usual, 1.0))
-            for one in stepped
-        ]
-    )
+    least = [np.maximum(LEAST_SHARE * one.times, max(PRESENT * usual, 1.0)) for one in stepped]
+    costs = [limit if one.cost is None else one.cost for one, limit in zip(stepped, least, strict=True)]
+    hit = np.concatenate(costs) >= np.concatenate(least)
     places = [(one.recording, step) for one in stepped for step in one.steps]
     count, steps = int(hit.sum()), len(hit)
     if count == 0:

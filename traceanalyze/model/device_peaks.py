@@ -42,6 +42,7 @@ _B200 = "NVIDIA HGX B200 datasheet (2024), an eighth of the board, half of the f
 _L40S = "NVIDIA L40S datasheet (2023), half of the figures with sparsity"
 _TURING = "NVIDIA Turing architecture white paper (2018), reference clock"
 _GA102 = "NVIDIA Ampere GA102 white paper (2021), rates per SM at 38 SMs and 1.665 GHz"
+_ADA = "NVIDIA Ada architecture white paper (2023)"
 _MI300 = "AMD CDNA 3 white paper and MI300X datasheet (2023)"
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
 """Element types that have a peak rate."""
@@ -56,6 +57,7 @@ _A100_TFLOPS = {"fp64": 19.5, "fp32": 19.5, "tf32": 156.0, "fp16": 312.0, "bf16"
 _HOPPER_TFLOPS = _tflops(66.9, 66.9, 494.7, 989.4, 989.4, 1978.9, 1978.9)
 _HOPPER_NVL_TFLOPS = _tflops(60.0, 60.0, 417.5, 835.5, 835.5, 1670.5, 1670.5)
 _RTX_3060_TI_TFLOPS = {"fp64": 0.25, "fp32": 16.2, "tf32": 16.2, "fp16": 32.4, "bf16": 32.4}
+_RTX_4090_TFLOPS = _tflops(1.29, 82.6, 82.6, 165.2, 165.2, 330.3, 660.6)
 _MI250X_TFLOPS = {"fp64": 47.9, "fp32": 47.9, "fp16": 191.5, "bf16": 191.5, "int8": 191.5}
 _MI250_TFLOPS = {"fp64": 45.3, "fp32": 45.3, "fp16": 181.0, "bf16": 181.0, "int8": 181.0}
 _MI300_TFLOPS = _tflops(163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 2614.9)
@@ -77,13 +79,7 @@ PEAKS = (
     Peaks("L40S", r"\bL40S", _tflops(1.43, 91.6, 183.0, 362.0, 362.0, 733.0, 733.0), 864, _L40S),
     Peaks("GeForce RTX 2080 Ti", r"RTX 2080 Ti", {"fp64": 0.42, "fp32": 13.4, "fp16": 53.8}, 616, _TURING),
     Peaks("GeForce RTX 3060 Ti", r"RTX 3060 Ti", _RTX_3060_TI_TFLOPS, 448, _GA102),
-    Peaks(
-        "GeForce RTX 4090",
-        r"RTX 4090(?! D| Laptop)",
-        _tflops(1.29, 82.6, 82.6, 165.2, 165.2, 330.3, 660.6),
-        1008,
-        "NVIDIA Ada architecture white paper (2023)",
-    ),
+    Peaks("GeForce RTX 4090", r"RTX 4090(?! D| Laptop)", _RTX_4090_TFLOPS, 1008, _ADA),
     Peaks("MI250X (one die)", r"MI250X", _MI250X_TFLOPS, 1638, "AMD MI250X datasheet (2021), half a board"),
     Peaks("MI250 (one die)", r"MI250", _MI250_TFLOPS, 1638, "AMD MI250 datasheet (2021), half a board"),
     Peaks("MI300X", r"MI300X", _MI300_TFLOPS, 5300, _MI300),

@@ -59,7 +59,8 @@ def attention(call: Call) -> Amounts | None:
     query, key, value = (_sizes(call.shape(variant.query + i), variant) for i in range(3))
     if query is None or key is None or value is None:
         return None, None
-    scores = _scores(query[2], key[2], _causal(call, variant))
+    causal = {"True": True, "1": True, "2": True, "False": False, "0": False}.get(call.value(variant.causal) or "")
+    scores = _scores(query[2], key[2], causal)
     backward = variant.query == 1
     flop = None
     if scores is not None:
@@ -74,11 +75,6 @@ def _sizes(shape: Shape, variant: _Variant) -> Shape | None:
         return None
     batch, a, b, size = shape
     return (batch, b, a, size) if variant.heads_last else (batch, a, b, size)
-
-
-def _causal(call: Call, variant: _Variant) -> bool | None:
-    text = call.value(variant.causal)
-    return {"True": True, "1": True, "2": True, "False": False, "0": False}.get(text or "")
 
 
 def _scores(queries: int, keys: int, causal: bool | None) -> int | None:
@@ -154,12 +150,8 @@ def _output(call: Call, data: Shape, weight: Shape, places: _Places) -> Shape | 
     dilation = (1,) if places.dilation is None else call.integers(places.dilation)
     if count < 1 or len(data) != len(weight) or not stride or not padding or not dilation or min(stride) < 1:
         return None
-    sizes = [
-        (n + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, k, s, p, d in zip(
-            data[2:], weight[2:], *(_each(values, count) for values in (stride, padding, dilation)), strict=True
-        )
-    ]
+    each = zip(data[2:], weight[2:], *(_each(values, count) for values in (stride, padding, dilation)), strict=True)
+    sizes = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each]
     return (data[0], weight[0], *sizes) if min(sizes) > 0 else None
 
 
@@ -178,10 +170,8 @@ def _backward(call: Call) -> Amounts:
     flop = _flop(data if call.flag(7) else grad, weight)
     given, each = call.input_bytes(), call.element()
     written = sum(prod(shape) for shape, want in zip((data, weight), wanted, strict=False) if want)
-    return (
-        None if flop is None else flop * sum(wanted),
-        None if given is None or each is None else given + written * each,
-    )
+    moved = None if given is None or each is None else given + written * each
+    return None if flop is None else flop * sum(wanted), moved
 
 
 class Cost(NamedTuple):

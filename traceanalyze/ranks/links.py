@@ -33,9 +33,8 @@ def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
     row = column.row.astype(np.int64)
     moves = trace.strings.matches(trace.events.name[row], MOVES.match)
     row = row[moves]
-    source, target, size, link = (
-        context.trace.events.numbers(each, row) for each in ("src_rank", "dst_rank", "bytes", "link_type")
-    )
+    names = "src_rank", "dst_rank", "bytes", "link_type"
+    source, target, size, link = (trace.events.numbers(each, row) for each in names)
     between = (source != target) & (size > 0)
     for rank in (source, target):
         between &= (rank >= 0) & (rank < _MOST_RANKS)
@@ -44,9 +43,9 @@ def link_traffic(context: Context) -> tuple[LinkTraffic, ...]:
     between &= (start >= steps.start.min()) & (start < steps.end.max())
     row, source, target, size, link = (each[between] for each in (row, source, target, size, link))
     rows = group(source, target, link)
-    names = [trace.strings.text(code) if code >= 0 else "" for code in link[rows.first].tolist()]
+    kinds = [trace.strings.text(code) if code >= 0 else "" for code in link[rows.first].tolist()]
     sums = (each.tolist() for each in (rows.count(), rows.sum(size), rows.sum(trace.events.dur[row])))
-    return tuple(map(LinkTraffic, source[rows.first].tolist(), target[rows.first].tolist(), names, *sums))
+    return tuple(map(LinkTraffic, source[rows.first].tolist(), target[rows.first].tolist(), kinds, *sums))
 
 
 def networked_groups(

@@ -85,11 +85,8 @@ def outcome(recording: Recording, *, quiet: bool = False) -> Iterator[str]:
             "`with traceanalyze.record('run') as recording:` around it, `recording.step()` at the end of each step"
         )
     elif steps < options.steps:
-        found = (
-            "the recording is shorter, and what follows its last step is marked as one more"
-            if recording.files
-            else "nothing was recorded"
-        )
+        shorter = "the recording is shorter, and what follows its last step is marked as one more"
+        found = shorter if recording.files else "nothing was recorded"
         yield (
             f"the script ended after {_steps(steps)}, and --wait {options.wait} --warmup {options.warmup} "
             f"--active {options.active} take {options.steps}: {found}; train longer or wait less"

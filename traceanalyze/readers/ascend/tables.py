@@ -16,8 +16,6 @@ from traceanalyze.readers.ascend.shared import ABSENT, Records, joined_records
 _BLOCK = 1 << 19
 _BOM = b"\xef\xbb\xbf"
 _QUOTE, _COMMA, _LINE_END, _RETURN = b'",\n\r'
-
-
 _NOTHING = frozenset({"", "N/A", "NA", "None", "null", "4294967295", "nan"})
 _KB, MB = 1 << 10, 1 << 20
 _DIGITS = 18
@@ -193,8 +191,6 @@ KERNELS = {
     "cube_utilisation": ("cube_utilization(%)",),
 }
 """Columns of kernel_details (and op_summary)."""
-
-
 _STEPS = {
     "step": ("Step",),
     "device": ("Device_id",),

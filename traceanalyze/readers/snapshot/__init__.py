@@ -119,14 +119,12 @@ def _device(
 ) -> SnapshotDevice:
     address = columns.numbers([row for row, _ in owned], "address", f"{name}: segment of device {device}")
     owned = [owned[index] for index in np.argsort(address, kind="stable").tolist()]
-    pools: dict[tuple[int, int], int] = {(0, 0): 0}
+    groups, pools = [group for _, group in owned], {(0, 0): 0}
     found = columns.segments([row for row, _ in owned], pools, f"{name}: segment of device {device}")
     return SnapshotDevice(
         id=device,
         segments=found,
-        blocks=columns.blocks(
-            [group for _, group in owned], found.address, stacks, f"{name}: block of device {device}"
-        ),
+        blocks=columns.blocks(groups, found.address, stacks, f"{name}: block of device {device}"),
         history=columns.history(events, stacks, pools, f"{name}: event of device {device}"),
         pools=tuple(pools),
     )

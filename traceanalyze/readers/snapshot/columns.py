@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -186,14 +187,10 @@ def _newest(row: dict[str, Any]) -> dict[str, Any]:
 def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], where: str) -> History:
     """Events of one device, in the order of the file."""
     names = [row.get("action") for row in rows]
-    unknown: dict[str, int] = {}
-    for name in names:
-        if name not in _ACTIONS:
-            unknown[str(name)[:40]] = unknown.get(str(name)[:40], 0) + 1
+    unknown = Counter(str(name)[:40] for name in names if name not in _ACTIONS)
     action = np.array([_ACTIONS.get(str(name), int(Action.UNKNOWN)) for name in names], np.uint8)
     stack, call = stacks.codes(rows)
-    oom = np.flatnonzero(action == Action.OOM).tolist()
-    free = {index: rows[index].get("device_free") for index in oom}
+    free = {index: rows[index].get("device_free") for index in np.flatnonzero(action == Action.OOM).tolist()}
     timed = all("time_us" in row for row in rows)
     return History(
         action=action,
@@ -205,7 +202,7 @@ def history(rows: Rows, stacks: StackTable, pools: dict[tuple[int, int], int], w
         call=call,
         device_free={index: value for index, value in free.items() if type(value) is int},
         pool=_event_pools(rows, pools),
-        unknown=unknown,
+        unknown=dict(unknown),
     )
 
 
