@@ -46,13 +46,8 @@ class Spread(NamedTuple):
     @property
     def values(self) -> dict[str, NDArray[np.int64]]:
         """Of the columns that tables of device time share, by their keys."""
-        return {
-            COUNT.key: self.number,
-            DEVICE_TIME.key: self.total,
-            MEAN.key: self.mean,
-            EXTREMES[0].key: self.shortest,
-            EXTREMES[1].key: self.longest,
-        }
+        keys = (column.key for column in (COUNT, DEVICE_TIME, MEAN, *EXTREMES))
+        return dict(zip(keys, (self.number, self.total, self.mean, self.shortest, self.longest), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

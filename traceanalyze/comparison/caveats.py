@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from traceanalyze.analyses.context import Context
 from traceanalyze.analyses.host.operators import OUTSIDE_OPS, UNLINKED
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.attribution import IDLE, OUTSIDE_CALLS, calls_of_one_level, idle_parts
 from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
-from traceanalyze.comparison.pairs import PerStep, rounded
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.results import Caveat, Pair, Pairs
 from traceanalyze.comparison.side import Side
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, declare

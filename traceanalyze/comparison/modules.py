@@ -220,12 +220,8 @@ def _rows(sides: tuple[_Side, _Side], match: tuple[int, int], *, backward: bool)
             level += 1
     old, new = ({} if key is None else side.ops.get(key, {}) for side, key in zip(sides, keys, strict=True))
     inside = sorted(old | new, key=lambda op: (-max(side[op]["self_ns"] for side in (old, new) if op in side), op))
-    shared: dict[str, Value] = {
-        "module": path,
-        "module_class": name,
-        "module_level": level,
-        "direction_of_pass": "phase_backward" if backward else "phase_forward",
-    }
+    phase = "phase_backward" if backward else "phase_forward"
+    shared: dict[str, Value] = {"module": path, "module_class": name, "module_level": level, "direction_of_pass": phase}
     return [
         Pair(shared | {"op": ALL_OPERATORS}, whole[0], whole[1]),
         *(Pair(shared | {"op": op}, old.get(op), new.get(op)) for op in inside),
@@ -258,14 +254,8 @@ def _side(context: Context, found: Places, options: CompareOptions, fused: Fused
     for index, (first, own) in enumerate(zip(rows.first.tolist(), rows.sum(time).tolist(), strict=True)):
         key = int(of[first]), bool(back[first])
         name = _label(ops, int(op[first]), linked=bool(label[first] == -1))
-        inside.setdefault(key, {})[name] = {
-            "op": name,
-            "calls": number[index],
-            "self_ns": own,
-            "total_ns": own,
-            "kernels": kernels[index],
-            "frame": frames[index],
-        }
+        cells = {"op": name, "calls": number[index], "self_ns": own, "total_ns": own}
+        inside.setdefault(key, {})[name] = cells | {"kernels": kernels[index], "frame": frames[index]}
         frame_of.setdefault(key, frames[index])
     return _Side(found, _whole(context, found, inside, frame_of), inside)
 

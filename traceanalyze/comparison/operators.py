@@ -66,8 +66,8 @@ class OpSides:
             own = slice(self._bound[at], self._bound[at + 1])
             names, times = self._context.device.name[self._event[own]].tolist(), self._time[own].tolist()
             kernels = tuple((text(name), time) for name, time in zip(names, times, strict=True))
-            start = int(nested.start[at])
-            cells.append(_cells(self._name(at, own), kernels, sum(times), start, shape, dtype, frame))
+            call = {"op": self._name(at, own), "shapes": shape, "dtypes": dtype, "frame": frame, "kernels": kernels}
+            cells.append(call | {"device_ns": sum(times), "start_ns": int(nested.start[at])})
         return cells
 
     def _name(self, place: int, own: slice) -> str:
@@ -88,28 +88,9 @@ class OpSides:
 
     def _sum(self, name: str, event: NDArray[np.int64], time: NDArray[np.int64]) -> _Cells:
         """Work as one row, its kernels summed by name, most time first."""
-        start = int(self._context.device.start[event].min())
-        return _cells(name, summed_kernels(self._context, event, time)[0], int(time.sum()), start)
-
-
-def _cells(
-    op: str,
-    kernels: tuple[tuple[str, int], ...],
-    device_ns: int,
-    start_ns: int,
-    shapes: str | None = None,
-    dtypes: str | None = None,
-    frame: str | None = None,
-) -> _Cells:
-    return {
-        "op": op,
-        "shapes": shapes,
-        "dtypes": dtypes,
-        "kernels": kernels,
-        "device_ns": device_ns,
-        "start_ns": start_ns,
-        "frame": frame,
-    }
+        start, unknown = int(self._context.device.start[event].min()), dict.fromkeys(("shapes", "dtypes", "frame"))
+        kernels = summed_kernels(self._context, event, time)[0]
+        return {"op": name, **unknown, "kernels": kernels, "device_ns": int(time.sum()), "start_ns": start}
 
 
 def summed_kernels(

@@ -8,17 +8,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison.results import Pair, Pairs, SideInfo
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value
 
 EVEN = 0.001
 """Difference of two steps up to which they count as equally long."""
-
-
-def rounded(amount: int, by: int) -> int:
-    """A quotient rounded to the nearest whole number, alike for both signs."""
-    quotient = (2 * abs(amount) + by) // (2 * by)
-    return quotient if amount >= 0 else -quotient
 
 
 class PerStep(NamedTuple):

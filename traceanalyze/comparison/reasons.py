@@ -16,13 +16,14 @@ from traceanalyze.analyses.idle import idle
 from traceanalyze.analyses.idle.idle import idle_gaps, idle_pieces
 from traceanalyze.analyses.kernels.copies import DIRECTIONS, directions
 from traceanalyze.analyses.kernels.work import device_work
+from traceanalyze.analyses.steps.window import rounded
 from traceanalyze.comparison import columns
 from traceanalyze.comparison.attribution import headline_work, idle_parts
 from traceanalyze.comparison.canonical_ops import canonical_ops, fused_names
 from traceanalyze.comparison.caveats import coverage_differs
 from traceanalyze.comparison.collectives import common_names, event_groups, several
 from traceanalyze.comparison.operators import frames_of_longest
-from traceanalyze.comparison.pairs import PerStep, rounded
+from traceanalyze.comparison.pairs import PerStep
 from traceanalyze.comparison.side import CompareOptions, Side
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.kernel_classes import KernelGroup

@@ -12,7 +12,7 @@ from traceanalyze.rules.common.communication import LAST_BUCKET
 from traceanalyze.rules.config import Plan
 from traceanalyze.rules.evaluate import why
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Severity
-from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, confidence_of
+from traceanalyze.rules.ranking import HIGH, LEAST_NS, LEAST_SHARE, LEFT, MEDIUM, by_its_rule
 from traceanalyze.rules.registry import every_rule
 from traceanalyze.rules.rule import Rule
 
@@ -64,15 +64,7 @@ def evaluate_run(cluster: Cluster, wanted: Plan) -> Outcome:
                 reason = why(each.reason, host_computes=alone)
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug, reason=reason))
                 continue
-            found.append(
-                replace(
-                    each,
-                    rule=rule.id,
-                    slug=rule.slug,
-                    confidence=confidence_of(each, rule),
-                    advice=each.advice or rule.advice,
-                )
-            )
+            found.append(by_its_rule(each, rule))
     rules = {rule.id: rule for rule, _ in wanted.rules}
     kept = [
         replace(one, severity=step.severity(one.saving) if one.severity is None else one.severity)

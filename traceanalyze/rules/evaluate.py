@@ -12,7 +12,7 @@ from traceanalyze.analyses.host.frames import locate
 from traceanalyze.rules.config import Plan, RuleConfig, known_options, options_of
 from traceanalyze.rules.facts import Facts
 from traceanalyze.rules.finding import Finding, NotApplicable, Outcome, Scope
-from traceanalyze.rules.ranking import confidence_of, ranked
+from traceanalyze.rules.ranking import by_its_rule, ranked
 from traceanalyze.rules.registry import chosen, every_rule
 from traceanalyze.rules.rule import Options, Rule
 
@@ -88,16 +88,7 @@ def evaluate(facts: Facts, wanted: Plan) -> Outcome:
             if isinstance(each, NotApplicable):
                 not_applicable.append(each._replace(rule=rule.id, slug=rule.slug))
             else:
-                found.append(
-                    replace(
-                        each,
-                        rule=rule.id,
-                        slug=rule.slug,
-                        confidence=confidence_of(each, rule),
-                        advice=each.advice or rule.advice,
-                        scope=_scope(each, facts),
-                    )
-                )
+                found.append(replace(by_its_rule(each, rule), scope=_scope(each, facts)))
     kept = ranked(found, facts, {rule.id: rule for rule, _ in wanted.rules})
     return Outcome(tuple(located(one, facts) for one in kept), tuple(not_applicable))
 

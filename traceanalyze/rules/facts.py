@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -286,9 +286,3 @@ _REASONS = {
     "K": "no_launch_configuration",
     "R": "no_other_ranks",
 }
-
-
-def half_or_more(flags: Iterable[bool]) -> bool:
-    """Whether at least half are true, and there are any."""
-    known = list(flags)
-    return bool(known) and 2 * sum(known) >= len(known)

@@ -19,7 +19,7 @@ from traceanalyze.model.vocabulary import DeviceClass
 from traceanalyze.rules.common.launching import launching
 from traceanalyze.rules.common.replay import replay_without
 from traceanalyze.rules.facts import Facts
-from traceanalyze.rules.finding import Confidence, Finding, Severity, intervals_of
+from traceanalyze.rules.finding import Finding, Severity, intervals_of
 from traceanalyze.rules.rule import Rule
 
 SHARE, LATE = 0.10, 0.20
@@ -182,11 +182,7 @@ def _severity(one: Finding, facts: Facts) -> Severity:
     return Severity.HIGH if share >= HIGH else Severity.MEDIUM if share >= MEDIUM else Severity.LOW
 
 
-def total_saving(found: Iterable[Finding]) -> int:
-    """What all findings save together, ns a step."""
-    return sum(one.saving or 0 for one in found)
-
-
-def confidence_of(one: Finding, rule: Rule) -> Confidence:
-    """Of the finding, else of its rule."""
-    return rule.confidence if one.confidence is None else one.confidence
+def by_its_rule(one: Finding, rule: Rule) -> Finding:
+    """The finding with what its rule says of all of them."""
+    confidence = rule.confidence if one.confidence is None else one.confidence
+    return replace(one, rule=rule.id, slug=rule.slug, confidence=confidence, advice=one.advice or rule.advice)

@@ -48,16 +48,8 @@ def api_calls(trace: Trace, kind: NDArray[np.uint8]) -> ApiCalls:
         return klass * 8 + sync
 
     coded = trace.strings.lookup(name, both_classes)
-    return ApiCalls(
-        row=row,
-        start=start,
-        end=end,
-        track=track,
-        name=name,
-        klass=(coded // 8).astype(np.uint8),
-        sync=(coded % 8).astype(np.uint8),
-        outermost=_outermost(start, end, track),
-    )
+    klass, sync = (coded // 8).astype(np.uint8), (coded % 8).astype(np.uint8)
+    return ApiCalls(row, start, end, track, name, klass, sync, _outermost(start, end, track))
 
 
 def _outermost(start: NDArray[np.int64], end: NDArray[np.int64], track: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -141,15 +141,6 @@ def host_split(context: Context) -> HostSplit | NotMeasured:
     if context.step_track < 0:
         return NotMeasured("no_host_events")
     states, steps = context.once(host_states, context.step_track, True), context.steps
-
-    def time(*causes: Cause) -> NDArray[np.int64]:
-        return intervals.coverage(states.of(causes), steps.start, steps.end)
-
-    named = {
-        "data_loading": time(Cause.DATA_LOADING),
-        "sync": time(Cause.SYNC),
-        "peer_wait": time(Cause.PEER_WAIT),
-        "api": time(*DISPATCH_CALLS),
-        "host_op": time(Cause.HOST_OP),
-    }
-    return HostSplit(**named, untraced=steps.time - np.sum(list(named.values()), axis=0))
+    causes = (Cause.DATA_LOADING,), (Cause.SYNC,), (Cause.PEER_WAIT,), DISPATCH_CALLS, (Cause.HOST_OP,)
+    times = [intervals.coverage(states.of(each), steps.start, steps.end) for each in causes]
+    return HostSplit._make((*times, steps.time - np.sum(times, axis=0)))

@@ -57,22 +57,9 @@ def device_events(trace: Trace, kind: NDArray[np.uint8], options: ClassifyOption
     device = _number(trace, row, "device", column=0)
     stream = _number(trace, row, "stream", column=1)
     repaired_end = _clip_impossible(start, end, device, stream, _latest_other_end(trace, row, end))
-    clipped = repaired_end < end
-    klass, event_kind, rule, rules = _classify(trace, row, kind[row], options)
-    return DeviceEvents(
-        row=row,
-        start=start,
-        end=repaired_end,
-        device=device,
-        stream=stream,
-        name=trace.events.name[row],
-        klass=klass,
-        kind=event_kind,
-        rule=rule,
-        rules=rules,
-        repaired=int(clipped.sum()),
-        removed=int((end - repaired_end).sum()),
-    )
+    repaired, removed = int((repaired_end < end).sum()), int((end - repaired_end).sum())
+    name, classified = trace.events.name[row], _classify(trace, row, kind[row], options)
+    return DeviceEvents(row, start, repaired_end, device, stream, name, *classified, repaired, removed)
 
 
 def _number(trace: Trace, row: NDArray[np.int64], field: str, *, column: int) -> NDArray[np.int64]:

@@ -134,14 +134,10 @@ def device_calls(device: Device) -> DeviceCalls:
     apart = (call[1:] != call[:-1]) | ((call[1:] < 0) & (grows[events[1:]] != grows[events[:-1]]))
     first, begin, last = _runs(events, apart)
     kind = dict(zip(runs.column("event"), runs.column("release_kind"), strict=True))
-    return DeviceCalls(
-        first=begin,
-        last=last,
-        kind=tuple(str(kind.get(event, "release_growth")) for event in begin.tolist()),
-        request=_requests(history, last),
-        grown=np.add.reduceat(np.where(grows[events], history.size[events], 0), first),
-        released=np.add.reduceat(np.where(frees[events], history.size[events], 0), first),
-    )
+    kinds = tuple(str(kind.get(event, "release_growth")) for event in begin.tolist())
+    size = history.size[events]
+    grown, released = (np.add.reduceat(np.where(some[events], size, 0), first) for some in (grows, frees))
+    return DeviceCalls(begin, last, kinds, _requests(history, last), grown, released)
 
 
 def _requests(history: History, last: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -186,14 +182,8 @@ def churn(device: Device) -> Churn | NotMeasured:
     kinds: dict[str, int] = {}
     for run in runs.records():
         kinds[run.release_kind] = kinds.get(run.release_kind, 0) + run.released_bytes
-    return Churn(
-        released=int(released.sum()),
-        recycled=recycled,
-        cycles=cycles,
-        ratio=ratio,
-        kind=max(kinds, key=lambda kind: kinds[kind]) if kinds else "",
-        flagged=ratio >= CHURN_RATIO and cycles >= CHURN_CYCLES,
-    )
+    most, flagged = max(kinds, key=kinds.__getitem__, default=""), ratio >= CHURN_RATIO and cycles >= CHURN_CYCLES
+    return Churn(int(released.sum()), recycled, cycles, ratio, most, flagged)
 
 
 def _recycled(grown: NDArray[np.int64], begin: NDArray[np.int64], released: NDArray[np.int64]) -> int:

@@ -89,17 +89,9 @@ def fragmentation(device: Device, *, pressed: bool) -> Fragmentation | NotMeasur
     # Of all that they took at most what no block used when the reserve was largest.
     peak, event = reserved.peak
     avoidable = min(sum(_taken(history, each) for _, each, _ in found), max(peak - device.blocks.at(event), 0))
-    return Fragmentation(
-        share=share,
-        request=request,
-        free=growth.free.bytes,
-        largest_hole=growth.free.largest,
-        growths=len(found),
-        avoidable=avoidable,
-        line=device.line(growth.event),
-        pinners=_pinners(device, growth),
-        level=_level(share, avoidable, device.capacity, peak, pressed=pressed),
-    )
+    level = _level(share, avoidable, device.capacity, peak, pressed=pressed)
+    free, line, pinners = growth.free, device.line(growth.event), _pinners(device, growth)
+    return Fragmentation(share, request, free.bytes, free.largest, len(found), avoidable, line, pinners, level)
 
 
 def _request(history: History, growth: Growth, rules: Rules) -> int | None:

@@ -68,15 +68,8 @@ def follow(device: SnapshotDevice, lives: Lifetimes, rules: Rules, watch: frozen
     _fill(holes, ranges, lives, size)
     walk = _Walk(device, lives, rules, holes, size)
     walk.run(watch)
-    return Layout(
-        size=size,
-        slack=slack,
-        growths=tuple(walk.growths),
-        watched=walk.watched,
-        final=holes.all(),
-        unplaced=walk.unplaced,
-        exact=inconsistent == 0 and walk.unplaced == 0 and _is_exact(device, lives, size),
-    )
+    exact = inconsistent == 0 and walk.unplaced == 0 and _is_exact(device, lives, size)
+    return Layout(size, slack, tuple(walk.growths), walk.watched, holes.all(), walk.unplaced, exact)
 
 
 def _early_sizes(

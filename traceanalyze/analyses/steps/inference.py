@@ -30,6 +30,12 @@ _SAY = sentences(
     ),
 )
 
+_MEAN = Column(
+    "iteration_mean_ns",
+    Kind.DURATION,
+    "mean of an iteration: annotation's start to the end of its last device work",
+    heading="mean iteration",
+)
 _PHASES = declare(
     "inference_phases",
     "Prefill and decode (sum over the analysed steps)",
@@ -43,12 +49,7 @@ _PHASES = declare(
         heading="time",
         scale="sum",
     ),
-    Column(
-        "iteration_mean_ns",
-        Kind.DURATION,
-        "mean of an iteration: annotation's start to the end of its last device work",
-        heading="mean iteration",
-    ),
+    _MEAN,
     Column("iteration_p50_ns", Kind.DURATION, "half of the iterations take no longer", heading="median", minor=True),
     Column("iteration_p90_ns", Kind.DURATION, "nine of ten iterations take no longer", heading="90 %"),
     Column(
@@ -107,12 +108,7 @@ _STEADY = declare(
     Column("iterations", Kind.COUNT, "iterations in a row of one batch size, all within 20 % of their median"),
     Column("start_ns", Kind.DURATION, "start, counted from the time base of the file", scale="at"),
     Column("end_ns", Kind.DURATION, "end, counted from the time base of the file", scale="at"),
-    Column(
-        "iteration_mean_ns",
-        Kind.DURATION,
-        "mean of an iteration: annotation's start to the end of its last device work",
-        heading="mean iteration",
-    ),
+    _MEAN,
     Column("requests", Kind.COUNT, "requests that each iteration works on, by its name", heading="requests at once"),
     Column("tokens", Kind.COUNT, "tokens that go into the model in these iterations, by their names"),
     Column("tokens_per_second", Kind.NUMBER, "tokens over the time from start to end"),

@@ -153,14 +153,7 @@ def device_parts(partition: Partition, idle: IdleCauses) -> Parts:
 
 def host_parts(host: HostSplit) -> Parts:
     """Parts of a step when only the host was recorded."""
-    return {
-        "data_loading": host.data_loading,
-        "host_sync": host.sync,
-        "peer_wait": host.peer_wait,
-        "host_api": host.api,
-        "host_op": host.host_op,
-        "untraced": host.untraced,
-    }
+    return dict(zip(("data_loading", "host_sync", "peer_wait", "host_api", "host_op", "untraced"), host, strict=True))
 
 
 def host_split_tables(context: Context) -> list[Table]:

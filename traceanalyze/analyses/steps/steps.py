@@ -77,17 +77,8 @@ def step_windows(
         start[i] = max(begin, previous)
         end[i] = max(int(markers.end[i]), int(start[i]), int(last_end[i]))
         between += max(0, begin - previous) if i else 0
-    return Steps(
-        name=markers.name,
-        start=start,
-        end=end,
-        host_start=markers.start,
-        host_end=markers.end,
-        owned=owned,
-        complete=_complete(owned),
-        between_steps=between,
-        lead_in=int(start[0] - markers.start[0]),
-    )
+    marks, late = (markers.start, markers.end), int(start[0] - markers.start[0])
+    return Steps(markers.name, start, end, *marks, owned, _complete(owned), between, lead_in=late)
 
 
 def owners(
@@ -125,17 +116,7 @@ def _complete(owned: NDArray[np.int64]) -> NDArray[np.bool_]:
 def whole_window(start: int, end: int, *, owned: int) -> Steps:
     """The one pseudo-step of a trace without markers."""
     edge = np.array([start]), np.array([end])
-    return Steps(
-        name=("whole trace",),
-        start=edge[0],
-        end=edge[1],
-        host_start=edge[0],
-        host_end=edge[1],
-        owned=np.array([owned]),
-        complete=np.ones(1, np.bool_),
-        between_steps=0,
-        lead_in=0,
-    )
+    return Steps(("whole trace",), *edge, *edge, np.array([owned]), np.ones(1, np.bool_), between_steps=0, lead_in=0)
 
 
 def ownership(

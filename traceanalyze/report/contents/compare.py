@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from traceanalyze.analyses.steps.window import step_labels
+from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, STEP, headline, headline_keys
-from traceanalyze.comparison.pairs import EVEN, PerStep, rounded
+from traceanalyze.comparison.pairs import EVEN, PerStep
 from traceanalyze.comparison.reasons import WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
 from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare

@@ -37,14 +37,9 @@ def allocator_calls(facts: Facts) -> AllocatorCalls:
     rows = np.flatnonzero((calls.klass == ApiClass.ALLOC) & calls.outermost & facts.inside(calls.start))
     name, start = calls.name[rows], calls.start[rows]
     starts = facts.analysis.steps.start[list(facts.window.rows)]
-    return AllocatorCalls(
-        start,
-        calls.end[rows],
-        calls.track[rows],
-        strings.matches(name, _PINNED.search),
-        strings.matches(name, _FREES.search),
-        np.searchsorted(starts, start, "right") - 1,
-    )
+    pinned, frees = (strings.matches(name, pattern.search) for pattern in (_PINNED, _FREES))
+    step = np.searchsorted(starts, start, "right") - 1
+    return AllocatorCalls(start, calls.end[rows], calls.track[rows], pinned, frees, step)
 
 
 def steady(facts: Facts, chosen: NDArray[np.bool_]) -> int:

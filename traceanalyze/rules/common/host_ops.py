@@ -52,14 +52,9 @@ def host_ops(facts: Facts) -> HostOps:
     on_track = nest.of(track)
     counted = intervals.subtract(facts.windows, data_loading(facts.context, track))
     place = on_track.start + np.flatnonzero(intervals.contains(counted, nest.start[on_track]))
-    return HostOps(
-        row=nest.row[place],
-        start=nest.start[place],
-        end=nest.end[place],
-        own=nest.own[place],
-        leaf=nest.stop[place] == place + 1,
-        name=facts.context.trace.events.name[nest.row[place]],
-    )
+    row, leaf = nest.row[place], nest.stop[place] == place + 1
+    name = facts.context.trace.events.name[row]
+    return HostOps(row, nest.start[place], nest.end[place], nest.own[place], leaf, name)
 
 
 def ranges(facts: Facts, name: re.Pattern[str]) -> Intervals:

@@ -86,14 +86,10 @@ def launching(facts: Facts) -> Launching:
     first = _first_use(facts, counted, dispatch)[pieces.gap]
     chosen = (dispatch | short) & (gaps.launch_end > gaps.start)[pieces.gap] & ~first
     loading = intervals_of(*intervals.merge(pieces.start[dispatch & first], pieces.end[dispatch & first]))
-    return Launching(
-        facts.share(facts.idle_mean(*DISPATCH) - facts.length(loading)),
-        float(late[counted].mean()) if len(counted) else 0.0,
-        facts.context.once(median_depth),
-        intervals_of(pieces.start[chosen], pieces.end[chosen]),
-        pieces.gap[chosen],
-        loading,
-    )
+    share = facts.share(facts.idle_mean(*DISPATCH) - facts.length(loading))
+    ended_late, depth = float(late[counted].mean()) if len(counted) else 0.0, context.once(median_depth)
+    spans = intervals_of(pieces.start[chosen], pieces.end[chosen])
+    return Launching(share, ended_late, depth, spans, pieces.gap[chosen], loading)
 
 
 def _first_use(facts: Facts, counted: NDArray[np.int64], dispatch: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -84,12 +84,8 @@ def chains(facts: Facts) -> Chains:
     anew = np.flatnonzero(opens[first[1:] - 1]) + 1 if len(first) else first
     codes = np.insert(letter[first], anew, ord(BREAK))
     at = np.insert(first, anew, first[anew])
-    return Chains(
-        codes.astype(np.uint8).tobytes().decode("latin-1"),
-        np.insert(order[first], anew, -1),
-        order,
-        np.append(at, len(order)),
-    )
+    text = codes.astype(np.uint8).tobytes().decode("latin-1")
+    return Chains(text, np.insert(order[first], anew, -1), order, np.append(at, len(order)))
 
 
 def _label(facts: Facts) -> NDArray[np.int32]:

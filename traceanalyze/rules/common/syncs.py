@@ -59,15 +59,9 @@ def sync_calls(facts: Facts) -> SyncCalls:
     by, _ = blamed(every, calls, context.once(idle_gaps), facts.pieces)
     of = np.where(by >= 0, row[by], -1)
     caused = of >= 0
-    return SyncCalls(
-        chosen,
-        context.call_op[chosen],
-        _direction(facts, chosen),
-        tuple(context.trace.strings.text(code) for code in calls.name[chosen].tolist()),
-        facts.pieces.start[caused],
-        facts.pieces.end[caused],
-        of[caused],
-    )
+    names = tuple(context.trace.strings.texts(calls.name[chosen]))
+    pieces = facts.pieces.start[caused], facts.pieces.end[caused], of[caused]
+    return SyncCalls(chosen, context.call_op[chosen], _direction(facts, chosen), names, *pieces)
 
 
 def _direction(facts: Facts, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
