@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+import openpyxl
 import pytest
 
 from tests.regression.make import run, runs
@@ -15,7 +17,7 @@ from traceanalyze.regression.budget import read_budget
 from traceanalyze.regression.results import SideSummary
 from traceanalyze.regression.samples import Place
 from traceanalyze.regression.verdict import gate
-from traceanalyze.report import ci, markdown
+from traceanalyze.report import ci, html, markdown, xlsx
 from traceanalyze.report import json as json_report
 from traceanalyze.report.console import Style
 from traceanalyze.report.console import render as on_console
@@ -66,6 +68,29 @@ def test_json_has_every_metric_with_its_samples():
     assert set(step["statistics"]) >= {"e", "h", "p", "p_holm", "T"}
     assert step["verdict"] == "regression"
     assert sum(row["diff_ns"] for row in document["why"]["parts"]) == 30e6
+
+
+def test_the_page_leads_with_the_verdict_and_has_every_table():
+    text = html.render([build_gate(result())], texts())
+    assert '<p class="verdict fail">FAIL: step.time +10.0' in text
+    assert '<td class="n" data-value="330000000.0">330.0 ms</td>' in text
+    for title in ("What was judged", "Why the step takes", "What each run measured", "Runs", "The answer"):
+        assert title in text
+    found = result()
+    evil = replace(found, notes=(("input", {"run": "<script>", "text": "<b>x</b>"}),))
+    assert "<script>:" not in html.render([build_gate(evil)], texts())
+
+
+def test_the_workbook_has_what_was_judged_in_its_summary_and_no_formula():
+    found = result()
+    evil = replace(found, notes=(("input", {"run": "=1+1", "text": "@SUM(A1)"}),))
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render([build_gate(evil)], texts())))
+    rows = [[cell for cell in row if cell is not None] for row in book["Summary"].iter_rows(values_only=True)]
+    assert ["FAIL: step.time +10.0 %."] in rows
+    assert ["step.time", "300.0 ms", "330.0 ms", "+10.0 %", "1.3 %", "5 %", "regression"] in rows
+    assert ["=1+1: @SUM(A1)"] in rows
+    assert {"GateSamples", "GateRuns", "Parameters", "Columns"} <= set(book.sheetnames)
+    assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
 
 
 def test_markdown_leads_with_the_verdict_and_stays_within_its_limit():

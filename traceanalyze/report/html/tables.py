@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from traceanalyze.locales import Texts
 from traceanalyze.model.patterns import regex
-from traceanalyze.model.table import NUMBERS, TIMES, Column, Kind, Layout, NotMeasured, Row, Table, Value
+from traceanalyze.model.table import NUMBERS, TIMES, Column, Kind, Layout, NotMeasured, Quantity, Row, Table, Value
 from traceanalyze.model.units import Unit
 from traceanalyze.report.format import Formatter, shown_columns
 from traceanalyze.report.html.frame import aside, element, safe, sentence
@@ -107,6 +107,9 @@ def _cell(column: Column, value: Value, unit: Unit | None, formatter: Formatter,
         return "<td></td>"
     if isinstance(value, NotMeasured):
         return element("td", "n/m", class_="nm", title=formatter.texts.reasons.get(value.reason, value.reason))
+    if column.kind == Kind.QUANTITY:
+        sorted_by = f' data-value="{float(value.number)!r}"' if isinstance(value, Quantity) else ""
+        return f'<td class="n"{sorted_by}>{safe(formatter.cell(column, value, unit))}</td>'
     if column.kind not in NUMBERS or not isinstance(value, int | float):
         text = safe(formatter.cell(column, value, unit))
         return element("td", text, class_="long" if len(text) > _LONG else None)
