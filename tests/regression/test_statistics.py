@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceanalyze.regression.statistics import (
+    Estimate,
     Prior,
     drifts,
     estimate,
@@ -129,6 +130,16 @@ def test_runs_needed_resolve_half_the_budget():
     found = estimate(logs([300]), logs([312]), Prior(0.01))
     assert runs_needed(found, math.log(1.05), Prior(0.01)) == 3
     assert runs_needed(found, 1e-6, Prior(0.01)) is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_runs_needed_just_at_what_a_number_of_runs_resolves(count):
+    """Half of the budget is t at 97.5 % with 4 + 2 n - 2 degrees of freedom, times spread and the root of 2 / n."""
+    stats = pytest.importorskip("scipy.stats")
+    resolved = 2 * float(stats.t.ppf(0.975, 2 + 2 * count)) * 0.01 * math.sqrt(2 / count)
+    found = Estimate(0.0, 0.0, 0.01, 4.0, 1.0)
+    assert runs_needed(found, resolved * (1 + 1e-6), Prior(0.01)) == count
+    assert runs_needed(found, resolved * (1 - 1e-6), Prior(0.01)) == count + 1
 
 
 def test_mann_whitney_is_that_of_scipy():
