@@ -89,8 +89,32 @@ def test_the_workbook_has_what_was_judged_in_its_summary_and_no_formula():
     assert ["FAIL: step.time +10.0 %."] in rows
     assert ["step.time", "300.0 ms", "330.0 ms", "+10.0 %", "1.3 %", "5 %", "regression"] in rows
     assert ["=1+1: @SUM(A1)"] in rows
+    assert ["~ no significant change; ± smallest change these runs can tell apart"] in rows
     assert {"GateSamples", "GateRuns", "Parameters", "Columns"} <= set(book.sheetnames)
     assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
+
+
+def test_every_format_says_what_the_user_calls_a_side():
+    found = result()
+    labelled = build_gate(replace(found, baseline=found.baseline._replace(label="main branch")))
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render([labelled], texts())))
+    assert "main branch" in " ".join(str(cell.value) for row in book["Summary"].iter_rows() for cell in row)
+    for page in (
+        on_console(labelled, texts(), Style()),
+        html.render([labelled], texts()),
+        markdown.render([labelled], texts()),
+        json_report.render([labelled], texts()),
+    ):
+        assert "main branch" in page
+
+
+def test_a_page_names_no_table_that_has_nothing_to_say():
+    assert "Metrics that were not judged" in html.render([build_gate(result())], texts())
+    found = result()
+    judged = tuple(each for each in found.metrics if each.verdict != "not_measured")
+    page = html.render([build_gate(replace(found, metrics=judged))], texts())
+    assert "Metrics that were not judged" not in page
+    assert "Not compared" not in page
 
 
 def test_markdown_leads_with_the_verdict_and_stays_within_its_limit():

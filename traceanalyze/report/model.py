@@ -37,8 +37,9 @@ class Side(NamedTuple):
     word: str
     """Key of the message that is its name in pages."""
     path: str
+    """Of a gate the names of its runs."""
     name: str
-    """Short, and another than that of the other side."""
+    """Short, and another than that of the other side; of a gate what the user calls it, if they do."""
     about: tuple[Message, ...]
     """Piece by piece: rank, device, step time, steps."""
 
@@ -191,5 +192,5 @@ class GateReport(Report):
 
 
 def remark(text: str) -> Message:
-    """A reader's note on the input, which is not translated."""
+    """A reader's note on the input."""
     return Message("run_note", (("text", Kind.TEXT, text),))

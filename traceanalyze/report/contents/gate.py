@@ -125,8 +125,7 @@ def _tables(result: GateResult) -> Iterator[Table]:
     judged, unmeasured, samples = metric_tables(result)
     yield replace(judged, notes=tuple(notes))
     yield from why_tables(result)
-    yield unmeasured
-    yield samples
+    yield from (table for table in (unmeasured, samples) if len(table))
     yield _RUNS.fill_records(_runs(result))
     answer: dict[str, Value] = {
         "answer": f"gate_answer_{result.overall}",

@@ -1,4 +1,4 @@
-"""What the JSON of the gate had at its top before it had tables; to go in the release after the next."""
+"""What the JSON of the gate had at its top before it had tables: kept for one release, then this module goes."""
 
 from __future__ import annotations
 

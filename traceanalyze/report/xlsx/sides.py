@@ -127,12 +127,16 @@ def _write_summary(book: Book, report: Report, sheets: dict[str, Sheet]) -> None
     for side, colour in zip(report.sides, SIDE_FILLS.values(), strict=False):
         fill = book.formats.get(bg_color=colour, text_wrap=True)
         page.sheet.write_string(page.row, 0, book.words[side.word], book.formats.get(bold=True, bg_color=colour))
-        page.sentence(" · ".join([side.path, *map(formatter.message, side.about)]), fill, start=1)
+        # A path ends in its short name; what the user calls a side stands in no path.
+        named = [side.name] if not side.path.endswith(side.name) else []
+        page.sentence(" · ".join([*named, side.path, *map(formatter.message, side.about)]), fill, start=1)
     for note in report.notes:
         page.sentence(formatter.message(note))
     for key in _FIRST:
         if key in sheets and sheets[key].rows:
             first = _section(page, sheets[key])
+            for note in sheets[key].table.notes:
+                page.sentence(formatter.message(note))
             if key == "step_difference":
                 _parts_chart(page, sheets[key], first)
     if "causes" in sheets:
