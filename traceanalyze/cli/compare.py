@@ -36,7 +36,7 @@ def sides(paths: Sequence[str], *, base: str | None, candidate: str | None) -> t
     if base is None or candidate is None:
         raise UsageError("compare: give two profiles, BASE CANDIDATE, or -bp BASE -d CANDIDATE")
     if rest:
-        raise UsageError(f"compare: two profiles at a time; there is also {rest[0]}")
+        raise UsageError("compare: two profiles at a time; there is also {path}", rest[0])
     return base, candidate
 
 
@@ -54,7 +54,7 @@ def compare_target(output: str | None, format_: str | None, *, inputs: Sequence[
     refuse_input(path, inputs)
     if not is_folder and (path.suffix or path.exists()):
         known = endings("compare", last=" or ")
-        raise UsageError(f"--output {output}: end the name in {known} (a file) or in / (a folder)")
+        raise UsageError("--output {output}: end the name in {known} (a file) or in / (a folder)", output, known)
     chosen = format_ or "xlsx"
     name = f"{_NAME}{datetime.now(UTC):%Y%m%d%H%M%S}{FORMATS[chosen].ending}"
     return Target(path / name, chosen, make_folder=path)
@@ -68,7 +68,7 @@ def write_compare(report: CompareReport, target: Target, texts: Texts, view: Vie
         try:
             target.make_folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"--output {target.make_folder}: cannot be made: {error.strerror}") from error
+            raise UsageError("--output {path}: cannot be made: {why}", target.make_folder, error.strerror) from error
     write([report], target, texts, view)
 
 

@@ -34,7 +34,7 @@ def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
     for text in formats or ("console",):
         name, equals, path = text.partition("=")
         if name not in _FORMATS or (equals and not path):
-            raise UsageError(f"--format {text}: write F or F=PATH with one of {', '.join(_FORMATS)}")
+            raise UsageError("--format {text}: write F or F=PATH with one of {known}", text, ", ".join(_FORMATS))
         if FORMATS[name].needs or FORMATS[name].binary or name in TABLES:
             found.append(Target.of(path or None, name, inputs=inputs))
             continue
@@ -67,7 +67,7 @@ def _append(path: Path, content: str) -> None:
         with path.open("ab") as file:
             file.write(content.encode("utf-8", errors="replace"))
     except OSError as error:
-        raise UsageError(f"{SUMMARY_VARIABLE} {path}: cannot be written: {error.strerror}") from error
+        raise UsageError("{said}: cannot be written: {why}", f"{SUMMARY_VARIABLE} {path}", error.strerror) from error
 
 
 def gate(

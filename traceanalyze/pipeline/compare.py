@@ -14,7 +14,7 @@ from typing import NamedTuple
 from traceanalyze.analyses.options import Options
 from traceanalyze.comparison.compare import compare_sides
 from traceanalyze.comparison.side import SECTIONS, CompareOptions, Side, mean_step, median_step, side
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.trace import Run, Trace
 from traceanalyze.pipeline.choices import Choices, PathLike
 from traceanalyze.pipeline.gather import ReadProgress, gather, sampled
@@ -96,13 +96,13 @@ def name_map(text: str) -> Mapping[str, str]:
         try:
             content = Path(text).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not UTF-8"
+            reason = getattr(error, "strerror", None) or Phrase("not UTF-8")
             raise UsageError(
-                f"--op-name-map {text}: neither a dictionary nor a file that can be read: {reason}"
+                "--op-name-map {text}: neither a dictionary nor a file that can be read: {why}", text, reason
             ) from error
     found = _literal(content)
     if not isinstance(found, dict) or not all(isinstance(name, str) for item in found.items() for name in item):
-        raise UsageError(f'--op-name-map {text}: write names in braces: {{"npu::name": "aten::name"}}')
+        raise UsageError('--op-name-map {text}: write names in braces: {{"npu::name": "aten::name"}}', text)
     return found
 
 
@@ -169,7 +169,7 @@ def compare(
     wanted = frozenset(sections) or frozenset(SECTIONS)
     unknown = wanted - frozenset(SECTIONS)
     if unknown:
-        raise UsageError(f"no section {', '.join(sorted(unknown))}; there is {', '.join(SECTIONS)}")
+        raise UsageError("no section {names}; there is {known}", ", ".join(sorted(unknown)), ", ".join(SECTIONS))
     return compare_report(
         CompareChoices(
             base=SideChoices("base", os.fspath(base), base_step, base_rank),
@@ -233,8 +233,8 @@ def _load(chosen: SideChoices, options: Options, progress: ReadProgress | None) 
     inputs = gather([chosen.path], keeper.use, progress=progress)
     runs = group_runs(list(inputs.traces))
     if len(runs) > 1:
-        names = ", ".join(run.name for run in runs)
-        raise UsageError(f"{chosen.name} {chosen.path}: holds {len(runs)} runs ({names}); name one of them")
+        where, names = f"{chosen.name} {chosen.path}", ", ".join(run.name for run in runs)
+        raise UsageError("{where}: holds {count} runs ({names}); name one of them", where, len(runs), names)
     run = runs[0]
     choice = "asked" if chosen.rank is not None else "decides" if len(run.traces) > 1 else "only"
     found = side(_kept(chosen, keeper.kept, run), options, ranks=len(run.traces), rank_choice=choice)
@@ -250,8 +250,8 @@ def _kept(chosen: SideChoices, kept: Trace | None, run: Run) -> Trace:
     if not wanted:
         known, option = [rank for rank in run.ranks if rank is not None], f"{chosen.option('rank')} {chosen.rank}"
         if not known:
-            raise UsageError(f"{option}: the profile of {run.name} does not tell any rank")
-        raise UsageError(f"{option}: there is no rank {chosen.rank}; there is {listed(known)}")
+            raise UsageError("{option}: the profile of {run} does not tell any rank", option, run.name)
+        raise UsageError("{option}: there is no rank {rank}; there is {known}", option, chosen.rank, listed(known))
     if kept is None:
         # Its rank follows only from the names of all files together.
         kept = gather([wanted[0].origin.path], lambda trace: trace, progress=None).traces[0]

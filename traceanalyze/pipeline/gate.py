@@ -96,7 +96,7 @@ def gate_report(
     if stored:
         old = _matching(old, new, rules, waived)
     if baseline and not old:
-        raise InputError(f"{baseline[0]}: the baseline holds no run; traceanalyze baseline update adds some")
+        raise InputError("{path}: the baseline holds no run; traceanalyze baseline update adds some", baseline[0])
     sides = SideSummary(old_label, old, stored=stored), SideSummary(new_label, new)
     found = judge(*sides, rules, strict=strict, exit_zero=exit_zero, waived=waived)
     failed = (("plugin", {"text": note}) for note in plugins.notes())
@@ -115,10 +115,10 @@ def _find_budget(path: str | None, warmup: int | None) -> BudgetFile:
             content = Path(name).read_bytes()
         except FileNotFoundError:
             if path is not None:
-                raise UsageError(f"--budget {path}: there is no such file") from None
+                raise UsageError("--budget {path}: there is no such file", path) from None
             continue
         except OSError as error:
-            raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
+            raise UsageError("{path}: cannot be read: {why}", name, error.strerror) from error
         if path is None and name == PROJECT_FILE and b"tool.traceanalyze" not in content:
             continue
         found = read_budget(content, name)
@@ -155,7 +155,7 @@ def _labels(labels: Sequence[str], baseline: Sequence[str], candidate: Sequence[
         name, equals, path = text.partition("=")
         sides = [at for at, paths in enumerate((baseline, candidate)) if path in paths]
         if not equals or not name or not sides:
-            raise UsageError(f"--label {text}: write NAME=PATH with one of the paths given")
+            raise UsageError("--label {text}: write NAME=PATH with one of the paths given", text)
         names[sides[0]] = name
     return names[0], names[1]
 
@@ -210,8 +210,8 @@ def _level_mark(present: Baseline, fresh: Sequence[RunSample], budget: Budget, *
     worse = _worse(found)
     if worse and not accept:
         raise UsageError(
-            f"the runs are a regression against the baseline ({', '.join(worse)}); "
-            "--accept takes them in as the new level"
+            "the runs are a regression against the baseline ({names}); --accept takes them in as the new level",
+            ", ".join(worse),
         )
     return fresh[0].id if worse else ""
 
@@ -244,7 +244,7 @@ def prune(path: str, *, older_than: int | None, label: str | None, environment: 
     def change(before: Baseline | None) -> Baseline:
         nonlocal removed
         if before is None:
-            raise InputError(f"{path}: there is no such file")
+            raise InputError("{path}: there is no such file", path)
         goes = _old(before, older_than)
         kept = tuple(
             run

@@ -174,7 +174,8 @@ def load(content: bytes, source: str) -> Baseline:
         runs = tuple(_read_run(run, names, workloads) for run in document["runs"])
         return Baseline(runs, document["created"], document["tool_version"], document["label"])
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-        raise InputError(f"{source}: this baseline is damaged ({type(error).__name__}: {error})") from error
+        why = f"{type(error).__name__}: {error}"
+        raise InputError("{source}: this baseline is damaged ({why})", source, why) from error
 
 
 def _check_version(version: object, source: str) -> None:
@@ -182,8 +183,11 @@ def _check_version(version: object, source: str) -> None:
         raise TypeError("schema_version is no number")
     if version > SCHEMA_VERSION:
         raise InputError(
-            f"{source}: written by a newer version (schema {version}; this one reads up to {SCHEMA_VERSION}); "
-            "update traceanalyze"
+            "{source}: written by a newer version (schema {version}; this one reads up to {known}); "
+            "update traceanalyze",
+            source,
+            version,
+            SCHEMA_VERSION,
         )
 
 
@@ -233,7 +237,7 @@ def read_baseline(path: str) -> Baseline:
     try:
         content = Path(path).read_bytes()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+        raise InputError("{path}: cannot be read: {why}", path, error.strerror) from error
     return load(content, path)
 
 
@@ -259,7 +263,7 @@ def _locked(path: str) -> Iterator[None]:
         place.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(place.parent / f".{place.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be locked: {error.strerror}") from error
+        raise UsageError("{path}: cannot be locked: {why}", path, error.strerror) from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

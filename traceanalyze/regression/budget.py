@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.regression.environment import DEFAULT_MATCH, KEYS
 from traceanalyze.regression.metrics import METRICS, Amount, Kind, Level, Metric, amount, known_names, metric_of, share
 from traceanalyze.regression.samples import Environment
@@ -110,7 +110,7 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
     try:
         document: Mapping[str, Any] = tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{source}: not TOML: {error}") from error
+        raise UsageError("{source}: not TOML: {error}", source, error) from error
     if source.endswith("pyproject.toml"):
         document = _table(_table(document.get("tool", {}), source).get("traceanalyze", {}), source)
     place, where = f"{source}: [gate]", f"{source}: [[gate.override]]"
@@ -119,7 +119,7 @@ def read_budget(content: bytes, source: str) -> BudgetFile:
     budget = _with_metrics(budget, _table(table.get("metrics", {}), f"{place} metrics"), source)
     written = table.get("override", [])
     if not isinstance(written, list):
-        raise UsageError(f"{source}: write [[gate.override]] with two brackets")
+        raise UsageError("{source}: write [[gate.override]] with two brackets", source)
     overrides = []
     for each in written:
         entry = _table(each, where)
@@ -138,26 +138,26 @@ def _settings(table: Mapping[str, Any], place: str) -> Settings:
     found = {key: _setting(key, written, f"{place} {key}") for key, written in table.items() if key in names}
     settings = Settings(**found)
     if not 0.5 < settings.confidence < 1:
-        raise UsageError(f"{place} confidence: {settings.confidence:g} must lie between 0.5 and 1")
+        raise UsageError("{place} confidence: {value:g} must lie between 0.5 and 1", place, settings.confidence)
     if settings.noise_floor == 0 or settings.noise_floor_points == 0 or settings.prior_weight == 0:
-        raise UsageError(f"{place}: noise_floor, noise_floor_points and prior_weight must be above 0")
+        raise UsageError("{place}: noise_floor, noise_floor_points and prior_weight must be above 0", place)
     return settings
 
 
 def _setting(key: str, written: object, where: str) -> Any:
     if key in _CHOICES:
         if written not in _CHOICES[key]:
-            raise UsageError(f"{where}: {written!r} is not one of {', '.join(_CHOICES[key])}")
+            raise UsageError("{place}: {written!r} is not one of {known}", where, written, ", ".join(_CHOICES[key]))
         return written
     if key == "match":
         if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
-            raise UsageError(f"{where}: write a list of names")
+            raise UsageError("{place}: write a list of names", where)
         return check_keys(written, where)
     if key in {"noise_floor", "min_workload_similarity"}:
         return share(written, where)
     if key == "warmup_steps":
         if not isinstance(written, int) or isinstance(written, bool) or written < 0:
-            raise UsageError(f"{where}: {written!r} is not a number of steps")
+            raise UsageError("{place}: {written!r} is not a number of steps", where, written)
         return written
     return amount(written, "points", where, relative=False).value
 
@@ -168,7 +168,7 @@ def _with_metrics(budget: Budget, table: Mapping[str, Any], source: str) -> Budg
         place = f'{source}: metrics."{name}"'
         metric = metric_of(name)
         if metric is None:
-            raise UsageError(f"{source}: there is no metric {name}{_nearest(name, known_names())}")
+            raise UsageError("{source}: there is no metric {name}{hint}", source, name, _nearest(name, known_names()))
         entry = _table(written, place)
         _known(entry, _METRIC_KEYS, place)
         rules[name] = _rule(rules.get(name, default(metric)), entry, place)
@@ -179,12 +179,12 @@ def _rule(before: Rule, table: Mapping[str, Any], place: str) -> Rule:
     metric = before.metric
     changes = [key for key in ("max_increase", "max_decrease", "max_change") if key in table]
     if len(changes) > 1:
-        raise UsageError(f"{place}: {' and '.join(changes)} say the same; keep one")
+        raise UsageError("{place}: {changes} say the same; keep one", place, ", ".join(changes))
     wrong = "max_decrease" if metric.lower_is_better else "max_increase"
     if wrong in table:
-        better = "lower" if metric.lower_is_better else "higher"
         right = "max_increase" if metric.lower_is_better else "max_decrease"
-        raise UsageError(f"{place}: {wrong} of a metric of which {better} is better; write {right}")
+        better = Phrase("lower is better") if metric.lower_is_better else Phrase("higher is better")
+        raise UsageError("{place}: {wrong} for a metric of which {better}; write {right}", place, wrong, better, right)
     found: dict[str, Any] = {"named": True}
     for key in changes:
         found["budget"] = amount(table[key], metric.unit, f"{place} {key}", relative=metric.kind != Kind.RATIO)
@@ -193,7 +193,7 @@ def _rule(before: Rule, table: Mapping[str, Any], place: str) -> Rule:
             found[field_] = amount(table[key], metric.unit, f"{place} {key}", relative=False).value
     level = table.get("level", before.level if before.named else Level.ERROR)
     if level not in list(Level):
-        raise UsageError(f"{place} level: {level!r} is not one of {', '.join(Level)}")
+        raise UsageError("{place}: {written!r} is not one of {known}", f"{place} level", level, ", ".join(Level))
     rule = replace(before, **found, level=Level(level))
     _check_timing(rule, place)
     return rule
@@ -205,12 +205,14 @@ def _check_timing(rule: Rule, place: str) -> None:
         return
     if not rule.budget.relative:
         raise UsageError(
-            f"{place}: the budget of a time is a share such as 5%; write absolute limits as max or min_effect"
+            "{place}: the budget of a time is a share such as 5%; write absolute limits as max or min_effect", place
         )
     if rule.budget.value < LEAST_TIMING_BUDGET:
-        raise UsageError(f"{place}: no measurement can pass a budget below {LEAST_TIMING_BUDGET:.1%} of a time")
+        raise UsageError(
+            "{place}: no measurement can pass a budget below {least:.1%} of a time", place, LEAST_TIMING_BUDGET
+        )
     if not rule.metric.lower_is_better and rule.budget.value >= 1:
-        raise UsageError(f"{place}: a decrease by {rule.budget.value:.0%} cannot be a budget")
+        raise UsageError("{place}: a decrease by {share:.0%} cannot be a budget", place, rule.budget.value)
 
 
 def check_keys(keys: Iterable[str], option: str) -> tuple[str, ...]:
@@ -228,7 +230,7 @@ def _fits(value: object, wanted: object) -> bool:
 
 def _table(value: object, place: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise UsageError(f"{place}: this must be a table")
+        raise UsageError("{place}: this must be a table", place)
     return value
 
 
@@ -236,9 +238,9 @@ def _known(table: Mapping[str, object], names: Iterable[str], place: str) -> Non
     known = tuple(names)
     for key in table:
         if key not in known:
-            raise UsageError(f"{place}: there is no {key}{_nearest(key, known)}")
+            raise UsageError("{place}: there is no {key}{hint}", place, key, _nearest(key, known))
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest(name: str, known: Iterable[str]) -> Phrase:
     near = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]}?" if near else ""
+    return Phrase("; did you mean {path}?", near[0]) if near else Phrase("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from traceanalyze.errors import UsageError
+from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.model.patterns import regex
 
 _NUMBER = regex(r"\s*([-+]?\d+(?:_\d+)*(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([A-Za-zµ%/]*)\s*")
@@ -16,12 +16,12 @@ _BYTES = {
     **{f"{letter}ib": 1024.0**power for power, letter in enumerate("kmgt", 1)},
 }
 UNITS = {
-    "ns": "a time such as 1 ms",
-    "B": "bytes such as 72 GiB",
-    "points": "points such as 2 points",
-    "1/s": "a number",
-    "GB/s": "a number of GB/s",
-    "count": "a number",
+    "ns": Phrase("a time such as 1 ms"),
+    "B": Phrase("bytes such as 72 GiB"),
+    "points": Phrase("points such as 2 points"),
+    "1/s": Phrase("a number"),
+    "GB/s": Phrase("a number of GB/s"),
+    "count": Phrase("a number"),
 }
 """Unit in which a metric is kept → what people write for it."""
 
@@ -50,13 +50,14 @@ def amount(written: object, unit: str, place: str, *, relative: bool = True) -> 
         return Amount(_checked(float(written) * (1e6 if unit == "ns" else 1), place))
     found = _NUMBER.fullmatch(written) if isinstance(written, str) else None
     if found is None:
-        raise UsageError(f"{place}: {written!r} is not a number; write {UNITS[unit]}")
+        raise UsageError("{place}: {written!r} is not a number; write {units}", place, written, UNITS[unit])
     number, suffix = _checked(float(found[1]), place), found[2]
     if suffix == "%" and relative:
         return Amount(number / 100, relative=True)
     factor = _factor(suffix, unit)
     if factor is None:
-        raise UsageError(f"{place}: {written!r} has the wrong unit; write {UNITS[unit]}{' or 5%' if relative else ''}")
+        units = Phrase("{units} or 5%", UNITS[unit]) if relative else UNITS[unit]
+        raise UsageError("{place}: {written!r} has the wrong unit; write {units}", place, written, units)
     return Amount(number * factor)
 
 
@@ -66,7 +67,7 @@ def share(written: object, place: str) -> float:
         return _checked(float(written), place)
     found = _NUMBER.fullmatch(written) if isinstance(written, str) else None
     if found is None or found[2] not in {"%", ""}:
-        raise UsageError(f"{place}: {written!r} is not a share; write 5% or 0.05")
+        raise UsageError("{place}: {written!r} is not a share; write 5% or 0.05", place, written)
     return _checked(float(found[1]), place) / (100 if found[2] else 1)
 
 
@@ -82,7 +83,7 @@ def _factor(suffix: str, unit: str) -> float | None:
 
 def _checked(value: float, place: str) -> float:
     if not 0 <= value < float("inf"):
-        raise UsageError(f"{place}: {value:g} must not be negative or infinite")
+        raise UsageError("{place}: {value:g} must not be negative or infinite", place, value)
     return value
 
 

@@ -18,7 +18,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.analyses.steps.partition import exclusive_time
 from traceanalyze.analyses.steps.phases import launch_places
 from traceanalyze.analyses.steps.window import Steps
-from traceanalyze.errors import InputError
+from traceanalyze.errors import InputError, Phrase
 from traceanalyze.model import intervals
 from traceanalyze.model.collectives import TYPES
 from traceanalyze.model.table import NotMeasured
@@ -168,12 +168,15 @@ def rank_sample(
     if rank.count == 0:
         every = len(rank.side.context.all_steps)
         why = (
-            f"{every} recorded, {settings.warmup_steps} left out as warm-up (--warmup 0 keeps them), "
-            "incomplete ones left out, too"
+            Phrase(
+                "{every} recorded, {warmup} left out as warm-up (--warmup 0 keeps them), incomplete ones left out, too",
+                every,
+                settings.warmup_steps,
+            )
             if chosen is None
-            else f"none of the {every} steps is chosen by --steps and complete"
+            else Phrase("none of the {every} steps is chosen by --steps and complete", every)
         )
-        raise InputError(f"{trace.origin.path}: no usable step: {why}")
+        raise InputError("{path}: no usable step: {why}", trace.origin.path, why)
     steps, events = rank.side.context.steps, trace.events
     values = counts(rank) | timings(rank)
     # Tokens and samples per second, where the budget says how many a rank handles in a step.

@@ -41,17 +41,20 @@ def comparable(
             for each in broken
         )
         raise UsageError(
-            f"the environments cannot be compared (baseline / candidate): {listed}; --no-match KEY waives a key"
+            "the environments cannot be compared (baseline / candidate): {listed}; --no-match KEY waives a key", listed
         )
     ranks = [{tuple(run.ranks) for run in side if run.ranks} for side in (baseline, candidate)]
     if len(ranks[0] | ranks[1]) > 1:
         listed = " / ".join("; ".join(sorted(", ".join(map(shown, each)) for each in side)) for side in ranks)
-        raise UsageError(f"the runs have different ranks (baseline / candidate): {listed}; --ranks chooses common ones")
+        raise UsageError(
+            "the runs have different ranks (baseline / candidate): {listed}; --ranks chooses common ones", listed
+        )
     likeness = similarity([run.workload for run in baseline], [run.workload for run in candidate])
     if likeness is not None and likeness < settings.min_workload_similarity:
         raise UsageError(
-            f"the workloads are {likeness:.2f} alike, less than min_workload_similarity "
-            f"{settings.min_workload_similarity:g}"
+            "the workloads are {likeness:.2f} alike, less than min_workload_similarity {least:g}",
+            likeness,
+            settings.min_workload_similarity,
         )
     return tuple(each for each in found if each.key not in must), likeness
 
@@ -90,7 +93,7 @@ def gate(
     old, new, settings = baseline.runs, candidate.runs, budget.settings
     for name in budget.selectors:
         if {run.missing.get(name) for run in (*old, *new)} == {"selector_matches_nothing"}:
-            raise UsageError(f"{name}: no name fits this pattern, in none of the runs")
+            raise UsageError("{name}: no name fits this pattern in any of the runs", name)
     differ, likeness = comparable(old, new, settings, waived) if old else ((), None)
     found = [_with_notes(each, old, new) for each in evaluate(budget.rules, old, new, settings, stored=baseline.stored)]
     if not found:
