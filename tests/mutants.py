@@ -62,6 +62,8 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.BitOr: ast.BitAnd,
 }
 _DECLARATIONS = {"Column", "declare", "regex", "TypeVar"}
+_ALSO = {"pipeline": ("cli",)}
+"""Rooms whose tests hold another room's promises too: what a pipeline does is seen where a command calls it."""
 EQUIVALENTS = Path(__file__).with_name("equivalents.txt")
 """Mutants that nothing can tell from the original, each by its file and the changed line, after the reason."""
 
@@ -178,8 +180,9 @@ def words_of(file: Path) -> tuple[str, ...]:
 
 def tests_of(file: Path) -> tuple[list[str], list[str]]:
     """Tests of the folder that mirrors the module's: those that name it, or whose cases do, and the others."""
-    folder = ROOT / "tests" / file.parts[1]
-    tests = sorted(folder.rglob("test_*.py")) if folder.is_dir() else sorted((ROOT / "tests").glob("test_*.py"))
+    folders = [ROOT / "tests" / room for room in (file.parts[1], *_ALSO.get(file.parts[1], ()))]
+    tests = sorted(test for folder in folders for test in folder.rglob("test_*.py"))
+    tests = tests or sorted((ROOT / "tests").glob("test_*.py"))
     words = words_of(file)
 
     def names_it(test: Path) -> bool:

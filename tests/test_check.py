@@ -117,14 +117,14 @@ def ran(monkeypatch):
         return command[0] not in failing
 
     monkeypatch.setattr(check, "run", run)
-    monkeypatch.setattr(check, "changed_since", lambda base: {"tests/test_units.py"})
+    monkeypatch.setattr(check, "changed_since", lambda base: {"tests/model/test_units.py"})
     return commands, failing
 
 
 def test_lint_types_contracts_and_tests_run(ran, capsys):
     assert check.main(["--jobs", "3"]) == 0
-    assert ran[0] == [*check.LINT, ("pytest", "-q", "-n", "3", "tests/test_units.py")]
-    assert "  tests/test_units.py\n" in capsys.readouterr().out
+    assert ran[0] == [*check.LINT, ("pytest", "-q", "-n", "3", "tests/model/test_units.py")]
+    assert "  tests/model/test_units.py\n" in capsys.readouterr().out
 
 
 def test_all_tests_run_on_request(ran):
@@ -135,7 +135,7 @@ def test_all_tests_run_on_request(ran):
 def test_tests_are_listed_only(ran, capsys):
     assert check.main(["--list"]) == 0
     assert ran[0] == []
-    assert capsys.readouterr().out.splitlines()[1:] == ["  tests/test_units.py"]
+    assert capsys.readouterr().out.splitlines()[1:] == ["  tests/model/test_units.py"]
 
 
 def test_everything_runs_whatever_fails(ran):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceanalyze.model.columns import Sparse, Strings, distinct, distinct_codes, occurs
+from traceanalyze.model.columns import Sparse, Strings, distinct, distinct_codes, find, occurs, strings_of
 
 NUMBERS = st.lists(st.integers(-(2**62), 2**62), max_size=30)
 FEW = st.lists(st.integers(-3, 3), max_size=30)
@@ -61,3 +61,15 @@ def test_a_sparse_column_is_taken_at_any_rows(size):
     column = Sparse(np.array([1, 4, size], np.uint32), np.array([10, 40, 99]))
     assert column.take(np.array([4, 0, -1, size, size + 1, 4]), -7).tolist() == [40, -7, -7, 99, -7, 40]
     assert column.take(np.empty(0, np.int64), -7).tolist() == []
+
+
+@given(FEW | NUMBERS, FEW | NUMBERS)
+def test_a_value_is_found_where_it_is_first(values, among):
+    found = find(np.array(values, np.int64), np.array(among, np.int64))
+    assert found.tolist() == [among.index(value) if value in among else -1 for value in values]
+
+
+def test_a_dictionary_of_texts_has_them_at_their_places():
+    known = strings_of([b"", b"aten::mm", b"a"])
+    assert (len(known), [known.raw(code) for code in range(3)]) == (3, [b"", b"aten::mm", b"a"])
+    assert known.matches(np.array([2, 1, 0]), lambda text: text.startswith("a")).tolist() == [True, True, False]

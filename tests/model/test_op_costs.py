@@ -168,3 +168,101 @@ def test_impossible_arguments_have_no_cost():
         plain = ["", "", "", stride, padding, "[1, 1]", "False", "[0, 0]", "1"]
         assert amounts("aten::convolution", dims, plain) == (None, None)
     assert amounts("aten::mm", [[1 << 30, 1 << 30], [1 << 30, 2]]) == (None, None)
+
+
+SIGNATURES = [
+    ("conv1d", "input weight bias stride padding dilation groups"),
+    ("conv2d", "input weight bias stride padding dilation groups"),
+    ("conv3d", "input weight bias stride padding dilation groups"),
+    ("convolution", "input weight bias stride padding dilation transposed output_padding groups"),
+    ("_convolution", "input weight bias stride padding dilation transposed output_padding groups"),
+    ("cudnn_convolution_relu", "input weight bias stride padding dilation groups"),
+    ("miopen_convolution_relu", "input weight bias stride padding dilation groups"),
+    ("cudnn_convolution", "input weight padding stride dilation groups"),
+    ("cudnn_convolution_add_relu", "input weight z alpha bias stride padding dilation groups"),
+    ("miopen_convolution", "input weight bias padding stride dilation groups"),
+    ("miopen_depthwise_convolution", "input weight bias padding stride dilation groups"),
+    ("_conv_depthwise2d", "input weight kernel_size bias stride padding dilation"),
+    ("_slow_conv2d_forward", "input weight kernel_size bias stride padding"),
+]
+"""As PyTorch declares the operators."""
+
+
+@pytest.mark.parametrize(("op", "signature"), SIGNATURES)
+def test_arguments_of_convolutions_are_where_pytorch_has_them(op, signature):
+    names = signature.split()
+    given = {"stride": "[2]", "padding": "[3]", "dilation": "[4]", "transposed": "False"}
+    dims = [{"input": [1, 1, 20], "weight": [1, 1, 4]}.get(name, []) for name in names]
+    outputs = (20 + 6 - (12 if "dilation" in names else 3) - 1) // 2 + 1
+    found = amounts(f"aten::{op}", dims, [given.get(name, "") for name in names])
+    assert found == (2 * outputs * 4, 4 * (20 + 4 + outputs))
+
+
+def test_one_value_stands_for_all_dimensions_and_missing_ones_are_one():
+    dims = [[1, 1, 20, 20], [1, 1, 4, 4], [], [], [], [], []]
+    outputs = 9 * 9  # (20 - 3 - 1) // 2 + 1
+    assert amounts("aten::conv2d", dims, ["", "", "", "2", "[0, 0]", "[1, 1]", "1"])[0] == 2 * outputs * 16
+    wide = [[1, 1, 20, 20, 20], [1, 1, 4, 4, 4], [], [], [], [], []]
+    assert amounts("aten::conv3d", wide, ["", "", "", "[2, 2]", "0", "1", "1"])[0] == 2 * 9 * 9 * 17 * 64
+
+
+ATTENTION = [
+    ("_scaled_dot_product_flash_attention", "query key value dropout_p is_causal"),
+    ("_scaled_dot_product_flash_attention_for_cpu", "query key value dropout_p is_causal"),
+    ("_scaled_dot_product_efficient_attention", "query key value bias log_sumexp dropout_p is_causal"),
+    ("_scaled_dot_product_cudnn_attention", "query key value bias log_sumexp dropout_p is_causal"),
+    ("_flash_attention_forward", "query key value seq_q seq_k max_q max_k dropout_p is_causal"),
+    ("_efficient_attention_forward", "query key value bias seq_q seq_k max_q max_k dropout_p is_causal"),
+    ("_cudnn_attention_forward", "query key value bias seq_q seq_k max_q max_k log_sumexp dropout_p is_causal"),
+    (
+        "_scaled_dot_product_flash_attention_backward",
+        "grad query key value out logsumexp seq_q seq_k max_q max_k dropout_p is_causal",
+    ),
+    (
+        "_scaled_dot_product_efficient_attention_backward",
+        "grad query key value bias out logsumexp seed offset dropout_p grad_input_mask is_causal",
+    ),
+    (
+        "_scaled_dot_product_cudnn_attention_backward",
+        "grad query key value out logsumexp seed offset bias seq_q seq_k max_q max_k dropout_p is_causal",
+    ),
+    ("_flash_attention_backward", "grad query key value out logsumexp seq_q seq_k max_q max_k dropout_p is_causal"),
+    (
+        "_efficient_attention_backward",
+        "grad query key value bias out seq_q seq_k max_q max_k logsumexp dropout_p seed offset is_causal",
+    ),
+    (
+        "_cudnn_attention_backward",
+        "grad query key value out logsumexp seed offset bias seq_q seq_k max_q max_k dropout_p is_causal",
+    ),
+]
+"""`is_causal` also stands for the type of mask of memory-efficient attention."""
+
+
+@pytest.mark.parametrize(("op", "signature"), ATTENTION)
+def test_arguments_of_attention_are_where_pytorch_has_them(op, signature):
+    names = signature.split()
+    heads_last = op in {
+        f"_{kind}_attention_{way}" for kind in ("flash", "efficient") for way in ("forward", "backward")
+    }
+    # 2 sequences of 6, 3 heads of 8 for query and key and of 4 for values.
+    wide, narrow = ([2, 6, 3, 8], [2, 6, 3, 4]) if heads_last else ([2, 3, 6, 8], [2, 3, 6, 4])
+    dims = [{"query": wide, "key": wide, "value": narrow}.get(name, []) for name in names]
+    backward = names[0] == "grad"
+    for causal, pairs in (("False", 36), ("True", 21), ("0", 36), ("1", 21), ("2", 21)):
+        values = [causal if name == "is_causal" else "" for name in names]
+        flop = 2 * 6 * pairs * (8 + 4)
+        # Query and key of 288 elements, value and output of 144.
+        moved = 4 * (2 * 288 + 2 * 144) * (2 if backward else 1)
+        assert amounts(f"aten::{op}", dims, values) == (flop * 5 // 2 if backward else flop, moved)
+
+
+def test_a_transposed_backward_convolution_multiplies_its_input():
+    dims = [[1, 2, 10, 10], [1, 4, 5, 5], [4, 2, 2, 2], [], [], [], [], [], [], [], []]
+    plain = ["", "", "", "[0]", "[2, 2]", "[0, 0]", "[1, 1]", "True", "[0, 0]", "1", "[True, False, False]"]
+    assert amounts("aten::convolution_backward", dims, plain)[0] == 2 * 4 * 25 * 8
+
+
+@pytest.mark.parametrize(("size", "usable"), [(1 << 38, True), ((1 << 38) + 1, False)])
+def test_a_tensor_that_fits_no_device_is_damage(size, usable):
+    assert (parse_call("aten::relu", f"[[{size}]]", '["float"]', None).shapes[0] is not None) == usable

@@ -20,15 +20,15 @@ MEMORY_SIZES = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 """The same of device memory."""
 
 
-def _unit_of(ns: int, start: int = 1) -> tuple[str, int]:
-    """Largest unit of which the duration has at least `start`."""
-    return next((unit for unit in _UNITS if abs(ns) >= start * unit[1]), _UNITS[-1])
+def _unit_of(ns: int, among: tuple[tuple[str, int], ...] = _UNITS) -> tuple[str, int]:
+    """Largest unit of which the duration has at least one."""
+    return next((unit for unit in among if abs(ns) >= unit[1]), _UNITS[-1])
 
 
 def _supported(ns: int, resolution_ns: int) -> int:
     """Decimals of a unit of `ns` nanoseconds that a clock of this resolution can fill."""
     digits = 0
-    while ns > resolution_ns and digits < 9:
+    while ns > resolution_ns:
         ns //= 10
         digits += 1
     return digits
@@ -46,7 +46,7 @@ def duration(ns: int, resolution_ns: int = 1) -> str:
 
 def column_unit(longest_ns: int, resolution_ns: int = 1) -> Unit:
     """The unit and decimals that suit a whole column whose largest value is given."""
-    name, size = _unit_of(longest_ns, start=10) if longest_ns >= 10**10 else _unit_of(min(longest_ns, 10**9 - 1))
+    name, size = _unit_of(longest_ns, _UNITS if longest_ns >= 10**10 else _UNITS[1:])
     digits = 2 if longest_ns >= 10 * size else 3
     return Unit(name, size, min(digits, _supported(size, resolution_ns)))
 

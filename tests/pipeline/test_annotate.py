@@ -17,7 +17,7 @@ from traceanalyze.locales import texts
 from traceanalyze.pipeline.perfetto import annotate, annotated
 from traceanalyze.report.json import render
 
-SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 OF_THE_FILE = {"path", "name", "file_bytes", "text_bytes", "events"}
 """What a report says of the file itself, which is another one."""
 
@@ -286,7 +286,7 @@ def test_what_is_no_trace_leaves_no_file(tmp_path):
 
 def test_clocks_that_collectives_show_to_differ_are_put_right(tmp_path):
     """The sample was simulated: its collectives end at one time for both ranks, and the clock of rank 1 is ahead."""
-    sample = Path(__file__).parents[1] / "sample_traces" / "gpu_two_ranks"
+    sample = Path(__file__).parents[2] / "sample_traces" / "gpu_two_ranks"
     out = tmp_path / "run.json"
     notes = traceanalyze.annotate(sample, out)
     ends: dict[int, list[Decimal]] = {}

@@ -12,7 +12,7 @@ from traceanalyze.model.table import NotMeasured
 from traceanalyze.pipeline.choices import read_peaks
 
 GOOD = 'pattern = "my (chip|card)"\nname = "My chip"\nbandwidth_gbs = 500\ntflops = { fp32 = 2, bf16 = 4.5 }'
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def write(folder, text):
@@ -95,33 +95,40 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "device"),
+    ("name", "device", "fp16", "bandwidth"),
     [
-        ("Tesla V100-SXM2-32GB", "V100 SXM2"),
-        ("Tesla V100-PCIE-16GB", "V100 PCIe"),
-        ("Tesla V100S-PCIE-32GB", "V100S PCIe"),
-        ("NVIDIA A100-SXM4-40GB", "A100 40GB"),
-        ("NVIDIA A100-PG509-200", "A100 40GB"),
-        ("NVIDIA A100-SXM4-80GB", "A100 80GB SXM"),
-        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
-        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
-        ("NVIDIA H100 PCIe", "H100 PCIe"),
-        ("NVIDIA H100 NVL", "H100 NVL"),
-        ("NVIDIA H200", "H200 SXM"),
-        ("NVIDIA H200 NVL", "H200 NVL"),
-        ("NVIDIA GH200 480GB", "GH200 96GB"),
-        ("NVIDIA B200", "B200"),
-        ("NVIDIA L40S", "L40S"),
-        ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
-        ("AMD Instinct MI250X", "MI250X (one die)"),
-        ("AMD Instinct MI300X", "MI300X"),
-        ("AMD Instinct MI325X", "MI325X"),
+        ("Tesla V100-SXM2-16GB", "V100 SXM2", 125, 900),
+        ("Tesla V100-SXM2-32GB", "V100 SXM2", 125, 900),
+        ("Tesla V100-PCIE-16GB", "V100 PCIe", 112, 900),
+        ("Tesla V100S-PCIE-32GB", "V100S PCIe", 130, 1134),
+        ("NVIDIA A100-SXM4-40GB", "A100 40GB", 312, 1555),
+        ("NVIDIA A100-PG509-200", "A100 40GB", 312, 1555),
+        ("NVIDIA A100-SXM4-80GB", "A100 80GB SXM", 312, 2039),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe", 312, 1935),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM", 989.4, 3352),
+        ("NVIDIA H100 PCIe", "H100 PCIe", 756, 2039),
+        ("NVIDIA H100 NVL", "H100 NVL", 835.5, 3938),
+        ("NVIDIA H200", "H200 SXM", 989.4, 4800),
+        ("NVIDIA H200 NVL", "H200 NVL", 835.5, 4800),
+        ("NVIDIA GH200 480GB", "GH200 96GB", 989.4, 4000),
+        ("NVIDIA B200", "B200", 2250, 8000),
+        ("NVIDIA L40S", "L40S", 362, 864),
+        ("NVIDIA GeForce RTX 2080 Ti", "GeForce RTX 2080 Ti", 53.8, 616),
+        ("NVIDIA GeForce RTX 3060 Ti", "GeForce RTX 3060 Ti", 32.4, 448),
+        ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", 165.2, 1008),
+        ("AMD Instinct MI250X", "MI250X (one die)", 191.5, 1638),
+        ("AMD Instinct MI250", "MI250 (one die)", 181, 1638),
+        ("AMD Instinct MI300X", "MI300X", 1307.4, 5300),
+        ("AMD Instinct MI300X VF", "MI300X", 1307.4, 5300),
+        ("AMD Instinct MI325X", "MI325X", 1307.4, 6000),
     ],
 )
-def test_a_device_is_known_by_the_name_its_driver_gives_it(name, device):
+def test_a_device_is_known_by_the_name_its_driver_gives_it(name, device, fp16, bandwidth):
     found = peaks_of(name)
     assert found is not None
-    assert found.device == device
+    assert (found.device, found.tflops["fp16"], found.bandwidth) == (device, fp16, bandwidth)
+    assert found.rate("fp16") == fp16 * 1000
+    assert found.rate("fp4") is None
 
 
 @pytest.mark.parametrize(
@@ -137,6 +144,8 @@ def test_a_device_is_known_by_the_name_its_driver_gives_it(name, device):
         "NVIDIA GeForce RTX 4090 Laptop GPU",
         "AMD Instinct MI300A",
         "Ascend910B2",
+        "AMD Radeon Graphics",
+        "",
     ],
 )
 def test_a_device_with_a_similar_name_is_not_taken_for_another(name):
@@ -148,3 +157,21 @@ def test_narrower_types_are_not_slower(peaks):
     order = [peaks.tflops[dtype] for dtype in ("fp32", "tf32", "fp16", "fp8", "int8") if dtype in peaks.tflops]
     assert order == sorted(order)
     assert peaks.tflops.get("bf16", peaks.tflops["fp16"]) == peaks.tflops["fp16"]
+
+
+@pytest.mark.parametrize("peaks", PEAKS, ids=lambda peaks: peaks.device)
+def test_rates_of_a_device_are_in_the_ratios_of_its_architecture(peaks):
+    """Matrix units double their rate as the type halves; the cards for games differ."""
+    rates, name = peaks.tflops, peaks.device
+    twice = [("fp16", "tf32")] if rates.get("tf32", rates["fp32"]) > rates["fp32"] else []
+    if "fp8" in rates:
+        twice.append(("fp8", "fp16"))
+    if "int8" in rates and "MI250" not in name:
+        twice.append(("int8", "fp8" if "4090" in name else "fp16"))
+    for faster, slower in twice:
+        assert rates[faster] == pytest.approx(2 * rates[slower], rel=0.015)
+    matrix_fp64 = ("A100", "H100", "H200", "GH200", "MI250", "MI300X", "MI325X")
+    vector = {"V100": 2, "B200": 75 / 37, "RTX 2080": 32, "RTX": 64, "L40S": 64}
+    ratio = 1 if name.startswith(matrix_fp64) else next(ratio for each, ratio in vector.items() if each in name)
+    assert rates["fp32"] / rates["fp64"] == pytest.approx(ratio, rel=0.025)
+    assert peaks.source
