@@ -1,7 +1,7 @@
 """Do the tests hold what the code promises? Changes the package in one small place at a time and runs its tests.
 
     python -m tests.mutants                          200 random mutants
-    python -m tests.mutants rules regression         of these folders of the package only
+    python -m tests.mutants rules analyses/memory    of these folders of the package only
     python -m tests.mutants --seed 7 --count 50      others, fewer
     python -m tests.mutants rules --near             only the tests that name the module: quick, fewer are killed
 
@@ -266,7 +266,7 @@ def copy_to(folder: Path) -> Path:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make mutants, run them, say what survived."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("rooms", nargs="*", help="folders of the package; all without")
+    parser.add_argument("rooms", nargs="*", help="folders or modules of the package; all without")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
@@ -274,7 +274,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--unproved", action="store_true", help="take for granted that tests pass without a change")
     chosen = parser.parse_args(arguments)
     files = [path.relative_to(ROOT) for path in sorted((ROOT / PACKAGE).rglob("*.py")) if "locales" not in path.parts]
-    files = [path for path in files if not chosen.rooms or path.parts[1] in chosen.rooms]
+    rooms = [Path(PACKAGE, room) for room in chosen.rooms or ("",)]
+    files = [path for path in files if any(path.is_relative_to(room) for room in rooms)]
     every = [mutant for file in files for mutant in mutants_of(file)]
     alike = equivalents()
     every = [mutant for mutant in every if mutant.name not in alike]
@@ -298,8 +299,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 copies.put(copy)
 
         # Without this, tests that always fail would kill everything.
-        rooms = {} if chosen.unproved else {mutant.file.parts[1]: mutant.file for mutant in picked}
-        for room, passed in zip(rooms, pool.map(run, rooms.values()), strict=True):
+        proofs = {} if chosen.unproved else {mutant.file.parts[1]: mutant.file for mutant in picked}
+        for room, passed in zip(proofs, pool.map(run, proofs.values()), strict=True):
             if not passed:
                 sys.exit(f"{room}: tests fail without any change")
         for mutant, alive in zip(picked, pool.map(run, picked), strict=True):

@@ -53,7 +53,7 @@ def imbalance(cluster: Cluster) -> Table:
         if each is None:
             continue
         mean = each.mean(axis=0)
-        over = np.where(mean > 0, (each.max(axis=0) - mean) / np.maximum(mean, 1), 0.0)
+        over = (each.max(axis=0) - mean) / np.maximum(mean, 1)
         total = each.sum(axis=1)
         high, low, worst = int(total.argmax()), int(total.argmin()), int(over.argmax())
         rows.append(

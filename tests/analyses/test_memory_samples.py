@@ -11,7 +11,7 @@ import pytest
 import traceanalyze
 from tests.make_samples.generate_memory import generate_memory
 
-SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces" / "memory"
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces" / "memory"
 FACTS = {path.parent.name: tomllib.loads(path.read_text(encoding="utf-8")) for path in SAMPLES.glob("*/case.toml")}
 LOUD = {"critical", "warn"}
 
