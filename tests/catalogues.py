@@ -13,7 +13,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 import traceanalyze.locales
-from tests.declared import declared, declared_tables
+from tests.declared import OF_COLUMNS, declared, declared_tables
 from traceanalyze.locales import LANGUAGES, Entry, entries
 from traceanalyze.rules.registry import own_rules
 from traceanalyze.rules.rule import HEADINGS
@@ -30,7 +30,7 @@ def english_texts(known: Container[str] = ()) -> dict[str, str]:
     found = {}
     for kind, written in traceanalyze.locales.english().items():
         own = {} if kind in {"messages", "checks"} else declared(kind)
-        texts = dict(_meanings(known)) if kind == "column_meanings" else _in_context(kind, own)
+        texts = dict(_of_columns(kind, known)) if kind in OF_COLUMNS else _in_context(kind, own)
         found |= texts | _in_context(kind, written)
     for key, text in declared("sentences").items():
         found[f"checks.{key}" if f"checks.{key}" in known else f"messages.{key}"] = text
@@ -45,18 +45,16 @@ def _in_context(kind: str, texts: dict[str, str]) -> dict[str, str]:
     return {f"{kind}.{key}": text for key, text in texts.items()}
 
 
-def _meanings(known: Container[str]) -> Iterator[tuple[str, str]]:
-    """What columns mean: once for all tables, and for the column of one table where that means something else."""
+def _of_columns(kind: str, known: Container[str]) -> Iterator[tuple[str, str]]:
+    """Headings or meanings of columns: once for all tables, and for the column of one table that has its own."""
     general: dict[str, str] = {}
     for table in declared_tables():
         for column in table.columns:
-            own = f"column_meanings.{table.key}.{column.key}"
-            if not column.meaning:
-                continue
-            if own in known or general.setdefault(column.key, column.meaning) != column.meaning:
-                yield own, column.meaning
-            else:
-                yield f"column_meanings.{column.key}", column.meaning
+            own, text = f"{kind}.{table.key}.{column.key}", OF_COLUMNS[kind](column)
+            if text and (own in known or general.setdefault(column.key, text) != text):
+                yield own, text
+            elif text:
+                yield f"{kind}.{column.key}", text
 
 
 def sections(page: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,11 +16,14 @@ from typer.main import get_command
 import traceanalyze
 from traceanalyze.cli.app import app
 from traceanalyze.cli.help import text_of
-from traceanalyze.model.table import Sentence, Table
+from traceanalyze.locales import heading_of
+from traceanalyze.model.table import Column, Sentence, Table
 from traceanalyze.rules.registry import own_rules
 
 T = TypeVar("T")
 PACKAGE = Path(traceanalyze.__file__).parent
+OF_COLUMNS: dict[str, Callable[[Column], str]] = {"columns": heading_of, "column_meanings": lambda each: each.meaning}
+"""Kinds whose entries go by the key of a column, or by that of its table and its own."""
 
 
 @cache
@@ -53,11 +56,9 @@ def declared(kind: str) -> dict[str, str]:
         case "tables":
             single = {f"{table.key}_one": table.title_one for table in tables if table.title_one}
             return {table.key: table.title for table in tables if table.title} | single
-        case "columns":
-            return {column.key: column.heading or column.key for table in tables for column in table.columns}
-        case "column_meanings":
-            meant = [(table.key, column) for table in tables for column in table.columns if column.meaning]
-            return {key: c.meaning for table, c in meant for key in (f"{table}.{c.key}", c.key)}
+        case "columns" | "column_meanings":
+            columns = [(table.key, each.key, OF_COLUMNS[kind](each)) for table in tables for each in table.columns]
+            return {key: text for table, own, text in columns if text for key in (f"{table}.{own}", own)}
         case "messages" | "checks" | "sentences":
             return {each: each.english for each in _of_modules(Sentence)}
         case "help":

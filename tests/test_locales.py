@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections import Counter
+from collections import Counter, defaultdict
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -12,7 +12,7 @@ import pytest
 
 import traceanalyze.locales
 from tests import catalogues
-from tests.declared import declared
+from tests.declared import OF_COLUMNS, declared, declared_tables
 from traceanalyze.analyses.idle.gap_table import GAPS
 from traceanalyze.locales import KINDS, LANGUAGES, catalogue, spoken, texts
 
@@ -161,6 +161,25 @@ def test_every_english_text_is_said_in_one_place():
     modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
     said = Counter((kind, key) for kind in KINDS for each in modules for key in getattr(each, kind.upper(), ()))
     assert [place for place, times in said.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("kind", OF_COLUMNS)
+def test_columns_of_different_english_share_no_translation(language, kind):
+    known, english = spoken(language)[kind], defaultdict(set)
+    for table in declared_tables():
+        for column in table.columns:
+            own = f"{table.key}.{column.key}"
+            english[own if own in known else column.key].add(OF_COLUMNS[kind](column))
+    assert {key: said for key, said in english.items() if key in known and len(said - {""}) > 1} == {}
+
+
+def test_a_heading_is_that_of_its_table():
+    """In Chinese a group of blocks has another name than a process group."""
+    tables = {table.key: table for table in declared_tables()}
+    groups, collectives = tables["allocator_groups"], tables["collectives"]
+    assert texts("zh").heading(groups, groups["group"]) == "组"
+    assert texts("zh").heading(collectives, collectives["group"]) == "通信域"
 
 
 @pytest.mark.parametrize("language", OTHERS)

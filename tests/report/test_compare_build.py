@@ -284,7 +284,7 @@ def test_every_text_is_there():
 
 def test_headings_of_a_table_differ():
     for table in built().summary:
-        shown = [WORDS.heading(column) for column in table.columns if not column.machine]
+        shown = [WORDS.heading(table, column) for column in table.columns if not column.machine]
         assert len(shown) == len(set(shown)), table.key
 
 

@@ -180,9 +180,9 @@ def test_columns_that_matter_less_do_not_push_out_difference_ratio_and_share(wid
     overall = report.tables["overall_metrics"]
     table = text[text.index(words.title(overall)) :].splitlines()
     for key in ("diff_ns", "ratio", "step_change_share"):
-        assert words.heading(overall[key]) in table[1]
+        assert words.heading(overall, overall[key]) in table[1]
     causes = text[text.index(words.tables["slower"]) :].splitlines()
-    assert words.heading(report.tables["causes"]["change"]) in causes[1]
+    assert words.heading(report.tables["causes"], report.tables["causes"]["change"]) in causes[1]
 
 
 def test_a_wide_table_names_the_side_above_what_its_columns_hold():

@@ -290,7 +290,7 @@ def test_the_curves_hold_the_numbers_of_the_tables(leaking):
     assert memory_curve["at"] == list(table.column("event"))
     shown = {column["name"]: column["values"] for column in memory_curve["shown"]}
     for key in ("requested_bytes", "block_bytes", "reserved_bytes"):
-        assert shown[texts().heading(table[key])] == list(table.column(key))
+        assert shown[texts().heading(table, table[key])] == list(table.column(key))
     full = [key for key in bands.stack if any(bands.column(key))]
     assert [band["values"] for band in groups["bands"]] == [list(bands.column(key)) for key in full]
     sums = [sum(values) for values in zip(*(band["values"] for band in groups["bands"]), strict=True)]

@@ -112,7 +112,7 @@ def test_headings_of_a_table_differ(language):
         (table.key, one.key, other.key)
         for table in declared_tables()
         for one, other in combinations([column for column in table.columns if not column.machine], 2)
-        if (words.heading(one), one.side, one.kind) == (words.heading(other), other.side, other.kind)
+        if (words.heading(table, one), one.side, one.kind) == (words.heading(table, other), other.side, other.kind)
     }
     assert same == DEVICE_OR_HOST
 

@@ -45,7 +45,7 @@ class Texts(NamedTuple):
     tables: Mapping[str, str]
     """Table key → title."""
     columns: Mapping[str, str]
-    """Column key → heading, without its unit."""
+    """Column key → heading, without its unit; `table.column` where a table needs a heading of its own."""
     terms: Mapping[str, str]
     """Words of the tool: parts, causes, classes, kinds."""
     meanings: Mapping[str, str]
@@ -66,9 +66,10 @@ class Texts(NamedTuple):
     language: str = LANGUAGES[0]
     """Its code, as in the `lang` of a page."""
 
-    def heading(self, column: Column) -> str:
-        """A column's heading, without its unit: translated, as declared, or what its key says."""
-        return self.columns.get(column.key) or column.heading or _UNIT.sub("", column.key).replace("_", " ")
+    def heading(self, table: Table, column: Column) -> str:
+        """Heading of a table's column, without its unit: translated, as declared, or what its key says."""
+        known = self.columns.get(f"{table.key}.{column.key}") or self.columns.get(column.key)
+        return known or heading_of(column)
 
     def meaning(self, table: Table, column: Column) -> str:
         """What a column of a table holds; nothing where that is not written down."""
@@ -79,6 +80,11 @@ class Texts(NamedTuple):
         """Title of a table with its placeholders; `one`: where there is only one step."""
         single = (self.tables.get(f"{table.key}_one") or table.title_one) if one else ""
         return single or self.tables.get(table.key) or table.title
+
+
+def heading_of(column: Column) -> str:
+    """English heading of a column: as declared, or what its key says."""
+    return column.heading or _UNIT.sub("", column.key).replace("_", " ")
 
 
 class _Known(dict[str, str]):

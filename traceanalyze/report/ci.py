@@ -92,7 +92,7 @@ def _numbers(table: Table, row: Sequence[Value], formatter: Formatter) -> str:
     """The cells of a metric in words."""
     cells = ((column, formatter.cell(column, value, None)) for column, value in zip(table.columns, row, strict=False))
     return ", ".join(
-        f"{formatter.texts.heading(column)} {cell}" for column, cell in cells if cell and not column.machine
+        f"{formatter.texts.heading(table, column)} {cell}" for column, cell in cells if cell and not column.machine
     )
 
 

@@ -100,7 +100,7 @@ def _table(table: Table, formatter: Formatter, most: int = MAX_ROWS) -> Iterator
     shown = table.known_rows[:most]
     every = (*shown, *((table.total,) if table.total else ()))
     columns = shown_columns(table, every, formatter.resolution_ns)
-    headings = ((formatter.texts.heading(column), unit) for _, column, _, unit in columns)
+    headings = ((formatter.texts.heading(table, column), unit) for _, column, _, unit in columns)
     lines = [[plain(f"{heading} ({unit})" if unit else heading) for heading, unit in headings]]
     lines.append(["---:" if column.kind in NUMBERS else "---" for _, column, *_ in columns])
     for row in every:

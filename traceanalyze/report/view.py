@@ -114,9 +114,9 @@ def side_runs(columns: Sequence[Column]) -> list[tuple[str | None, int]]:
     return [(side, len(list(run))) for side, run in groupby(columns, key=lambda column: column.side)]
 
 
-def below_side(column: Column, texts: Texts) -> str:
+def below_side(table: Table, column: Column, texts: Texts) -> str:
     """Heading of a column without its side; empty where it is nothing else."""
-    heading = texts.heading(column)
+    heading = texts.heading(table, column)
     return heading if column.side is None else heading.removeprefix(texts.messages[column.side]).strip()
 
 

@@ -29,7 +29,7 @@ _HELD = (
     columns.LINE,
     columns.CATEGORY,
     columns.BLOCK_BYTES,
-    Column("share", Kind.SHARE, "part of the step"),
+    Column("share", Kind.SHARE, "part of all live blocks"),
     columns.BLOCKS,
     replace(columns.REQUESTED, minor=True),
     Column("since_event", Kind.COUNT, "event that allocated the oldest of them; empty: before the history", minor=True),
@@ -44,7 +44,7 @@ _CATEGORIES = declare(
     "What the peak consists of",
     columns.CATEGORY,
     columns.BLOCK_BYTES,
-    Column("share", Kind.SHARE, "part of the step"),
+    Column("share", Kind.SHARE, "part of all live blocks"),
     columns.BLOCKS,
     bar="share",
 )

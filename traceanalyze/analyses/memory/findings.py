@@ -115,7 +115,7 @@ _FINDINGS = declare(
     Column("severity", Kind.TERM, "critical, warning or information"),
     Column("memory_finding", Kind.TERM, "what was found", heading="finding"),
     Column("amount_bytes", Kind.MEMORY, "memory it is about"),
-    Column("share", Kind.SHARE, "part of the step"),
+    Column("share", Kind.SHARE, "part of what the advice names, such as the peak"),
     Column("count", Kind.COUNT, "how many there are"),
     LINE,
 )

@@ -16,7 +16,7 @@ _PEAK = declare(
     "Tensors at the peak",
     Column("tensor_category", Kind.TERM, "the profiler's own category of tensors", heading="category"),
     Column("tensor_bytes", Kind.MEMORY, "bytes of tensors when all of them together were most", heading="at the peak"),
-    Column("share", Kind.SHARE, "part of the step"),
+    Column("share", Kind.SHARE, "part of the bytes of all tensors then"),
     Column("highest_bytes", Kind.MEMORY, "most bytes of this category at any time"),
     bar="share",
 )

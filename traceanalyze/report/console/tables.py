@@ -164,10 +164,10 @@ def absent_lines(table: Table, picked: Picked, formatter: Formatter, style: Styl
     counts = Counter(column.key for column, _ in cells)
     unshown = {column.key for column, _ in cells if column.kind == Kind.FLAG and counts[column.key] == len(picked.rows)}
     reasons = dict.fromkeys(reason for column, reason in cells if column.key not in unshown)
-    flags = dict.fromkeys((formatter.texts.heading(column), why) for column, why in cells if column.key in unshown)
+    flags = ((formatter.texts.heading(table, column), why) for column, why in cells if column.key in unshown)
     return [
         *([formatter.legend(reasons)] if reasons else ()),
-        *(formatter.said_of([name], formatter.missing([why])) for name, why in flags),
+        *(formatter.said_of([name], formatter.missing([why])) for name, why in dict.fromkeys(flags)),
     ]
 
 
@@ -211,9 +211,9 @@ def _fields(table: Table, rows: Sequence[Row], formatter: Formatter, style: Styl
         cells = tuple(printable(formatter.cell(column, value, unit)) for value in values)
         if not fields:
             cells = tuple("  " * (table.depth(row) or 0) + cell for row, cell in zip(rows, cells, strict=True))
-        heading, name = formatter.texts.heading(column), unit_name
+        heading, name = formatter.texts.heading(table, column), unit_name
         if apart and column.side is not None:
-            name = " ".join(filter(None, (below_side(column, formatter.texts), unit_name)))
+            name = " ".join(filter(None, (below_side(table, column, formatter.texts), unit_name)))
             heading = formatter.texts.messages[column.side]
         fields.append(
             Field(
@@ -277,7 +277,7 @@ def _record(table: Table, row: Row, formatter: Formatter, style: Style) -> list[
         for column, value in zip(table.columns, row, strict=True)
         if not column.machine and value not in (None, "") and (value != 0 or not column.minor)
     ]
-    names = [formatter.texts.heading(column) for column, _ in named]
+    names = [formatter.texts.heading(table, column) for column, _ in named]
     width = max(map(display_width, names), default=0)
     lines = []
     for name, (column, value) in zip(names, named, strict=True):

@@ -61,7 +61,7 @@ def curve_html(table: Table, groups: Table | None, formatter: Formatter) -> str:
         role="img",
         aria_label=formatter.title(table),
     )
-    heading = element("div", safe(formatter.texts.heading(table.columns[0])), class_="x-name")
+    heading = element("div", safe(formatter.texts.heading(table, table.columns[0])), class_="x-name")
     drawn = f'<div class="y">{beside}</div><div class="room">{picture}</div><div class="x">{below}</div>{heading}'
     numbers = data(_behind(table, bands, at, formatter))
     help_ = element("p", safe(words["curve_help"]), class_="aside script")
@@ -78,7 +78,7 @@ def _added(low: Sequence[int], more: Sequence[int]) -> tuple[int, ...]:
 
 def _bands(table: Table, groups: Table | None, formatter: Formatter) -> list[Band]:
     """Bands that are not empty throughout, named by their groups, else by their columns."""
-    names = {column.key: formatter.texts.heading(column) for column in table.columns}
+    names = {column.key: formatter.texts.heading(table, column) for column in table.columns}
     found = []
     for index, key in enumerate(table.stack):
         amounts = tuple(_numbers(table, key))
@@ -136,7 +136,7 @@ def _key(table: Table, bands: Sequence[Band], formatter: Formatter) -> str:
     """What the colours mean; the call stack of a group behind its name."""
     if not bands:
         keys = dict.fromkeys(table.plot[:2])
-        names = [formatter.texts.heading(table[key]) for key in keys]
+        names = [formatter.texts.heading(table, table[key]) for key in keys]
         css = ["outer", "inner"] if len(names) > 1 else ["inner"]
         items = [f'<li><i class="{mark}"></i>{safe(name)}</li>' for mark, name in zip(css, names, strict=True)]
         return f'<ul class="legend">{"".join(items)}</ul>'
@@ -160,7 +160,7 @@ def _behind(table: Table, bands: Sequence[Band], at: Sequence[int], formatter: F
         values = table.column(column.key)
         if not column.machine and column.key not in table.stack and any(value is not None for value in values):
             numbers = [value if isinstance(value, int | float) else None for value in values]
-            shown.append({"name": texts.heading(column), "kind": _of(column.kind), "values": numbers})
+            shown.append({"name": texts.heading(table, column), "kind": _of(column.kind), "values": numbers})
     return {
         "resolution": formatter.resolution_ns,
         "at": list(at),
@@ -169,8 +169,8 @@ def _behind(table: Table, bands: Sequence[Band], at: Sequence[int], formatter: F
         "bands": [
             {"name": band.label, "values": band.amounts, "blocks": band.blocks, "stack": band.stack} for band in bands
         ],
-        "sum": "" if table.plot else texts.heading(BLOCK_BYTES),
-        "blocks": texts.heading(BLOCKS),
+        "sum": "" if table.plot else texts.heading(table, BLOCK_BYTES),
+        "blocks": texts.heading(table, BLOCKS),
     }
 
 

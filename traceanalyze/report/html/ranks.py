@@ -41,7 +41,7 @@ def rank_chart(table: Table, formatter: Formatter) -> str:
     body = list(_axis(longest, bottom))
     for index, bar in enumerate(drawn):
         body += _bar(bar, (index * high, high - 3), longest, formatter)
-    body.append(f'<text x="0" y="{bottom + 15}">{safe(formatter.texts.heading(table["rank"]))}</text>')
+    body.append(f'<text x="0" y="{bottom + 15}">{safe(formatter.texts.heading(table, table["rank"]))}</text>')
     picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {bottom + _BOTTOM}", role="img", class_="steps")
     note = ""
     if len(bars) > len(drawn):
@@ -204,7 +204,7 @@ def shade(ratio: float) -> str:
 
 def _labels(shown: _Map, wide: float, high: float, table: Table, formatter: Formatter) -> Iterator[str]:
     """Ranks beside and steps below the map, as many as there is room for."""
-    rank_name, step_name = (safe(formatter.texts.heading(table[key])) for key in ("rank", "step"))
+    rank_name, step_name = (safe(formatter.texts.heading(table, table[key])) for key in ("rank", "step"))
     bottom = len(shown.ranks) * high
     for y, rank in enumerate(shown.ranks):
         yield f'<text x="0" y="{y * high + high / 2 + 3.5:.1f}">{safe(fitted(rank, _LEFT - 6))}</text>'

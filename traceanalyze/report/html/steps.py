@@ -114,7 +114,7 @@ def _names(rows: Sequence[Row], steps: Table, formatter: Formatter) -> list[str]
         for index, row in enumerate(rows)
         if index % every == 0
     ]
-    middle, title = (_LEFT + _WIDE) / 2, safe(formatter.texts.heading(steps.columns[0]))
+    middle, title = (_LEFT + _WIDE) / 2, safe(formatter.texts.heading(steps, steps.columns[0]))
     return [*found, f'<text x="{middle}" y="{_HIGH - 4}" text-anchor="middle">{title}</text>']
 
 
@@ -130,6 +130,6 @@ def _over(
     lines = [str(row[0])]
     lines += [f"{term_of(part, formatter)}: {formatter.value(Kind.DURATION, row[at])}" for part, at in parts]
     if "complete" in steps.keys and row[steps.keys.index("complete")] is False:
-        lines[0] += f" ({formatter.texts.heading(steps['complete'])}: {formatter.value(Kind.FLAG, value=False)})"
+        lines[0] += f" ({formatter.texts.heading(steps, steps['complete'])}: {formatter.value(Kind.FLAG, value=False)})"
     x, wide = _x(index, count), (_WIDE - _LEFT - _RIGHT) / count
     return over(f'x="{x:.2f}" y="{_TOP}" width="{wide:.2f}" height="{_HIGH - _TOP - _BOTTOM}"', lines)

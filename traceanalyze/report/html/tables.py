@@ -89,7 +89,7 @@ def _rows(table: Table, shown: Sequence[Row], formatter: Formatter, whole: float
 
 def _heading(table: Table, column: Column, unit: str, formatter: Formatter, *, below: bool) -> str:
     """Heading with the unit its cells have, and what the column holds; `below` that of its side if it has one."""
-    heading = below_side(column, formatter.texts) if below else formatter.texts.heading(column)
+    heading = below_side(table, column, formatter.texts) if below else formatter.texts.heading(table, column)
     text = " ".join(filter(None, (safe(heading), f"<small>{safe(unit)}</small>" if unit else "")))
     meaning = formatter.texts.meaning(table, column) or None
     return element("th", text, scope="col", class_="n" if column.kind in NUMBERS else None, title=meaning)
@@ -131,7 +131,7 @@ def _record(table: Table, shown: Sequence[Row], formatter: Formatter) -> str:
         if column.machine or all(value in (None, "") or (value == 0 and column.minor) for value in values):
             continue
         cells = "".join(_recorded(column, value, formatter) for value in values)
-        name = element("th", safe(formatter.texts.heading(column)), scope="row")
+        name = element("th", safe(formatter.texts.heading(table, column)), scope="row")
         meaning = element("td", safe(formatter.texts.meaning(table, column)), class_="aside")
         lines.append(f"<tr>{name}{cells}{meaning}</tr>")
     return f'<table class="record"><tbody>{"".join(lines)}</tbody></table>'

@@ -169,7 +169,7 @@ def fields_of(table: Table, rows: Sequence[Row], formatter: Formatter) -> tuple[
     units = column_units(table.columns, every, formatter.resolution_ns)
     alike = _alike(table.columns)
     return tuple(
-        field_of(column, index, [row[at] for row in rows for at in alike[index]], units, formatter)
+        field_of(table, index, [row[at] for row in rows for at in alike[index]], units, formatter)
         for index, column in enumerate(table.columns)
         if not column.machine
     )
@@ -181,11 +181,10 @@ def _alike(columns: Sequence[Column]) -> list[list[int]]:
     return [[at for at, key in enumerate(keys) if key == own] for own in keys]
 
 
-def field_of(
-    column: Column, index: int, values: Sequence[Value], units: dict[str, Unit], formatter: Formatter
-) -> Field:
+def field_of(table: Table, index: int, values: Sequence[Value], units: dict[str, Unit], formatter: Formatter) -> Field:
     """One column; its unit and decimals are chosen by the values it has."""
-    heading = formatter.texts.heading(column)
+    column = table.columns[index]
+    heading = formatter.texts.heading(table, column)
     unit, number_format, scale = "", None, 1
     match column.kind:
         case Kind.DURATION | Kind.CHANGE:

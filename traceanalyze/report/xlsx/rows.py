@@ -247,7 +247,7 @@ def fields_down(sheet: Sheet) -> Iterator[tuple[Field, list[Cell]]]:
             continue
         values = [row[index] for row in sheet.rows]
         units = column_units((column,), [(value,) for value in values], sheet.formatter.resolution_ns)
-        field = field_of(column, index, values, units, sheet.formatter)
+        field = field_of(sheet.table, index, values, units, sheet.formatter)
         yield field, [field.cell(value, sheet.formatter) for value in values]
 
 
