@@ -26,6 +26,12 @@ HEAVY = {"numpy", "torch", "pandas", "typer"}
         (["python3", "-m", "a.b", "-c", "1"], ["python3", "-m", BOOTSTRAP, "-m", "a.b", "-c", "1"]),
         (["python3", "-ma.b"], ["python3", "-m", BOOTSTRAP, "-m", "a.b"]),
         (["python3", "-um", "a.b"], ["python3", "-u", "-m", BOOTSTRAP, "-m", "a.b"]),
+        (["python3", "-uXdev", "t.py", "-c"], ["python3", "-uXdev", "-m", BOOTSTRAP, "t.py", "-c"]),
+        (
+            ["python3", "--check-hash-based-pycs", "always", "t.py"],
+            ["python3", "--check-hash-based-pycs", "always", "-m", BOOTSTRAP, "t.py"],
+        ),
+        (["pypy3", "t.py"], ["pypy3", "-m", BOOTSTRAP, "t.py"]),
     ],
 )
 def test_where_the_script_stands(command, becomes):
@@ -53,12 +59,18 @@ def test_commands_that_cannot_be_recorded(command, why):
     [
         ({"active": 0}, "active is 1 or more"),
         ({"wait": -1}, "0 or more steps"),
+        ({"warmup": -1}, "0 or more steps"),
+        ({"light": True, "memory": True}, "light is without stacks"),
         ({"light": True, "stacks": True}, "light is without stacks"),
     ],
 )
 def test_options_that_make_no_recording(options, why):
     with pytest.raises(UsageError, match=why):
         RecordOptions(**options)
+
+
+def test_one_step_is_enough_to_record():
+    assert RecordOptions(wait=0, warmup=0, active=1).steps == 1
 
 
 def test_light_means_neither_shapes_nor_snapshot():
