@@ -6,26 +6,40 @@ commit. Numbers of the tables are round, so that lengths can be checked by eye: 
 
 from __future__ import annotations
 
+import pickle
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import openpyxl
 import pytest
 
+import traceanalyze
+from tests.causes.make import write_run
 from tests.report.make import analysis, table_of_rows
+from tests.report.make_compare import build_compare, comparison
+from tests.report.test_gate_formats import result
 from tests.report.test_timeline import RANKS, STEPS
+from tests.simulate.allocator.dump import dump
+from tests.simulate.allocator.pool import MIB, Allocator
+from tests.simulate.allocator.programs import Loop, train
 from traceanalyze.analyses.excerpt.boxes import Box, Lane, LaneKind
 from traceanalyze.analyses.excerpt.excerpt import Excerpt, Launch
 from traceanalyze.analyses.excerpt.window import Place
 from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Quantity, Word
 from traceanalyze.model.vocabulary import Detail
-from traceanalyze.report import console, flame, html, markdown, xlsx
+from traceanalyze.pipeline.memory import memory
+from traceanalyze.report import console, flame, html, json, markdown, xlsx
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.contents import build_report
+from traceanalyze.report.contents.gate import build_gate
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import curve_html
 from traceanalyze.report.html.ranks import heat_map, rank_chart
@@ -33,6 +47,7 @@ from traceanalyze.report.html.steps import step_chart
 from traceanalyze.report.html.timeline import timeline_html
 from traceanalyze.report.model import FindingExcerpt, Report
 from traceanalyze.report.view import View
+from traceanalyze.version import __version__
 
 LOOKED_AT = Path(__file__).with_name("pictures")
 MS = 1_000_000
@@ -226,6 +241,7 @@ RANKED = table_of_rows(
 )
 
 
+@cache
 def report() -> Report:
     made = build_report("run", [analysis()], version="0")
     (rank,) = made.ranks
@@ -238,18 +254,60 @@ def page(width: int, detail: Detail = Detail.NORMAL, *, colour: bool = False, un
     return console.render(report(), WORDS, style, View(detail=detail)).replace("\033", "␛")
 
 
-def html_page() -> str:
-    whole = html.render([report()], WORDS)
+@cache
+def compared() -> Report:
+    return build_compare(comparison(), version="0")
+
+
+@cache
+def judged() -> Report:
+    return build_gate(result())
+
+
+@cache
+def of_memory() -> Report:
+    """A loop that leaves 40 MiB behind at each step."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "leak.pickle")
+        path.write_bytes(pickle.dumps(dump(train(Loop(leak=40 * MIB), Allocator()))))
+        return memory(str(path), capacity="1GiB")
+
+
+def of_run() -> str:
+    """Three ranks, of which the second is late by 40 ms in each of four steps; without a line for every other rule."""
+    with TemporaryDirectory() as folder:
+        write_run(Path(folder, "run"), [[0] * 4, [40] * 4, [0] * 4])
+        found = traceanalyze.postmortem(Path(folder, "run"))
+        text = console.render(found, WORDS, Style(width=160), View(Detail.VERBOSE)).replace(folder, "")
+    return re.sub(r"(?m)^ *[0-9]+ rules?: .*\n|^.*not evaluated.*\n", "", text)
+
+
+def as_json(one: Report) -> str:
+    return json.render([one], WORDS).replace(__version__, "VERSION")
+
+
+def html_page(one: Report) -> str:
+    whole = html.render([one], WORDS)
     return whole[whole.index("<nav>") : whole.index("<footer")]
 
 
-def workbook() -> str:
+def look(cell: Any) -> str:
+    """Format of a cell of a workbook, and where it leads."""
+    font, at, fill, border = cell.font, cell.alignment, cell.fill.fgColor.rgb, cell.border
+    marks = [cell.number_format, at.horizontal, at.indent and f"indent {at.indent:g}", at.wrap_text and "wrap"]
+    marks += [font.b and "bold", font.i and "italic", font.sz != 11 and font.sz]
+    marks += [font.color and font.color.type == "rgb" and font.color.rgb, fill != "00000000" and fill]
+    marks += [border.top.style, border.bottom.style, cell.hyperlink and cell.hyperlink.location]
+    return " ".join(str(one) for one in marks if one)
+
+
+def workbook(one: Report) -> str:
     """Every cell with its format, and how the sheets are set up."""
     lines = []
     with warnings.catch_warnings():
         # It passes over extensions.
         warnings.simplefilter("ignore")
-        book = openpyxl.load_workbook(BytesIO(xlsx.render([report()], WORDS)))
+        book = openpyxl.load_workbook(BytesIO(xlsx.render([one], WORDS)))
     for sheet in book.worksheets:
         wide = {key: round(one.width, 2) for key, one in sheet.column_dimensions.items()}
         hidden = [key for key, one in sheet.column_dimensions.items() if one.hidden or one.outlineLevel]
@@ -261,24 +319,19 @@ def workbook() -> str:
         printed = page.orientation, page.paperSize, page.fitToWidth, page.fitToHeight, margins.left, margins.bottom
         lines.append(f"frozen {sheet.freeze_panes} filter {sheet.auto_filter.ref} {sheet.print_title_rows} {printed}")
         for area in sheet.conditional_formatting:
-            for one in area.rules:
-                shown = one.operator, one.formula, one.dxf and one.dxf.font.color.rgb
-                shown += tuple(each.val for each in one.dataBar.cfvo) if one.dataBar else ()
-                shown += tuple(each.rgb for each in one.colorScale.color) if one.colorScale else ()
-                lines.append(f"{area.sqref} {one.type} {shown}")
+            for rule in area.rules:
+                shown = rule.operator, rule.formula, rule.dxf and rule.dxf.font.color.rgb
+                shown += tuple(each.val for each in rule.dataBar.cfvo) if rule.dataBar else ()
+                shown += tuple(each.rgb for each in rule.colorScale.color) if rule.colorScale else ()
+                lines.append(f"{area.sqref} {rule.type} {shown}")
         lines += [f"{one.anchor._from.row} {one.anchor._from.col} {one.title and 'chart'}" for one in sheet._charts]
-        for cell in (cell for row in sheet for cell in row if cell.value is not None):
-            font, at = cell.font, cell.alignment
-            look = [cell.number_format, at.horizontal, at.indent and f"indent {at.indent:g}", at.wrap_text and "wrap"]
-            look += [
-                font.b and "bold",
-                font.i and "italic",
-                font.sz != 11 and font.sz,
-                font.color and font.color.type == "rgb" and font.color.rgb,
-            ]
-            look += [cell.fill.fgColor.rgb != "00000000" and cell.fill.fgColor.rgb, cell.border.top.style]
-            look += [cell.border.bottom.style, cell.hyperlink and cell.hyperlink.location]
-            lines.append(f"{cell.coordinate} {cell.value!r} {' '.join(str(one) for one in look if one)}")
+        before = ""
+        for row in sheet:
+            filled = [cell for cell in row if cell.value is not None]
+            looks = "; ".join(f"{cell.column_letter}: {look(cell)}" for cell in filled)
+            lines += [f"  {looks}"] if looks not in {"", before} else []
+            lines += [f"{filled[0].row}: {' | '.join(str(cell.value) for cell in filled)}"] if filled else []
+            before = looks or before
     return "\n".join(lines)
 
 
@@ -298,8 +351,18 @@ PICTURES: dict[str, Callable[[], str]] = {
     "console_80_ascii.txt": lambda: page(80, unicode=False),
     "console_110_colour.txt": lambda: page(110, colour=True),
     "console_160_verbose.txt": lambda: page(160, Detail.VERBOSE),
-    "page.html": html_page,
-    "workbook.txt": workbook,
+    "page.html": lambda: html_page(report()),
+    "workbook.txt": lambda: workbook(report()),
+    "compare.json": lambda: as_json(compared()),
+    "compare.html": lambda: html_page(compared()),
+    "compare_workbook.txt": lambda: workbook(compared()),
+    "compare_console.txt": lambda: console.render(compared(), WORDS, Style(width=160), View(Detail.VERBOSE)),
+    "gate.json": lambda: as_json(judged()),
+    "gate.html": lambda: html_page(judged()),
+    "gate_workbook.txt": lambda: workbook(judged()),
+    "gate_console.txt": lambda: console.render(judged(), WORDS, Style(width=160), View(Detail.VERBOSE)),
+    "memory.txt": lambda: console.render(of_memory(), WORDS, Style(width=160), View(Detail.VERBOSE)),
+    "postmortem.txt": of_run,
     "page.md": lambda: markdown.render([report()], WORDS, View()),
 }
 
@@ -307,7 +370,7 @@ PICTURES: dict[str, Callable[[], str]] = {
 def drawn(name: str) -> str:
     """With an element a line, so that differences can be read."""
     picture = PICTURES[name]()
-    return f"{picture if name.endswith(('.md', '.txt')) else picture.replace('><', '>' + chr(10) + '<')}\n"
+    return f"{picture if name.endswith(('.md', '.txt', '.json')) else picture.replace('><', '>' + chr(10) + '<')}\n"
 
 
 @pytest.mark.parametrize("name", PICTURES)
