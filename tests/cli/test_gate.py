@@ -101,7 +101,7 @@ def test_inconclusive_exits_0_or_3(run, pair):
     result = gate(run, old, new)
     assert (result.code, result.err) == (0, "")
     assert result.out.startswith("INCONCLUSIVE: the data cannot tell whether step.time")
-    assert "3 runs a side would resolve half of the budget" in result.out
+    assert "3 runs a side would tell a change of half the budget" in result.out
     strict = gate(run, old, new, "--strict")
     assert (strict.code, strict.err) == (3, "traceanalyze gate: inconclusive: step.time (inconclusive)\n")
 

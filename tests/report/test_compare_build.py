@@ -31,7 +31,7 @@ def said(report):
 
 def test_the_verdict_says_how_much_and_what_of():
     assert said(built()) == (
-        "The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: data loading -30.00 ms, "
+        "The candidate is 20.00 ms (20 %) faster per step, 80.00 ms instead of 100.0 ms: data loading -30.00 ms, "
         "dispatch +5.000 ms, untraced +3.000 ms, compute +2.000 ms. "
         "85 % of the difference is explained; +3.000 ms is time of unknown cause."
     )
@@ -39,7 +39,7 @@ def test_the_verdict_says_how_much_and_what_of():
 
 def test_the_verdict_of_the_other_direction():
     assert said(built(swapped())).startswith(
-        "The candidate is 20.00 ms (25 %) slower per step, 100.0 ms after 80.00 ms: data loading +30.00 ms"
+        "The candidate is 20.00 ms (25 %) slower per step, 100.0 ms instead of 80.00 ms: data loading +30.00 ms"
     )
 
 
@@ -70,14 +70,14 @@ def test_steps_that_are_as_good_as_equal():
     nearly = found._replace(candidate=replace(found.candidate, step_time=found.base.step_time + 2 * 50_000))
     parts = tuple(part._replace(candidate=part.base + 100_000 * (part.key == "compute")) for part in found.parts)
     report = built(nearly._replace(parts=parts))
-    assert said(report) == "No difference that matters: 100.0 ms after 100.0 ms per step (+50 µs)."
+    assert said(report) == "No difference that matters: 100.0 ms instead of 100.0 ms per step (+50 µs)."
     assert set(report.tables["step_difference"].column("step_change_share")) == {None}
 
 
 def test_a_difference_of_which_only_the_length_is_known():
     found = comparison()._replace(parts=(Part("step", 200 * MS, 320 * MS),), contributions=())
     assert said(built(found)) == (
-        "The candidate is 20.00 ms (20 %) faster per step: 80.00 ms after 100.0 ms. "
+        "The candidate is 20.00 ms (20 %) faster per step: 80.00 ms instead of 100.0 ms. "
         "What it is made of cannot be told from these profiles."
     )
 

@@ -19,9 +19,10 @@ def test_the_page():
     assert (
         page(width=80)
         == """\
-The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: data
-loading -30.00 ms, dispatch +5.000 ms, untraced +3.000 ms, compute +2.000 ms.
-85 % of the difference is explained; +3.000 ms is time of unknown cause.
+The candidate is 20.00 ms (20 %) faster per step, 80.00 ms instead of 100.0 ms:
+data loading -30.00 ms, dispatch +5.000 ms, untraced +3.000 ms, compute
++2.000 ms. 85 % of the difference is explained; +3.000 ms is time of unknown
+cause.
 
 base       before.json · rank 0 · Tesla V100 · 100.0 ms, mean of 2 complete
            steps (median 100.0 ms)
@@ -93,7 +94,7 @@ def test_no_line_is_wider_than_the_terminal(width, detail):
 
 def test_quiet_is_the_verdict():
     assert page(detail=Detail.QUIET).startswith("The candidate is 20.00 ms")
-    assert len(page(detail=Detail.QUIET).splitlines()) == 3
+    assert len(page(detail=Detail.QUIET).splitlines()) == 4
 
 
 def test_worse_is_red_and_better_green():

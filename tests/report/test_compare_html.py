@@ -64,7 +64,7 @@ def test_the_page_is_well_formed_with_unique_ids_and_links_that_lead_somewhere(f
 def test_the_verdict_comes_first_and_both_sides_are_named():
     page = Page(html_of())
     verdict = "".join(page.find("p", class_="verdict")[0][2]).replace("\xa0", " ")
-    assert verdict.startswith("The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: ")
+    assert verdict.startswith("The candidate is 20.00 ms (20 %) faster per step, 80.00 ms instead of 100.0 ms: ")
     (sides,) = page.find("dl", class_="sides")
     text = "".join(sides[2]).replace("\xa0", " ")
     assert "basebefore.json · rank 0 · Tesla V100 · 100.0 ms, mean of 2 complete steps" in text

@@ -27,7 +27,7 @@ def test_the_page():
     assert (
         page()
         == """\
-**The candidate is 20.00 ms (20 %) faster per step, 80.00 ms after 100.0 ms: data loading -30.00 ms, dispatch \
+**The candidate is 20.00 ms (20 %) faster per step, 80.00 ms instead of 100.0 ms: data loading -30.00 ms, dispatch \
 +5.000 ms, untraced +3.000 ms, compute +2.000 ms. 85 % of the difference is explained; +3.000 ms is time of unknown \
 cause.**
 

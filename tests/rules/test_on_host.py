@@ -261,7 +261,7 @@ def test_without_steps_amounts_are_those_of_the_whole_recording(tmp_path):
         b.annotation(SINGLE, number * STEP, 900)
         b.op("aten::addmm", number * STEP + 900, 1100)
     said = render(traceanalyze.analyze(b.write(tmp_path / "trace.json")), texts(), Style(width=200))
-    assert "DAT101: Making batches takes 3.600 ms in all (45 % of it)" in said
+    assert "DAT101: Making batches takes 3.600 ms in all (45 % of the time)" in said
 
 
 def test_a_recorded_training_with_a_slow_loader_is_told_what_workers_would_save():

@@ -36,7 +36,7 @@ _NUMBERS = (
     Column(
         "work",
         Kind.TERM,
-        "what the kernel computes, by its name, else by the operator that launched it",
+        "what the device event does, by its name, else by the operator that launched it",
         heading="kind of work",
         minor=True,
     ),

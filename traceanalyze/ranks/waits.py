@@ -44,7 +44,7 @@ def point_to_point(rank: RankSummary, rows: NDArray[np.int64]) -> int:
 
 _COLLECTIVE_WAITS = declare(
     "collective_waits",
-    "Waiting and transfer of collectives, rank by rank (sum over the steps of all ranks)",
+    "Waiting and transfer of collectives, rank by rank (sum over the steps that all ranks recorded)",
     Column("group", Kind.NAME, "ranks of the process group, or its name"),
     Column("role", Kind.TERM, "what the group is for, where its name says so", minor=True),
     Column("collective", Kind.TEXT, "type of collective"),
@@ -59,7 +59,7 @@ _COLLECTIVE_WAITS = declare(
     Column(
         "wait_ns",
         Kind.DURATION,
-        "sum of what the collectives of this rank take longer; a lower bound where ranks miss",
+        "sum of what the collectives of this rank take longer; a lower bound where ranks are missing",
         heading="waiting",
     ),
     Column("is_bound", Kind.FLAG, "not all ranks of the group are known to be here", heading="bound", minor=True),
@@ -139,7 +139,7 @@ _RANK_WAITS = declare(
         "waited_for",
         Kind.COUNT,
         "rank that most of this was for; inside the group unless its ranks are known",
-        heading="longest wait for rank",
+        heading="rank waited for longest",
         minor=True,
     ),
     Column(

@@ -29,8 +29,8 @@ ADVICE = {
     "less_memory": "A smaller micro-batch, activation checkpointing, a sharded optimizer (ZeRO-1, FSDP).",
     "contiguous_buffer": "One buffer with views in place of many tiny tensors.",
     "diff_ranks": (
-        "Compare that rank with another one (traceanalyze compare OTHER LATE), mend what has grown; check its clock "
-        "rates and its host."
+        "Compare that rank with another one (traceanalyze compare OTHER LATE) and fix what takes longer; check its "
+        "clock rates and its host."
     ),
     "balance_batches": (
         "Give every rank the same number of tokens: bucket or sort by length; experts: balance loss, capacity."

@@ -42,7 +42,7 @@ _PARTS = (
         "waited_for",
         Kind.COUNT,
         "rank that the longest single wait was for; inside the group unless its ranks are known",
-        heading="longest wait for rank",
+        heading="rank waited for longest",
     ),
 )
 """Where the profile records what collectives consist of."""

@@ -19,7 +19,7 @@ from traceanalyze.model.vocabulary import DeviceClass, EventKind
 WORK = Column(
     "work",
     Kind.TERM,
-    "what the kernel computes, by its name, else by the operator that launched it",
+    "what the device event does, by its name, else by the operator that launched it",
     heading="kind of work",
 )
 NO_OP = Column(

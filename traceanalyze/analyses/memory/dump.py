@@ -48,7 +48,7 @@ _CHECK = declare(
         "unplaced",
         Kind.COUNT,
         "blocks that the history puts where nothing was free",
-        heading="blocks without a place",
+        heading="blocks whose place was taken",
         minor=True,
     ),
     Column("unknown_events", Kind.COUNT, "events of kinds this version does not know", minor=True),

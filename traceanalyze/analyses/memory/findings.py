@@ -83,8 +83,8 @@ _SAY = sentences(
         "expandable_segments:True."
     ),
     advice_oversized_blocks=(
-        "The reserve grew {count} times for requests such as {request} although {hole} lay free in one piece, {amount} "
-        "in all: raise max_non_split_rounding_mb, or leave max_split_size_mb out."
+        "The reserve grew {count} times ({amount} in all) for requests such as {request} although {hole} lay free in "
+        "one piece: raise max_non_split_rounding_mb, or leave max_split_size_mb out."
     ),
     advice_small_blocks=(
         "{count} blocks below 1 MiB live throughout; alone they keep {segments} segments with {amount} free: one "

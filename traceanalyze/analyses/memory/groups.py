@@ -45,7 +45,7 @@ _GROUP_CURVE = declare(
             f"group_{name}_blocks",
             Kind.COUNT,
             "number of its live blocks",
-            heading=f"blocks of group {name}",
+            heading="blocks of the other groups" if name == "rest" else f"blocks of group {name}",
             machine=True,
         )
         for name in _NAMES

@@ -26,7 +26,7 @@ from traceanalyze.model.vocabulary import Cause, Mode
 
 _SAY = sentences(
     placed_by_marks="The clocks of the two files differ; the marks of the steps align them.",
-    placed_moment_outside="Moments without a place lie before or after what the trace recorded.",
+    placed_moment_outside="Moments without a place lie outside the trace.",
     placed_calls_outside="{count} of {all} calls of the device's allocator lie outside of what the trace recorded.",
 )
 

@@ -32,7 +32,7 @@ _CURVE = declare(
     Column("activation_bytes", Kind.MEMORY, "bytes of tensors kept for the backward pass", heading="activations"),
     Column("gradient_bytes", Kind.MEMORY, "bytes of gradients", heading="gradients"),
     Column("autograd_detail_bytes", Kind.MEMORY, "bytes of autograd's own tensors", heading="autograd"),
-    Column("unknown_bytes", Kind.MEMORY, "bytes the profiler could not tell"),
+    Column("unknown_bytes", Kind.MEMORY, "bytes the profiler could not classify"),
     plot=("total_bytes", "total_bytes"),
     stack=tuple(f"{name}_bytes" for name in CATEGORIES),
     detail=True,

@@ -52,7 +52,7 @@ TERMS = {
     "change_fewer": "fewer of them",
     "change_longer": "each longer",
     "change_shorter": "each shorter",
-    "change_both": "number and each",
+    "change_both": "number and duration",
     "copy": "copy or fill",
     "next_op": "idle before",
     "rank_only": "the only one",
@@ -112,14 +112,14 @@ _PARTS = ["{part1} {diff1}", "{part2} {diff2}", "{part3} {diff3}", "{part4} {dif
 MESSAGES = {
     **named("", "base candidate"),
     "compare_same": "No difference: both sides take {time} per step, part by part.",
-    "compare_faster_0": "The candidate is {diff} ({share}) faster per step: {candidate} after {base}.",
-    "compare_slower_0": "The candidate is {diff} ({share}) slower per step: {candidate} after {base}.",
-    "compare_even": "No difference that matters: {candidate} after {base} per step ({diff}).",
+    "compare_faster_0": "The candidate is {diff} ({share}) faster per step: {candidate} instead of {base}.",
+    "compare_slower_0": "The candidate is {diff} ({share}) slower per step: {candidate} instead of {base}.",
+    "compare_even": "No difference that matters: {candidate} instead of {base} per step ({diff}).",
     "compare_equal_0": "Both sides take {base} per step ({diff}).",
     "compare_unexplained": "What it is made of cannot be told from these profiles.",
     **{
         f"compare_{word}_{count}": (
-            f"The candidate is {{diff}} ({{share}}) {word} per step, {{candidate}} after {{base}}: "
+            f"The candidate is {{diff}} ({{share}}) {word} per step, {{candidate}} instead of {{base}}: "
             + ", ".join(_PARTS[:count])
             + "."
         )
@@ -163,7 +163,7 @@ MESSAGES = {
     "compare_title": "Comparison",
     "compare_chart": "Time per step by part",
     "waterfall": "From the base's step to the candidate's: what each part adds (▲) or takes away (▼).",
-    "page_texts_cut": "Names of more than {count} letters are cut here; -o DIR/ writes them whole.",
+    "page_texts_cut": "Names of more than {count} characters are cut here; -o DIR/ writes them in full.",
     "waterfall_cut": "The axis begins at {start}.",
     "in_msprof": "in msprof-analyze",
     "parameters": "What was compared: files, steps, options, caveats",

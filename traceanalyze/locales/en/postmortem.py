@@ -6,7 +6,7 @@ from traceanalyze.locales.en import named
 
 TERMS = {
     **named("file_", "trace memory_timeline"),
-    **named("fate_", "used left_out passed_over"),
+    **named("fate_", "used left_out"),
     "cause_waiting": "ranks wait for each other",
     "cause_waiting_unrecorded": "waiting for ranks that were not recorded",
     "cause_host_loading": "waiting for data (no device recorded)",
@@ -22,7 +22,8 @@ TERMS = {
     "file_snapshot": "memory snapshot",
     "file_run_list": "list of files",
     "file_statistics": "statistics of the allocator",
-    "file_other": "something else",
+    "file_other": "other file",
+    "fate_passed_over": "skipped",
     "fate_salvaged": "used, as far as it can be read",
     "fate_repeated": "left out: a copy",
     "fate_not_chosen": "left out: --ranks",

@@ -82,7 +82,7 @@ TERMS = {
     "memory_device": "none",
     "phase_recompute": "of it recomputation",
     "phase_zero_grad": "of it zero_grad",
-    "inference_other": "not told",
+    "inference_other": "unknown",
 }
 
 LEVELS = {"INFO": "note", "WARN": "warning", "ERROR": "error"}
@@ -116,7 +116,7 @@ MEANINGS = {
     "critical_path.communication": "collectives that something waited for",
     "critical_path.memory_ops": "copies and fills that something waited for",
     "critical_path.device_gap": "from the end of one event to the start of the next (up to 10 µs)",
-    "critical_path.device_dependency": "the device waits longer for what the trace does not show",
+    "critical_path.device_dependency": "the device waits longer than 10 µs for what the trace does not show",
     "critical_path.dispatch_latency": "from the return of a launch to its start on the device (up to 10 µs)",
     "critical_path.data_loading": "the host waits for the next batch",
     "critical_path.peer_wait": "the host waits for other processes",

@@ -136,7 +136,7 @@ _CAUSES = declare(
     Column("gain_ns", Kind.DURATION, _GAIN),
     Column("share", Kind.SHARE, "Gain over the mean step"),
     Column("amount_bytes", Kind.MEMORY, "Memory it is about"),
-    Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks"),
+    Column("on_ranks", Kind.TEXT, "Ranks that have it", heading="ranks"),
     Column("since", Kind.TERM, "In which of the recorded steps it takes 1 % of the step or more"),
     Column("since_step", Kind.TEXT, "The first of them, or the last; else how many of how many", heading="step"),
     Column("part_of", Kind.COUNT, "Number of the cause that is about the same time: the two must not be added"),

@@ -61,7 +61,9 @@ _SAY = sentences(
     healthy="No problem was found that costs 1 % of the step ({step}) or more.",
     healthy_trace="No problem was found that costs 1 % of the time ({step}) or more.",
     healthy_hint="Perhaps worth a try: {finding} ({gain}).",
-    healthy_unjudged="{count} of {rules} rules could not be judged: see what would show more.",
+    healthy_unjudged=(
+        '{count} of {rules} rules could not be judged: see "What could not be judged, and what would show it".'
+    ),
     why_waiting_uneven_compute="Their work is uneven: rank {rank} computes {most} {per}, another one {least}.",
     why_waiting_uneven_compute_and_host=(
         "Their work is uneven: rank {rank} has {most} {per} of compute, data loading and host work, another one "

@@ -25,7 +25,7 @@ _RECORDED = declare(
     Column("recording", Kind.COUNT, "Number of the recording, in the order of time"),
     Column("name", Kind.NAME, "Name of the file or folder"),
     Column("steps", Kind.TEXT, "Numbers of the complete steps, or how many there are"),
-    Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks"),
+    Column("on_ranks", Kind.TEXT, "Ranks that have it", heading="ranks"),
     Column("step_ns", Kind.DURATION, "Mean step of all ranks"),
     Column(
         "deciding_rank",
@@ -98,7 +98,7 @@ _NOT_JUDGED = declare(
     Column("rules", Kind.COUNT, "How many rules it keeps from being judged"),
     Column("because_of", Kind.TERM, "What is missing", heading="because"),
     Column("record_with", Kind.TERM, "Option of the profiler, or what else to give"),
-    Column("on_ranks", Kind.TEXT, "Ranks it holds on", heading="ranks", minor=True),
+    Column("on_ranks", Kind.TEXT, "Ranks that have it", heading="ranks", minor=True),
     Column(
         "rule_ids", Kind.NAME, "Ids of the rules; `traceanalyze rule ID` explains them", heading="which", minor=True
     ),

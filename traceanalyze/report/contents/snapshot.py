@@ -38,7 +38,7 @@ _SAY = sentences(
     trace_memory_beside="Peak {peak} allocated, {reserved} reserved.",
     trace_memory="Peak {peak} allocated, {reserved} reserved; a snapshot would tell who holds it.",
     trace_memory_relative=(
-        "At its peak the recording had {peak} more allocated than at its begin; the trace has no totals."
+        "At its peak the recording had {peak} more allocated than at its start; the trace has no totals."
     ),
     trace_allocator_calls="{count} allocator call(s) inside the steps took {time} on the host.",
     compared_with="Compared with {path}.",

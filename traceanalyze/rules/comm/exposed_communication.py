@@ -22,11 +22,11 @@ from traceanalyze.rules.rule import (
     title="communication that nothing hides",
     sentence={
         "": (
-            "For {exposed} {per} ({share} of it) communication runs with no compute beside it; {overlap} of the "
+            "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
             "communication is hidden. Part of it may be waiting for other ranks."
         ),
         "waiting": (
-            "For {exposed} {per} ({share} of it) communication runs with no compute beside it; {overlap} of the "
+            "For {exposed} {per} ({share} of the time) communication runs with no compute beside it; {overlap} of the "
             "communication is hidden. {wait_exposed} of it is waiting for other ranks, which overlap does not remove."
         ),
     },

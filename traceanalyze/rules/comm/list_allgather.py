@@ -17,7 +17,7 @@ _NEAR_NS = 1_000_000
     "COM106",
     "list-allgather",
     title="all_gather into a list",
-    sentence="all_gather into lists of tensors ({count} call(s) in all) costs {time} {per} in {copies} copies.",
+    sentence="all_gather into lists of tensors ({count} call(s) and {copies} copies in all) costs {time} {per}.",
     evidence={"copies": "copies"},
     confidence=Confidence.HIGH,
     needs="DLO",

@@ -158,7 +158,7 @@ def places(
 
 def ahead(sentence: str) -> dict[str, str]:
     """The sentences of a rule that uses `sync_findings`, from the plain one."""
-    more = "Without them the host would be ahead of the device afterwards, too, which the saving counts."
+    more = "Without these syncs the host would also be ahead afterwards; the saving counts that."
     return {"": sentence, "ahead": f"{sentence} {more}"}
 
 

@@ -24,14 +24,14 @@ from traceanalyze.rules.rule import (
     "loader-wait",
     title="waiting for the data loader",
     sentence={
-        "": "The device waits for the data loader {idle} {per} ({share} of it).",
+        "": "The device waits for the data loader {idle} {per} ({share} of the time).",
         "single": (
-            "The device waits for the data loader {idle} {per} ({share} of it): batches are made in the training loop "
-            "itself (num_workers=0)."
+            "The device waits for the data loader {idle} {per} ({share} of the time): batches are made in the training "
+            "loop itself (num_workers=0)."
         ),
-        "host": "The step waits {time} {per} for the data loader ({share} of it).",
+        "host": "The step waits {time} {per} for the data loader ({share} of the time).",
         "host_single": (
-            "Making batches takes {time} {per} ({share} of it), in the training loop itself (num_workers=0)."
+            "Making batches takes {time} {per} ({share} of the time), in the training loop itself (num_workers=0)."
         ),
     },
     evidence={"batches": "batches"},

@@ -11,8 +11,8 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     title="the host launches too slowly",
     sentence={
         "first_use": (
-            "The device waits {idle} {per} ({share} of it), up to {longest} at a time, for work of the host that does "
-            "not come back, as when libraries are loaded, kernels compiled or graphs captured for the first time."
+            "The device waits {idle} {per} ({share} of the time), up to {longest} at a time, for work of the host that "
+            "does not come back, as when libraries are loaded, kernels compiled or graphs captured for the first time."
         ),
         "": (
             "The device waits {idle} {per} for the host to prepare and launch work; {late} of its gaps end with work "

@@ -18,7 +18,7 @@ _FLOATING = regex(r"(^|::)(double|float|half|bfloat16)$")
     title="computing in float64",
     sentence={
         "": "Operators in float64 take {time} {per} ({part} of compute).",
-        "host": "Operators in float64 work for {time} {per} ({share} of it).",
+        "host": "Operators in float64 work for {time} {per} ({share} of the time).",
     },
     confidence=Confidence.MEDIUM,
     needs="DOH",

@@ -6,7 +6,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     "KRN114",
     "recompute-share",
     title="recomputation although memory is left",
-    sentence="Recomputation takes {time} {per} ({share} of it), and {left} of the device's memory is never used.",
+    sentence="Recomputation takes {time} {per} ({share} of the time), and {left} of the device's memory is never used.",
     confidence=Confidence.MEDIUM,
     needs="DOM",
     advice_texts={

@@ -29,7 +29,7 @@ PRODUCTS_BACK = r"B{1,2}[dmtk]{0,4}Z[mqakt]{0,4}B{1,2}"
         ),
         "host": (
             "Attention is computed operator by operator ({count} time(s) in all): what lies between its products takes "
-            "{time} {per} ({share} of it)."
+            "{time} {per} ({share} of the time)."
         ),
     },
     confidence=Confidence.HIGH,

@@ -38,8 +38,8 @@ def find(ranks: Cluster, options: Options) -> Findings:
     """One rank makes the others wait, again and again.
 
     What it finds
-        A rank of a process group that comes last to at least half of the collectives, in at least 60 % of at least
-        three steps, while the others wait for 5 % of their step or more.
+        A rank of a process group that comes last to at least half of the collectives in 60 % or more of the steps
+        (three at least), while the others wait for 5 % of their step or more.
     Why it costs time
         A collective is over for all when the last rank has come.
     How it is measured

@@ -25,7 +25,7 @@ def find(facts: Facts, options: Options) -> Findings:
         device waits until the host has launched new work.
     How it is measured
         Idle time of the device that sync calls under `aten::item`, `_local_scalar_dense`, `is_nonzero` or `equal`
-        caused (definitions §7), never the time the host was blocked. What such a read costs nothing is no finding.
+        caused (definitions §7), never the time the host was blocked. A read that costs nothing is no finding.
         Pauses of 10 ms and more that follow a read are left to HST104 and HST107.
     What to do
         Read values every N steps only; sum them on the device and read the sum.
