@@ -76,6 +76,12 @@ def test_coverage_is_the_covered_part_of_each_window(items, windows):
     assert measured.tolist() == [len(cells(items) & set(range(a, b))) for a, b in windows]
 
 
+@given(pairs)
+def test_an_instant_is_inside_from_the_start_of_a_member_to_before_its_end(items):
+    inside = intervals.contains(merged(items), np.arange(-1, LINE + 2))
+    assert inside.tolist() == [at in cells(items) for at in range(-1, LINE + 2)]
+
+
 @given(pairs, pairs)
 def test_overlaps_name_the_members_each_piece_comes_from(a, b):
     one, two = merged(a), merged(b)

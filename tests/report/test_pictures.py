@@ -36,7 +36,7 @@ from traceanalyze.locales import texts
 from traceanalyze.model.table import Column, Kind, Layout, NotMeasured, Quantity, Word
 from traceanalyze.model.vocabulary import Detail
 from traceanalyze.pipeline.memory import memory
-from traceanalyze.report import console, flame, html, json, markdown, xlsx
+from traceanalyze.report import ci, console, flame, html, json, markdown, xlsx
 from traceanalyze.report.console.style import Style
 from traceanalyze.report.contents import build_report
 from traceanalyze.report.contents.gate import build_gate
@@ -361,6 +361,9 @@ PICTURES: dict[str, Callable[[], str]] = {
     "gate.html": lambda: html_page(judged()),
     "gate_workbook.txt": lambda: workbook(judged()),
     "gate_console.txt": lambda: console.render(judged(), WORDS, Style(width=160), View(Detail.VERBOSE)),
+    "gate.md": lambda: markdown.render([judged()], WORDS),
+    "gate_junit.xml": lambda: ci.junit([judged()], WORDS),
+    "gate_github.txt": lambda: ci.github([judged()], WORDS),
     "memory.txt": lambda: console.render(of_memory(), WORDS, Style(width=160), View(Detail.VERBOSE)),
     "postmortem.txt": of_run,
     "page.md": lambda: markdown.render([report()], WORDS, View()),
