@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 from hypothesis import settings
 
 from tests.examples import DEFAULT
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 settings.register_profile("plain", DEFAULT)
 settings.load_profile("plain")
+# A command line is made of its declarations once, not for every test that calls it.
+typer.main.get_command = cache(typer.main.get_command)
 # Processes that tests start need not compile the package anew each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

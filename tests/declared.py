@@ -37,7 +37,8 @@ def said(key: str) -> Sentence:
     return next(each for each in _of_modules(Sentence) if each == key)
 
 
-def _of_modules(kind: type[T]) -> list[T]:
+@cache
+def _of_modules(kind: type[T]) -> tuple[T, ...]:
     """What modules hold of a kind, by itself or among others."""
     own_rules()  # What they say is known once they are loaded.
     found: list[T] = []
@@ -46,7 +47,7 @@ def _of_modules(kind: type[T]) -> list[T]:
             for value in vars(import_module(module.name)).values():
                 several = value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else (value,)
                 found += [each for each in several if isinstance(each, kind)]
-    return found
+    return tuple(found)
 
 
 def declared(kind: str) -> dict[str, str]:
@@ -80,14 +81,24 @@ def _help(command: Any) -> Iterator[str]:
         yield from _help(each)
 
 
+@cache
+def calls() -> tuple[tuple[Path, ast.Call], ...]:
+    """Every call that stands in the package, with its file."""
+    return tuple(
+        (path, node)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    )
+
+
 def phrases() -> Iterator[tuple[Path, ast.Call, str | None]]:
     """File and call of all that makes a `Phrase` or an error of one, and its template; None for what is no text."""
     makers = {"Phrase", "InputError", "UsageError"}
-    for path in sorted({*PACKAGE.rglob("*.py")} - {PACKAGE / "errors.py"}):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in makers:
-                template = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
-                yield path, node, template if isinstance(template, str) else None
+    for path, node in calls():
+        if isinstance(node.func, ast.Name) and node.func.id in makers and path != PACKAGE / "errors.py":
+            template = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
+            yield path, node, template if isinstance(template, str) else None
 
 
 def without_values(text: str) -> str:

@@ -112,7 +112,7 @@ def meaning(scan: Scan, *, odd: bool = True) -> dict[str, Any]:
             elif column in {"name", "cat"}:
                 found[where] = texts[values].tolist()
             else:
-                found[where] = (str(values.dtype), values.tolist())
+                found[where] = (values.dtype.str, values.tolist())
     found["flows.id"] = [texts[i - INT64_MIN] if text else i for i, text in zip(ids.tolist(), named, strict=True)]
     found["tracks"] = texts[scan.tracks].tolist()
     for rest in ("metadata", "header", "phases", "counts", "fault", "root", "truncated", "size", "fractional"):
@@ -123,7 +123,7 @@ def meaning(scan: Scan, *, odd: bool = True) -> dict[str, Any]:
 
 def _sparse(sparse: Sparse, kind: Kind, texts: Any) -> Any:
     values = texts[sparse.value] if kind is Kind.TEXT else sparse.value.view(np.int64)  # tells -0.0 from 0.0
-    return str(sparse.row.dtype), sparse.row.tolist(), values.tolist()
+    return sparse.row.dtype.str, sparse.row.tolist(), values.tolist()
 
 
 def difference(one: dict[str, Any], other: dict[str, Any]) -> str:

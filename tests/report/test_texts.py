@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 import string
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
-import traceanalyze
-from tests.declared import declared, declared_tables
+from tests.declared import PACKAGE, calls, declared, declared_tables
 from tests.report.make import analysis, host_only
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import LANGUAGES, texts
@@ -18,8 +16,7 @@ from traceanalyze.model.table import Kind
 from traceanalyze.model.vocabulary import Cause, Level, SyncKind
 from traceanalyze.report.contents import build_report
 
-PACKAGE = Path(traceanalyze.__file__).parent
-SOURCES = [path for folder in ("analyses", "comparison", "report") for path in (PACKAGE / folder).rglob("*.py")]
+SOURCES = [PACKAGE / folder for folder in ("analyses", "comparison", "report")]
 
 
 def first_strings(call):
@@ -32,13 +29,13 @@ def first_strings(call):
             yield argument.values[0].value, False
 
 
-def calls(name):
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                called = node.func
-                if name == (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)):
-                    yield node
+def calls_of(name):
+    for path, node in calls():
+        called = node.func
+        if name == (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", None)) and any(
+            path.is_relative_to(folder) for folder in SOURCES
+        ):
+            yield node
 
 
 def has_text(key, exact, known):
@@ -46,13 +43,13 @@ def has_text(key, exact, known):
 
 
 def test_every_check_has_a_text():
-    found = [list(first_strings(call))[1] for call in calls("Check")]
+    found = [list(first_strings(call))[1] for call in calls_of("Check")]
     assert len(found) > 20
     assert [key for key, exact in found if not has_text(key, exact, declared("sentences"))] == []
 
 
 def test_checks_are_given_the_values_their_texts_mention():
-    for call in calls("Check"):
+    for call in calls_of("Check"):
         _, (key, exact) = list(first_strings(call))[:2]
         given = {node.value for node in ast.walk(call) if isinstance(node, ast.Constant)}
         if exact and len(call.args) > 3 and isinstance(call.args[3], ast.Tuple):
@@ -62,14 +59,14 @@ def test_checks_are_given_the_values_their_texts_mention():
 
 
 def test_every_reason_has_a_text():
-    found = [next(first_strings(call), None) for name in ("NotMeasured", "missing") for call in calls(name)]
+    found = [next(first_strings(call), None) for name in ("NotMeasured", "missing") for call in calls_of(name)]
     keys = [key for key in found if key is not None]
     assert len(keys) > 5
     assert [key for key, exact in keys if not has_text(key, exact, texts().reasons)] == []
 
 
 def test_every_message_has_a_text():
-    found = [next(first_strings(call), None) for call in calls("Message")]
+    found = [next(first_strings(call), None) for call in calls_of("Message")]
     assert [
         key
         for key, exact in filter(None, found)
@@ -78,7 +75,7 @@ def test_every_message_has_a_text():
 
 
 def test_every_caveat_of_a_comparison_has_a_text():
-    found = [next(first_strings(call), None) for call in calls("Caveat")]
+    found = [next(first_strings(call), None) for call in calls_of("Caveat")]
     assert len(found) > 10
     assert [key for key, exact in filter(None, found) if not has_text(key, exact, texts().messages)] == []
 

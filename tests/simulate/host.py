@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.simulate.noise import scattered
+from tests.simulate.noise import draws
 from tests.simulate.schedule import MAIN, Call, OpCall, Range, Schedule, State, Work
 from tests.simulate.streams import COMPUTE, Streams, on_grid
 
@@ -35,7 +35,9 @@ class Host:
         self._call: Call | None = None
         self._ops: list[OpCall] = []
         self._frames: list[Range] = []
+        self._named: tuple[str, tuple[str, ...]] | None = None
         self._drawn: dict[object, int] = {}
+        self._draws: dict[object, Iterator[float]] = {}
 
     def record(self) -> None:
         """Recording begins: what was before is forgotten."""
@@ -48,9 +50,10 @@ class Host:
 
     def work(self, cost: int, *key: object) -> None:
         """The same with scatter."""
-        number = self._drawn[key] = self._drawn.get(key, 0) + 1
-        workload = self.workload
-        self.spend(scattered(cost, workload.host.spread, workload.seed, self.schedule.rank, *key, number))
+        draw = self._draws.get(key)
+        if draw is None:
+            draw = self._draws[key] = draws(self.workload.seed, self.schedule.rank, *key)
+        self.spend(round(cost * (1 + self.workload.host.spread * next(draw))))
 
     def until(self, time: int) -> None:
         """Stay in the same state until `time`."""
@@ -80,10 +83,12 @@ class Host:
         found = Range(name, self.thread, self.now, user=user)
         self.schedule.frames.append(found)
         self._frames.append(found)
+        self._named = None
         self.spend(self.workload.tick)
         yield
         self.spend(self.workload.tick)
         self._frames.pop()
+        self._named = None
         found.end = self.now
 
     @contextmanager
@@ -91,7 +96,7 @@ class Host:
         """An operator: some time before what it does inside, and some after; a bare one costs next to nothing."""
         cost = self.workload.tick if bare else self.workload.host.op
         parent = self._ops[-1] if self._ops else None
-        frames = tuple(frame.name for frame in reversed(self._frames) if frame.thread == self.thread)
+        frames = self._names()
         found = OpCall(name, self.thread, self.now, parent, inputs, self.module, self.phase, frames)
         found.sequence = parent.sequence if parent else None
         self.schedule.ops.append(found)
@@ -101,6 +106,13 @@ class Host:
         self.work(cost // 2, "op", name)
         self._ops.pop()
         found.end = self.now
+
+    def _names(self) -> tuple[str, ...]:
+        """Frames of the running thread, innermost first."""
+        if self._named is None or self._named[0] != self.thread:
+            names = tuple(frame.name for frame in reversed(self._frames) if frame.thread == self.thread)
+            self._named = self.thread, names
+        return self._named[1]
 
     @contextmanager
     def on(self, thread: str) -> Iterator[None]:
@@ -112,12 +124,12 @@ class Host:
     @contextmanager
     def beside(self, thread: str) -> Iterator[None]:
         """Another thread works at the same time: from now on, or from when it is free; this thread's clock stands."""
-        before, frames, self._frames = self.now, self._frames, []
+        before, frames, self._frames, self._named = self.now, self._frames, [], None
         done = self.schedule.states[thread]
         self.now = max(self.now, done[-1].end if done else 0)
         with self.on(thread):
             yield
-        self.now, self._frames = before, frames
+        self.now, self._frames, self._named = before, frames, None
 
     def launch(self, kernel: Kernel, key: str, stream: int = COMPUTE) -> Work:
         """Launch a kernel."""

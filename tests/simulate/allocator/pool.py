@@ -43,6 +43,14 @@ class Segment:
     expandable: bool
     frames: Frames | None
     blocks: list[Block] = field(default_factory=list)
+    known: list[Block] | None = None
+    """What is free, as long as nothing changes."""
+
+    @property
+    def free(self) -> list[Block]:
+        if self.known is None:
+            self.known = [block for block in self.blocks if block.state == "inactive"]
+        return self.known
 
 
 @dataclass(frozen=True)
@@ -85,7 +93,7 @@ class Allocator:
         block = self._best_fit(need, stream, small) or self._grow(need, size, stream, small, frames)
         self._look()
         self._split(block, need)
-        block.state, block.requested, block.frames = "active_allocated", size, frames
+        block.state, block.requested, block.frames, block.segment.known = "active_allocated", size, frames, None
         self.live[block.address] = block
         self.requested += size
         self.held += block.size
@@ -101,7 +109,7 @@ class Allocator:
         self._look()
         block.state = "inactive"
         size = block.requested
-        block.frames = None
+        block.frames = block.segment.known = None
         self._merge(block)
         self._record("free_completed", address, size, block.segment.stream, frames, looked=True)
 
@@ -124,8 +132,7 @@ class Allocator:
             block
             for segment in self.segments
             if (segment.stream, segment.small) == (stream, small)
-            for block in segment.blocks
-            if block.state == "inactive"
+            for block in segment.free
         ]
 
     # How it does it
@@ -186,6 +193,7 @@ class Allocator:
             tail = Block(start, 0, last)
             last.blocks.append(tail)
         tail.size += size
+        last.known = None
         self._record("segment_map", start, size, stream, frames, looked=True)
         return tail
 
@@ -225,6 +233,7 @@ class Allocator:
             last.size -= size
             if last.size == 0:
                 segment.blocks.remove(last)
+                segment.known = None
             if segment.size == 0:
                 self.segments.remove(segment)
             start = segment.address + segment.size
@@ -242,10 +251,10 @@ class Allocator:
     def _look(self) -> None:
         free: dict[tuple[int, bool], tuple[int, int]] = {}
         for segment in self.segments:
-            key = (segment.stream, not segment.small)
-            sizes = [block.size for block in segment.blocks if block.state == "inactive"]
-            total, largest = free.get(key, (0, 0))
-            free[key] = (total + sum(sizes), max([largest, *sizes]))
+            total, largest = free.setdefault(key := (segment.stream, not segment.small), (0, 0))
+            if segment.free:
+                sizes = [block.size for block in segment.free]
+                free[key] = (total + sum(sizes), max(largest, *sizes))
         self.holes.append(free)
 
     def _record(
