@@ -12,15 +12,12 @@ import typer
 
 from traceanalyze.errors import Phrase, UsageError
 from traceanalyze.locales import LANGUAGES, Texts
-from traceanalyze.model.patterns import regex
 
 if TYPE_CHECKING:
     from traceanalyze.report.console.style import Style
     from traceanalyze.rules.rule import Rule
 
 DEFINITIONS = Path(__file__).parents[1] / "definitions.md"
-_SOURCE = regex(r"\s*[(（](?:definitions\s+§\d+|memory-snapshot\s+(?:specification|规格)(?:[,，]\s*D\d+)?)[)）]")
-"""Where a quantity is defined, for those who change a rule."""
 
 
 def rule(
@@ -103,7 +100,7 @@ def _wrapped(doc: str, style: Style) -> Iterator[str]:
     """Paragraphs, which are lines of one indent, broken at the width."""
     from traceanalyze.report.console.style import joined
 
-    for indent, lines in groupby(_SOURCE.sub("", doc).splitlines(), key=_indent):
+    for indent, lines in groupby(doc.splitlines(), key=_indent):
         text = joined(line.strip() for line in lines)
         yield "" if indent is None else style.wrap(text, indent=" " * indent)
 

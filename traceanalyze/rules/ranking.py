@@ -64,7 +64,7 @@ def shared_compute(facts: Facts) -> Intervals:
 
 
 LEAST_SHARE = 0.01
-"""Of the step: below it a finding is not worth a row (rules specification, common rules)."""
+"""Of the step: below it a finding is not worth a row."""
 LEAST_NS = 100_000
 HIGH, MEDIUM = 0.20, 0.05
 """Shares of the step from which on a finding is severe."""

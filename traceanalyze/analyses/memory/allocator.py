@@ -33,7 +33,7 @@ from traceanalyze.model.snapshot import Snapshot, SnapshotDevice, State
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, Value, Word, declare
 
 NEAR_LIMIT = 0.95
-"""Of the capacity (memory-snapshot specification, D8)."""
+"""Of the capacity, as MEM109."""
 _DIFFERENCE = declare(
     "memory_difference",
     "What changed at the peak",
@@ -64,7 +64,7 @@ class AllocatorAnalysis(NamedTuple):
     """Who holds the memory at the first of the moments."""
     steps: Table
     runs: Table
-    """Segments given back to the device in one go (detector D1)."""
+    """Segments given back to the device in one go."""
     calls: DeviceCalls
     marks: tuple[tuple[str, int], ...]
     """Begins of the annotated steps: name and ns since 1970; empty where the steps are not annotated."""
@@ -79,7 +79,7 @@ class AllocatorAnalysis(NamedTuple):
     capacity: int | None
     """Bytes the device has, where known."""
     settings: tuple[str, ...]
-    """Keys of configuration remarks (D11)."""
+    """Keys of configuration remarks."""
     growing: patterns.GrowingSizes | NotMeasured
     oversized: patterns.OversizedBlocks | NotMeasured
     small: patterns.SmallBlocks | NotMeasured

@@ -1,4 +1,4 @@
-"""What the memory of a moment consists of: live blocks by category and source line (detector D9)."""
+"""What the memory of a moment consists of: live blocks by category and source line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CATEGORIES = ("preexisting", "transient", "gradients", "backward", "optimizer", 
 the autograd engine; under a step of torch.optim; under a module call and freed later; outside modules and alive at the
 dump; the rest."""
 SHORT = 10
-"""Later allocations within which a block is freed again to be short-lived (memory-snapshot specification, D7)."""
+"""Later allocations within which a block is freed again to be short-lived (own)."""
 
 
 _HELD = (

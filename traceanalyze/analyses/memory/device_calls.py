@@ -1,4 +1,4 @@
-"""Calls of the allocator to the device: memory taken and given back (D1), back and forth (D3), and failures (D5).
+"""Calls of the allocator to the device: memory taken and given back, back and forth, and failures.
 
 The state at that moment says why a request failed; the dump comes later and shows something else.
 """
@@ -149,14 +149,14 @@ def _requests(history: History, last: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 CYCLE_SHARE = 0.05
-"""Re-acquisition that makes a cycle, of the reserved peak (memory-snapshot specification, D3)."""
+"""Re-acquisition that makes a cycle, of the reserved peak (own)."""
 CHURN_RATIO = 1.0
 CHURN_CYCLES = 3
-"""Real offenders recycle more than six times their peak in tens of cycles, all other files less than 0.8 (D3)."""
+"""Real offenders recycle more than six times their peak in tens of cycles, all other files less than 0.8."""
 
 
 class Churn(NamedTuple):
-    """Memory released and taken again, over and over (D3)."""
+    """Memory released and taken again, over and over."""
 
     released: int
     recycled: int
@@ -203,7 +203,7 @@ OTHERS_SHARE = 0.9
 
 
 class OutOfMemory(NamedTuple):
-    """One failed request (D5)."""
+    """One failed request."""
 
     event: int
     request: int

@@ -121,9 +121,9 @@ _FINDINGS = declare(
 )
 _ORDER = ("critical", "warn", "info")
 _CYCLE = 0.01
-"""Share of the history's time that retries must cost to be a warning (memory-snapshot specification, D2)."""
+"""Share of the history's time that retries must cost to be a warning (own)."""
 _WASTE = 0.05
-"""Rounding beyond this share is worth saying; real files have at most 2.95 % (D10)."""
+"""Rounding beyond this share is worth saying; real files have at most 2.95 %."""
 _ACTIVATIONS = 0.5
 _OVERSIZED = 2
 """Growths, as MEM106."""

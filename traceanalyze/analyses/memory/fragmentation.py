@@ -1,4 +1,4 @@
-"""Growth of the reserve although enough was free, but in pieces too small (detector D4).
+"""Growth of the reserve although enough was free, but in pieces too small.
 
 Judged where the allocator had to grow, never at the dump: there most of the reserve is free in healthy programs, too.
 """
@@ -20,7 +20,7 @@ from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
 INFO, WARN = 0.10, 0.20
-"""Share of the reserve that was free in the domain (memory-snapshot specification, D4; so are the next two)."""
+"""Share of the reserve that was free in the domain (own; so are the next two)."""
 AVOIDABLE = 0.01
 """Of the capacity, that fragmentation must have cost to be a warning."""
 ASSUMED_CAPACITY = 1 << 30
@@ -43,7 +43,7 @@ PINNERS = declare(
 
 
 class Fragmentation(NamedTuple):
-    """Growth although enough was free, but in pieces (D4)."""
+    """Growth although enough was free, but in pieces."""
 
     share: float
     """Largest share of reserved memory that was free in the domain at such a growth."""

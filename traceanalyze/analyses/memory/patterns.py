@@ -1,7 +1,7 @@
 """Habits of the program and of the recording.
 
-Blocks that live too short or too long (D7, D12, MEM115), requests that do not fit what is free (MEM105, MEM106),
-settings (D11), a history without its beginning.
+Blocks that live too short or too long (MEM114, MEM115, MEM117), requests that do not fit what is free (MEM105, MEM106),
+settings (MEM119), a history without its beginning.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from traceanalyze.model.snapshot import Action, History
 from traceanalyze.model.table import NotMeasured
 
 SPIKE_SHARE = 0.2
-"""Real offenders have 0.26–1.0 of their peak in short-lived blocks, others at most 0.17 (D7)."""
+"""Real offenders have 0.26–1.0 of their peak in short-lived blocks, others at most 0.17."""
 GRADIENT_SHARE = 0.05
 
 
 class Spike(NamedTuple):
-    """Short-lived blocks at the peak (D7)."""
+    """Short-lived blocks at the peak."""
 
     share: float
     bytes: int
@@ -51,7 +51,7 @@ def spike(device: Device) -> Spike | NotMeasured:
 
 
 class HeldGradients(NamedTuple):
-    """Gradients still alive while the next forward pass reaches its peak (D12)."""
+    """Gradients still alive while the next forward pass reaches its peak."""
 
     bytes: int
     share: float
@@ -219,9 +219,9 @@ def oversized_blocks(device: Device) -> OversizedBlocks | NotMeasured:
 
 
 COUNT, SHARE, AGE = 1000, 0.30, 0.90
-"""Blocks, their share of the live ones, and the share of the history they live (rules specification, own)."""
+"""Blocks, their share of the live ones, and the share of the history they live (own)."""
 HELD = 0.01
-"""Free bytes that they keep, of the reserved peak; own, as the avoidable bytes of fragmentation (D4)."""
+"""Free bytes that they keep, of the reserved peak; own, as the avoidable bytes of fragmentation."""
 
 
 @dataclass(frozen=True)

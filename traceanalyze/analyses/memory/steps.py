@@ -24,14 +24,14 @@ from traceanalyze.model.table import Column, Kind, NotMeasured, Table, declare
 
 _MARKERS = (PROFILER_STEP, OPTIMIZER_STEP)
 LEAST_STEPS = 3
-"""Fewer repetitions are no loop (memory-snapshot specification, D6; so are the other limits here)."""
+"""Fewer repetitions are no loop (own; so are the other limits here)."""
 REGULAR = 0.25
 """Coefficient of variation of the distances between repetitions."""
 COVERAGE = 0.6
 """Share of the history between the first and the last repetition."""
 LEAST_ANCHORS = 2
 AGREEMENT = 0.2
-"""How far the survivors' growth may be from the rise of the floor (memory-snapshot specification, D6)."""
+"""How far the survivors' growth may be from the rise of the floor."""
 LIKELY_STEPS = 5
 TRIMMED_FROM = 4
 """With at least this many steps the first and the last are left out: they are often cut, or warm up."""
@@ -128,7 +128,7 @@ def _is_regular(events: NDArray[np.int64], count: int) -> bool:
 
 
 class Leak(NamedTuple):
-    """Blocks of one line that every step leaves behind (D6)."""
+    """Blocks of one line that every step leaves behind."""
 
     line: str
     per_step: int

@@ -9,7 +9,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     confidence=Confidence.HIGH,
     needs="",
     advice_texts={"more_steps": "Record more steps: schedule(…, active=5)."},
-    options={"steps": (3.0, "rules specification: medians of fewer are shaky")},
+    options={"steps": (3.0, "own: medians of fewer are shaky")},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -12,7 +12,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     confidence=Confidence.HIGH,
     needs="",
     advice=("profiler_warmup",),
-    options={"ratio": (1.5, "rules specification: first step over the median")},
+    options={"ratio": (1.5, "own: first step over the median")},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

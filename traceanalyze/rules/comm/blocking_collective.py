@@ -31,7 +31,7 @@ _WAIT = ("cudaStreamWaitEvent", "hipStreamWaitEvent", "aclrtStreamWaitEvent", "A
             "async_op=True, then work that does not need the result, then work.wait() where it is needed first."
         )
     },
-    options={"part": (0.5, "rules specification, own: compute that follows, over the time of the collective")},
+    options={"part": (0.5, "own: compute that follows, over the time of the collective")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """The program waits for a collective right after asking for it.

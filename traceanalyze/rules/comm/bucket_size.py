@@ -24,7 +24,7 @@ _FORWARD = regex(r"^DistributedDataParallel\.forward$")
         "tune_buckets": "Try bucket_cap_mb (25 by default) at half and at twice its value; the more ranks, the larger."
     },
     options={
-        "part": (0.5, "rules specification, own: of the exposed communication"),
+        "part": (0.5, "own: of the exposed communication"),
         "share": (0.05, "own: of the step, below which buckets are not worth tuning"),
     },
 )

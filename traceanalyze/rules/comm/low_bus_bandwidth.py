@@ -63,7 +63,7 @@ class _Rate(NamedTuple):
         ),
     },
     options={
-        "reached": (0.5, "rules specification, own: of the nominal bandwidth, and of other groups"),
+        "reached": (0.5, "own: of the nominal bandwidth, and of other groups"),
         "large_mb": (16.0, "msprof-analyze advisor: smaller messages inside a machine are limited by latency"),
         "least": (10.0, "own: messages"),
     },

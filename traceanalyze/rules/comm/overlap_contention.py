@@ -48,7 +48,7 @@ _RUNS = 3
         ),
     },
     options={
-        "slower": (0.20, "rules specification: kernels under communication against the same without"),
+        "slower": (0.20, "own: kernels under communication against the same without"),
         "least_us": (20.0, "own: shorter kernels scatter by more"),
         "sdma_gbs": (18.0, "msprof-analyze advisor: GB/s of a transfer between devices of one machine"),
         "reached": (0.8, "msprof-analyze advisor: of it, beside matrix products"),

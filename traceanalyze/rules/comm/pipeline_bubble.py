@@ -10,7 +10,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Unmeas
     confidence=Confidence.MEDIUM,
     needs="D",
     advice_texts={"more_micro_batches": "More micro-batches, an interleaved schedule, stages of equal time."},
-    options={"share": (0.10, "rules specification: of the step")},
+    options={"share": (0.10, "own: of the step")},
     order=-1,
 )
 def find(facts: Facts, options: Options) -> Findings:

@@ -54,7 +54,7 @@ _REPLICATED = regex(r"^DistributedDataParallel\.forward|c10d::.*Reducer")
         ),
     },
     options={
-        "exposed": (0.20, "rules specification: of the time of all-gathers"),
+        "exposed": (0.20, "own: of the time of all-gathers"),
         "share": (0.05, "own: of the step, in exposed all-gathers"),
         "left": (0.20, "as KRN114: of the device's memory"),
         "full": (0.90, "as MEM109: peak of allocated memory over the capacity"),

@@ -30,7 +30,7 @@ REGION = regex(r"^Torch-Compiled Region: (\d+)/\d+")
         )
     },
     options={
-        "frames": (2.0, "rules specification: more than one graph"),
+        "frames": (2.0, "own: more than one graph"),
         "between": (5.0, "own: eager kernels a step between two graphs, fewer come from the training loop itself"),
     },
 )

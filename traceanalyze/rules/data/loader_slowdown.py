@@ -14,7 +14,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     needs="DO",
     host="O",
     advice_texts={"plain_arrays": "Keep samples in numpy or arrow arrays instead of lists of Python objects."},
-    options={"ratio": (2.0, "rules specification, own: last third over first third"), "share": (0.01, "as all rules")},
+    options={"ratio": (2.0, "own: last third over first third"), "share": (0.01, "as all rules")},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

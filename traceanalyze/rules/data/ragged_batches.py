@@ -14,7 +14,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     needs="DH",
     advice=("bucket_lengths",),
     options={
-        "variation": (0.15, "rules specification, own: of the steps' compute time"),
+        "variation": (0.15, "own: of the steps' compute time"),
         "steps": (4.0, "own: fewer tell nothing"),
     },
     rare=True,

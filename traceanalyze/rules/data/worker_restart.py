@@ -18,7 +18,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
     needs="DO",
     host="O",
     advice_texts={"persistent_workers": "DataLoader(persistent_workers=True), or longer epochs."},
-    options={"ratio": (10.0, "rules specification, own: the longest wait over the median")},
+    options={"ratio": (10.0, "own: the longest wait over the median")},
     rare=True,
     order=-1,
 )

@@ -32,7 +32,7 @@ LONG_NS = 1_000_000
         "busy": (0.50, "TensorBoard plugin: utilisation below 50 %"),
         "calls": (0.40, "own: of the step without what recording adds, where the host computes"),
         "operators": (100.0, "own: a step; fewer are no training"),
-        "other": (0.50, "rules specification: data, sync, peers and untraced explain less than half of the idle time"),
+        "other": (0.50, "own: data, sync, peers and untraced explain less than half of the idle time"),
     },
     rare=True,
     unless="HST101",

@@ -43,7 +43,7 @@ from traceanalyze.rules.rule import (
     },
     options={
         "high_ms": (200.0, "msprof-analyze advisor: a pause this long is severe"),
-        "least": (2.0, "rules specification: suspected pauses recur"),
+        "least": (2.0, "own: suspected pauses recur"),
         "busy": (0.05, "own: of the step; a device that is hardly used waits for the program as a whole"),
     },
     rare=True,

@@ -13,8 +13,8 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     needs="DL",
     advice=("fewer_kernels", "graphs"),
     options={
-        "share": (0.03, "rules specification, own"),
-        "depth": (2.0, "rules specification: the queue is not empty"),
+        "share": (0.03, "own: of the step"),
+        "depth": (2.0, "own: the queue is not empty"),
         "graphs_save": (0.5, "own: part of a gap that goes where kernels follow each other inside a graph"),
     },
 )

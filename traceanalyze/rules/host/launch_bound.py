@@ -30,7 +30,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "record_later": "Record later steps: schedule(wait=…, warmup=…), or run the code a few times before recording.",
     },
     options={
-        "share": (0.10, "rules specification, own: dispatch and host operators from 10 % of the step on"),
+        "share": (0.10, "own: dispatch and host operators from 10 % of the step on"),
         "late": (0.20, "HTA: a fifth of the gaps end with work that was launched too late"),
     },
     order=1,

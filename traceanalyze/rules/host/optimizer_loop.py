@@ -53,9 +53,9 @@ _FUSED, _FOREACH, _MOMENTUM = (regex(each) for each in (r"_fused_", r"_foreach_"
         ),
     },
     options={
-        "kernels": (100.0, "rules specification, own: kernels a step in the optimizer"),
+        "kernels": (100.0, "own: kernels a step in the optimizer"),
         "lists": (4.0, "own: kernels a step over lists of tensors; a fused optimizer needs one or two, too"),
-        "short_us": (10.0, "rules specification, own: their median"),
+        "short_us": (10.0, "own: their median"),
         "fused_share": (
             0.47,
             "Adam: 7 passes over the tensors (4 read, 3 written) in one kernel, 15 in the five kernels of a loop",

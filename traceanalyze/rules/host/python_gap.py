@@ -41,7 +41,7 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Finding, Findin
         "record_stacks": "Record with_stack=True once to see which lines they are.",
     },
     options={
-        "share": (0.10, "rules specification, own: untraced idle time from 10 % of the step on"),
+        "share": (0.10, "own: untraced idle time from 10 % of the step on"),
         "stretch_ms": (1.0, "own: Python needs less than this between two operators"),
     },
     order=2,

@@ -20,7 +20,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     advice=("fewer_kernels", "graphs", "larger_batch"),
     options={
         "share": (0.30, "HTA: kernels shorter than their launch, of all launches"),
-        "idle": (0.05, "rules specification: share of the step idle right after them"),
+        "idle": (0.05, "own: share of the step idle right after them"),
     },
     order=2,
 )

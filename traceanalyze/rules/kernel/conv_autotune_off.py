@@ -25,7 +25,7 @@ _MALLOC = r"^(cuda|hip)Malloc(Async)?$|^cuMemCreate$"
     needs="DOHL",
     advice_texts={"cudnn_benchmark": "torch.backends.cudnn.benchmark = True, as the sizes do not change."},
     options={
-        "share": (0.10, "rules specification, own: of compute"),
+        "share": (0.10, "own: of compute"),
         "fixed": (0.90, "own: of the time of convolutions, in shapes that come back in half of the steps"),
         "tries": (3.0, "own: kernels of the first run of a shape, as a multiple of the usual number"),
         "cold": (10.0, "own: device allocations in the first step of a recording that begins with the program"),

@@ -23,7 +23,7 @@ _LONGEST = 4096
     advice_texts={
         "cumsum_as_matmul": "Multiply with a triangular matrix of ones, accumulating in float32, and measure."
     },
-    options={"share": (0.01, "rules specification: of compute")},
+    options={"share": (0.01, "own: of compute")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Running sums of short rows in half precision do not use matrix units.

@@ -26,7 +26,7 @@ _FLOATING = regex(r"(^|::)(double|float|half|bfloat16)$")
     advice_texts={
         "float32_inputs": "Cast inputs to float32 where they come into the program (numpy makes float64 by default)."
     },
-    options={"share": (0.01, "rules specification: of compute")},
+    options={"share": (0.01, "own: of compute")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Kernels compute in float64.

@@ -23,8 +23,8 @@ _POINTWISE = (KernelGroup.ELEMENTWISE, KernelGroup.REDUCTION)
         "compile_region.ascend": "Fused operators of torch_npu for these chains; or try TORCH_NPU_LAZY_FUSION=True.",
     },
     options={
-        "length": (4.0, "rules specification, own: kernels in a row"),
-        "share": (0.05, "rules specification, own: of compute"),
+        "length": (4.0, "own: kernels in a row"),
+        "share": (0.05, "own: of compute"),
     },
     order=1,
 )

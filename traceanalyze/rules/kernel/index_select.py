@@ -19,7 +19,7 @@ _BACKWARD = r"^(autograd::engine::evaluate_function: )?Index(Select)?Backward\d*
     advice_texts={
         "use_embedding": "torch.nn.functional.embedding(rows, table) in place of index_select; measure both."
     },
-    options={"share": (0.01, "rules specification: of compute")},
+    options={"share": (0.01, "own: of compute")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Rows of a table are gathered by index_select, whose backward is slow.

@@ -29,7 +29,7 @@ _FORMATS = r"nchwTo|nhwcTo|nchwAddPadding|TransData"
             "drop .contiguous() where a view will do."
         ),
     },
-    options={"share": (0.05, "rules specification, own: of compute")},
+    options={"share": (0.05, "own: of compute")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Tensors are brought into another layout again and again.

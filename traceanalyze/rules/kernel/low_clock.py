@@ -38,7 +38,7 @@ from traceanalyze.rules.rule import (
         ),
     },
     options={
-        "slower": (0.10, "rules specification: same kernel and shape on one rank"),
+        "slower": (0.10, "own: same kernel and shape on one rank"),
         "same": (0.5, "own: of the rank's recorded kernel time that other ranks have, too"),
     },
 )

@@ -34,9 +34,9 @@ _ATTENTION = regex(r"attention", re.IGNORECASE)
         "better_shapes": "Try other layouts and sizes, a newer library, or a fused kernel for this operator."
     },
     options={
-        "reached": (0.5, "rules specification, own: of the roofline"),
+        "reached": (0.5, "own: of the roofline"),
         "attention": (0.35, "FlashAttention-3 paper: what FlashAttention-2 reaches on an H100"),
-        "share": (0.05, "rules specification, own: of compute"),
+        "share": (0.05, "own: of compute"),
         "least_us": (20.0, "own: shorter calls are limited by their launch"),
         "most": (3.0, "own: findings, costliest first"),
     },

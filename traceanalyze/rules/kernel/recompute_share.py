@@ -15,8 +15,8 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
         )
     },
     options={
-        "share": (0.15, "rules specification, own: of the step"),
-        "left": (0.20, "rules specification, own: of the device's memory"),
+        "share": (0.15, "own: of the step"),
+        "left": (0.20, "own: of the device's memory"),
     },
 )
 def find(facts: Facts, options: Options) -> Findings:

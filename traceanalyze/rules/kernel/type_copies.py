@@ -33,7 +33,7 @@ _MOVES = r"^aten::(to|_to_copy)$"
             "they are used in."
         )
     },
-    options={"share": (0.05, "rules specification: of compute")},
+    options={"share": (0.05, "own: of compute")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Tensors are converted to another type again and again.

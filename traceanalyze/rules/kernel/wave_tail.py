@@ -14,8 +14,8 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severi
     needs="DK",
     advice_texts={"fill_waves": "Try batch or hidden sizes that fill whole waves, or other tile sizes."},
     options={
-        "fraction": (0.2, "rules specification: of a wave, NVIDIA deep learning performance guide"),
-        "share": (0.10, "rules specification: of compute"),
+        "fraction": (0.2, "NVIDIA Deep Learning Performance Guide: of a wave"),
+        "share": (0.10, "own: of compute"),
     },
     platforms=("cuda",),
 )

@@ -13,7 +13,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, Severi
         "checkpointing": "Activation checkpointing of blocks that are cheap to compute again (attention, MLP)."
     },
     options={
-        "share": (0.5, "rules specification, own: of the peak"),
+        "share": (0.5, "own: of the peak"),
         "near": (0.95, "as MEM109: reserved memory over the capacity"),
     },
     rare=True,
@@ -26,7 +26,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         The batch cannot grow, or requests fail.
     How it is measured
-        Categories of the blocks at the peak (memory-snapshot specification), with retries, a failed request or little
+        Categories of the blocks at the peak, with retries, a failed request or little
         room left.
     What to do
         Activation checkpointing of blocks that are cheap to compute again; offloading.

@@ -14,7 +14,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Findings, Options, rule
     needs="DLA",
     advice=("expandable_segments", "reuse_buffers"),
     advice_texts={"reuse_buffers": "Keep sizes alike from step to step, and use buffers again."},
-    options={"steps": (2.0, "rules specification, own: steps after the first with such calls")},
+    options={"steps": (2.0, "own: steps after the first with such calls")},
 )
 def find(facts: Facts, options: Options) -> Findings:
     """Memory is taken from the device and given back in every step.

@@ -29,7 +29,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         What they were set for does not happen.
     How it is measured
-        Settings stored in the snapshot (memory-snapshot specification, D11).
+        Settings stored in the snapshot.
     What to do
         As named by the finding.
 

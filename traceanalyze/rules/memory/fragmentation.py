@@ -24,7 +24,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         The device's memory fills up early; at its limit the allocator waits for the device and tries again.
     How it is measured
-        Replay of the snapshot's history at every growth (memory-snapshot specification, D4); never at the dump, where
+        Replay of the snapshot's history at every growth; never at the dump, where
         most is free in healthy programs.
     What to do
         `expandable_segments:True`; allocate long-lived tensors first.

@@ -20,8 +20,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         They add to the activations, so the peak is higher than it must be.
     How it is measured
-        Blocks allocated in the accumulation of gradients that are alive at the next peak (memory-snapshot
-        specification, D12).
+        Blocks allocated in the accumulation of gradients that are alive at the next peak, 5 % of it or more.
     What to do
         `zero_grad(set_to_none=True)` right after `step()`; not while gradients are accumulated.
 

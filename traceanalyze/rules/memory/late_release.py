@@ -17,7 +17,7 @@ _QUERY = regex(r"EventQuery")
         "record_streams.cuda": "torch before 2.8: TORCH_NCCL_AVOID_RECORD_STREAMS=1.",
         "record_streams.ascend": "MULTI_STREAM_MEMORY_REUSE=1, and keep references to tensors until wait().",
     },
-    options={"queries": (500.0, "rules specification, own: event queries a step")},
+    options={"queries": (500.0, "own: event queries a step")},
     rare=True,
 )
 def find(facts: Facts, options: Options) -> Findings:

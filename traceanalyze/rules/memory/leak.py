@@ -26,8 +26,8 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Memory fills up until a request fails.
     How it is measured
-        Survivors of all complete steps by their stack, constant and equal to the rise of what is in use between steps
-        (memory-snapshot specification, D6).
+        Survivors of all complete steps by their stack, constant and equal, within 20 %, to the rise of what is in use
+        between steps.
     What to do
         Keep `.item()` or `.detach()` instead of tensors with their graph; drop references at the end of the step.
 

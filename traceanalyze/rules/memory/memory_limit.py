@@ -43,8 +43,7 @@ def find(facts: Facts, options: Options) -> Findings:
         A request that does not fit makes the allocator wait for the device, give back its cache and try again.
     How it is measured
         Free calls in such steps, with a highest recorded reserve of 90 % of the device's memory or more; the cost as in
-        MEM101. In a snapshot: releases followed by growth, or by a failure, in the same call (memory-snapshot
-        specification, D2).
+        MEM101. In a snapshot: releases followed by growth, or by a failure, in the same call.
     What to do
         A smaller micro-batch, activation checkpointing, a sharded optimizer; `garbage_collection_threshold:0.8`.
 

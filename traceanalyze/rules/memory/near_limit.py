@@ -32,7 +32,7 @@ from traceanalyze.rules.rule import (
     },
     options={
         "share": (0.90, "TensorBoard plugin: peak of allocated memory over the capacity"),
-        "reserved": (0.95, "memory-snapshot specification, D8: peak of reserved memory over the capacity"),
+        "reserved": (0.95, "own: peak of reserved memory over the capacity"),
     },
     rare=True,
 )

@@ -21,7 +21,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         The program ends, or tries again with less.
     How it is measured
-        State of the replayed history at the failed request (memory-snapshot specification, D5): free in pieces, in
+        State of the replayed history at the failed request: free in pieces, in
         another stream or pool, on the device, or not at all.
     What to do
         As the kind of failure says: expandable segments, one stream for large tensors, or less memory.

@@ -21,7 +21,7 @@ def find(facts: Facts, options: Options) -> Findings:
         The peak decides how large a batch can be; temporaries of softmax, cat, one-hot or casts raise it for an
         instant.
     How it is measured
-        Blocks at the peak that are freed within the next allocations (memory-snapshot specification, D7).
+        Blocks at the peak that are freed within the next 10 allocations.
     What to do
         Compute in pieces, in place, or with a fused operator.
 

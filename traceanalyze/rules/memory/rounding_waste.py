@@ -22,7 +22,7 @@ def find(facts: Facts, options: Options) -> Findings:
     Why it costs time
         Memory that nobody can use.
     How it is measured
-        Block bytes over requested bytes at the dump (memory-snapshot specification, D10), 5 % or more; real programs
+        Block bytes over requested bytes at the dump, 5 % or more; real programs
         rarely exceed 3 %.
     What to do
         One buffer with views in place of many tiny tensors; lower `roundup_power2_divisions`.

@@ -18,8 +18,8 @@ from traceanalyze.rules.rule import Confidence, Evidence, Facts, Findings, Optio
         "gradient_views": "DistributedDataParallel(gradient_as_bucket_view=True): gradients are views of the buckets."
     },
     options={
-        "blocks": (1000.0, "rules specification, own"),
-        "of_live": (0.30, "rules specification, own: share of the live blocks"),
+        "blocks": (1000.0, "own: blocks below 1 MiB"),
+        "of_live": (0.30, "own: share of the live blocks"),
         "held": (0.01, "own, of the reserved peak: as the avoidable bytes of MEM104"),
     },
     rare=True,

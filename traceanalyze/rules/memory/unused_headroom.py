@@ -13,7 +13,7 @@ from traceanalyze.rules.rule import Confidence, Facts, Finding, Findings, Option
     needs="DM",
     advice_texts={"use_memory": "A larger batch, less checkpointing, larger buckets, more prefetching."},
     options={
-        "share": (0.60, "rules specification, own: peak of reserved memory over the capacity"),
+        "share": (0.60, "own: peak of reserved memory over the capacity"),
         "busy": (0.50, "as HST110"),
         "other": (0.50, "as HST110"),
     },
