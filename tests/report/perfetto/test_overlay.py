@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -19,6 +20,7 @@ from traceanalyze.analyses.options import Options
 from traceanalyze.locales import texts
 from traceanalyze.model.table import NotMeasured
 from traceanalyze.model.vocabulary import Cause, DeviceClass
+from traceanalyze.report.format import Formatter
 from traceanalyze.report.perfetto.events import (
     FIRST_PID,
     Clock,
@@ -30,7 +32,10 @@ from traceanalyze.report.perfetto.events import (
     overlay_events,
 )
 from traceanalyze.report.perfetto.overlay import overlay
+from traceanalyze.report.perfetto.tracks import finding_tracks, queue_counter, sync_tracks, utilisation_counter
 from traceanalyze.rules.finding import Evidence, Finding
+
+FORMAT = Formatter(texts())
 
 
 def two_steps():
@@ -258,3 +263,47 @@ def test_names_of_tracks_are_written_in_utf_8_as_perfetto_shows_escapes_as_they_
 
 def test_a_process_id_of_the_trace_is_not_taken():
     assert free_pid(["2000000000", "2000000001"]) == 2_000_000_002
+
+
+def test_a_finding_without_any_time_has_no_track():
+    none = np.zeros((0, 2), np.int64)
+    proof = (Evidence("count", 1, "COUNT", 5, 5), Evidence("count", 2, "COUNT", 5), Evidence("count", 3, "COUNT", 7, 9))
+    drawn, unplaced = finding_tracks([Finding(rule="X", text="x", intervals=none, evidence=proof)], "cuda", FORMAT)
+    assert [(each.start.tolist(), each.end.tolist()) for each in drawn] == [([7], [9])]
+    assert unplaced == 0
+    empty = np.array([[3, 3]], np.int64)
+    assert finding_tracks([Finding(rule="X", text="x", intervals=empty)], "cuda", FORMAT) == ((), 1)
+
+
+def test_a_finding_tells_what_it_saves():
+    spans = np.array([[0, 5]], np.int64)
+    one = Finding(rule="own", slug="s", text="mine", saving=2_000_000, bound=3_000_000, intervals=spans)
+    ((mine,), _) = finding_tracks([one], "cuda", FORMAT)
+    assert (mine.title, mine.name) == ("finding own: s", ["s"])
+    assert list(mine.args.values()) == [["own: mine"], [2.0], [3.0], [None]]
+    ((bare,), _) = finding_tracks([replace(one, saving=None, bound=None)], "cuda", FORMAT)
+    assert list(bare.args.values()) == [["own: mine"], [None], [None], [None]]
+
+
+def test_without_calls_there_are_neither_sync_points_nor_a_queue():
+    trace = TraceBuilder()
+    trace.step(0, 0, 100)
+    trace.device(10, 50)
+    context = Context(trace.trace(), Options())
+    assert sync_tracks(context, texts().terms) == NotMeasured("no_api")
+    assert queue_counter(context, texts().terms) == NotMeasured("no_api")
+
+
+def test_utilisation_is_told_chunk_by_chunk_and_ends_at_zero():
+    trace = TraceBuilder()
+    trace.step(0, 0, 100)
+    trace.step(1, 100, 100)
+    trace.launch(0, 2, 10, 50)
+    trace.launch(101, 2, 120, 80)
+    context = Context(trace.trace(), Options())
+    found = utilisation_counter(context, texts().terms)
+    assert (found.t[1:] > found.t[:-1]).all()
+    (values,) = found.values.values()
+    assert values[-1] == 0
+    assert ((values >= 0) & (values <= 100)).all()
+    assert (values[:-1] * np.diff(found.t)).sum() / 100 == 130_000
