@@ -135,7 +135,7 @@ def run_gain(ranks: Sequence[RankPart], savings: Mapping[str, int]) -> int:
     """
     own = [rank.own for rank in ranks if rank.own is not None]
     if len(own) < len(ranks):
-        return sum(savings.get(rank.label, 0) for rank in ranks) // max(len(ranks), 1)
+        return sum(savings.get(rank.label, 0) for rank in ranks) // len(ranks)
     left = [time - savings.get(rank.label, 0) for time, rank in zip(own, ranks, strict=True)]
     return max(max(own) - max(left), 0)
 
