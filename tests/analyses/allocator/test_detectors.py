@@ -59,7 +59,7 @@ def test_a_healthy_loop_has_no_finding(tmp_path: Path, expandable: bool, annotat
 
 
 @pytest.mark.parametrize("annotated", [False, True])
-@pytest.mark.parametrize(("steps", "confidence"), [(3, "suspected"), (8, "likely")])
+@pytest.mark.parametrize(("steps", "confidence"), [(3, "suspected"), (4, "suspected"), (5, "likely"), (8, "likely")])
 @pytest.mark.parametrize("leak", [40 * MIB, 700 * KIB])
 def test_a_leak_is_found_at_its_line_with_its_size(
     tmp_path: Path, annotated: bool, steps: int, confidence: str, leak: int

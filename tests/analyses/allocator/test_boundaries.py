@@ -1,0 +1,335 @@
+"""Limits of the detectors of the allocator, just at and just beyond each; answers on paper."""
+
+from __future__ import annotations
+
+import pickle
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from tests.simulate.allocator.dump import dump
+from tests.simulate.allocator.pool import KIB, MIB, Allocator
+from tests.simulate.allocator.programs import LOAD_LINE, Loop, engine, module, train, user
+from traceanalyze.analyses.memory import fragmentation
+from traceanalyze.analyses.memory.allocator import analyze_snapshot
+from traceanalyze.analyses.memory.device_calls import churn, out_of_memory
+from traceanalyze.analyses.memory.holes import Domain, Free, Holes
+from traceanalyze.analyses.memory.lifetimes import Curve
+from traceanalyze.analyses.memory.patterns import truncation
+from traceanalyze.analyses.memory.rounding import Rules
+from traceanalyze.model.snapshot import Action
+from traceanalyze.model.table import Column, Kind, Table
+from traceanalyze.readers.snapshot import read_snapshot
+from traceanalyze.readers.source import Source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
+
+
+def analysed(allocator: Allocator, folder: Path, *, capacity: int | None = None) -> AllocatorAnalysis:
+    path = folder / "snapshot.pickle"
+    path.write_bytes(pickle.dumps(dump(allocator)))
+    (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)), capacity)
+    assert found.reconciled
+    return found
+
+
+def runs(*rows: tuple[int, str, int, int]) -> Table:
+    keys = ("event", "release_kind", "released_bytes", "reacquired_bytes")
+    columns = tuple(Column(key, Kind.TEXT if key == "release_kind" else Kind.COUNT, key) for key in keys)
+    return Table("release_runs", columns).fill_records(dict(zip(keys, row, strict=True)) for row in rows)
+
+
+def cycling(peak: int, released: int, *again: int) -> Any:
+    """What is found where `released` bytes go back, and so many are taken again, once for each."""
+    actions, sizes, rows = [], [], []
+    for taken in again:
+        rows.append((len(actions), "release_gc", released, min(released, taken)))
+        actions += [Action.SEGMENT_FREE, Action.SEGMENT_ALLOC]
+        sizes += [released, taken]
+    history = SimpleNamespace(action=np.array(actions, np.uint8), size=np.array(sizes, np.int64))
+    table, reserved = runs(*rows), Curve(peak, np.zeros(0, np.int64))
+    return churn(SimpleNamespace(history=history, once=lambda _: table, reserved=reserved, events=len(actions)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("peak", "again", "expected"),
+    [
+        (300, (100, 100, 100), (300, 3, 1.0, True)),
+        (301, (100, 100, 100), (300, 3, 300 / 301, False)),
+        (100, (100, 100), (200, 2, 2.0, False)),
+        # A cycle takes a twentieth of the peak again.
+        (200, (95, 95, 10), (200, 3, 1.0, True)),
+        (200, (96, 95, 9), (200, 2, 1.0, False)),
+        # What is taken beyond what went back is growth; what comes later than its release still comes back.
+        (100, (150, 50, 150), (300, 3, 3.0, True)),
+        (100, (0, 0, 300), (300, 1, 3.0, False)),
+    ],
+)
+def test_memory_goes_back_and_forth_from_three_cycles_and_the_whole_peak_on(
+    peak: int, again: tuple[int, ...], expected: tuple[Any, ...]
+) -> None:
+    found = cycling(peak, 100, *again)
+    assert (found.recycled, found.cycles, found.ratio, found.flagged) == expected
+    assert (found.released, found.kind) == (100 * len(again), "release_gc")
+
+
+@pytest.mark.parametrize(
+    ("free", "left", "capacity", "expected"),
+    [
+        # Bytes and largest hole of its own domain, and of another stream.
+        ([(0, 100, 100)], 0, None, ("isolation", 100, 100)),
+        ([(0, 99, 99), (5, 100, 100)], 0, None, ("isolation", 99, 99)),
+        ([(0, 100, 99), (5, 99, 99)], 0, None, ("fragmentation", 100, 99)),
+        ([(0, 60, 30), (5, 99, 99)], 40, None, ("split", 60, 30)),
+        ([(0, 60, 30)], 39, None, ("capacity", 60, 30)),
+        ([(0, 60, 30)], None, None, ("unknown", 60, 30)),
+        # 800 reserved and 10 free of 900 are just nine tenths.
+        ([(0, 60, 30)], 10, 900, ("capacity", 60, 30)),
+        ([(0, 60, 30)], 9, 900, ("other_processes", 60, 30)),
+        ([], 10, 900, ("capacity", 0, 0)),
+    ],
+)
+def test_why_a_request_of_100_mib_failed(
+    free: list[tuple[int, int, int]], left: int | None, capacity: int | None, expected: tuple[Any, ...]
+) -> None:
+    history = SimpleNamespace(size=np.array([0, 100 * MIB]), stream=np.array([0, 0]), device_free={})
+    if left is not None:
+        history.device_free = {1: left * MIB}
+    watched = {
+        1: tuple(Free(Domain(0, stream, large=True), total * MIB, 2, hole * MIB) for stream, total, hole in free)
+    }
+    (found,) = out_of_memory(
+        SimpleNamespace(  # type: ignore[arg-type]
+            history=history,
+            failures=(1,),
+            layout=SimpleNamespace(watched=watched),
+            capacity=None if capacity is None else capacity * MIB,
+            reserved=Curve(0, np.array([0, 800 * MIB])),
+            line=lambda event: f"line {event}",
+        )
+    )
+    assert (found.kind, found.free, found.largest_hole) == (expected[0], expected[1] * MIB, expected[2] * MIB)
+    assert (found.event, found.request, found.line) == (1, 100 * MIB, "line 1")
+
+
+@pytest.mark.parametrize(
+    ("share", "avoidable", "capacity", "peak", "pressed", "level"),
+    [
+        (0.1, 10, 1000, 100, False, "info"),
+        (0.099, 10, 1000, 100, True, "none"),
+        (0.1, 9, 1000, 100, True, "none"),
+        (0.2, 10, 1000, 899, False, "warn"),
+        (0.2, 10, 1000, 900, False, "critical"),
+        (0.199, 10, 1000, 900, True, "info"),
+        (0.2, 10, 1000, 100, True, "critical"),
+        (0.2, (1 << 30) // 100 + 1, None, 100, False, "info"),
+        (0.2, (1 << 30) // 100 + 1, None, 100, True, "critical"),
+        (0.2, (1 << 30) // 100, None, 100, True, "none"),
+    ],
+)
+def test_how_much_fragmentation_matters(
+    share: float, avoidable: int, capacity: int | None, peak: int, pressed: bool, level: str
+) -> None:
+    assert fragmentation._level(share, avoidable, capacity, peak, pressed=pressed) == level
+
+
+@pytest.mark.parametrize(
+    ("requested", "rounded"),
+    [(0, 512), (1, 512), (512, 512), (513, 1024), (1024, 1024), (1025, 1536), (MIB + 1, MIB + 512)],
+)
+def test_requests_are_rounded_to_512_bytes(requested: int, rounded: int) -> None:
+    assert Rules(0, None, ()).rounded(requested) == rounded
+    assert Rules(32, None, ()).rounded(requested - 32) == rounded
+
+
+@pytest.mark.parametrize(
+    ("requested", "rounded"),
+    [
+        # Four parts of a power of two, of more than 4 x 512 bytes.
+        (2048, 2048),
+        (2049, 2560),
+        (2561, 3072),
+        (MIB, MIB),
+        (MIB + 1, MIB + MIB // 4),
+        # From 2 MiB on eight parts, and from 4 MiB on none, as the last number says.
+        (2 * MIB + 1, 2 * MIB + MIB // 4),
+        (3 * MIB, 3 * MIB),
+        (4 * MIB + 1, 4 * MIB + 512),
+        (64 * MIB + 1, 64 * MIB + 512),
+    ],
+)
+def test_requests_are_rounded_to_parts_of_powers_of_two(requested: int, rounded: int) -> None:
+    assert Rules(0, None, (4, 8, 1)).rounded(requested) == rounded
+
+
+@pytest.mark.parametrize(
+    ("size", "rest", "fine", "limit", "splits"),
+    [
+        (MIB, 512, True, None, True),
+        (MIB, 511, True, None, False),
+        (MIB, MIB, False, None, False),
+        (MIB, MIB + 1, False, None, True),
+        (9 * MIB, 2 * MIB, False, 10 * MIB, True),
+        (10 * MIB, 2 * MIB, False, 10 * MIB, False),
+    ],
+)
+def test_when_a_hole_is_split(size: int, rest: int, fine: bool, limit: int | None, splits: bool) -> None:
+    assert Rules(0, limit, ()).splits(size, rest, fine=fine) is splits
+
+
+ONE, OTHER = Domain(0, 0, large=True), Domain(0, 5, large=True)
+
+
+def test_holes_merge_with_their_neighbours_but_not_over_borders() -> None:
+    holes = Holes()
+    holes.borders.add(300)
+    for start, end in ((0, 100), (200, 300), (300, 400)):
+        holes.add(ONE, start, end)
+    assert holes.free(ONE) == Free(ONE, 300, 3, 100)
+    holes.add(ONE, 100, 200)
+    assert holes.free(ONE) == Free(ONE, 400, 2, 300)
+    holes.add(OTHER, 1000, 1050)
+    assert holes.all() == (Free(ONE, 400, 2, 300), Free(OTHER, 50, 1, 50))
+    assert holes.free(Domain(1, 0, large=True)) == Free(Domain(1, 0, large=True), 0, 0, 0)
+
+
+def test_holes_are_found_by_their_begin_or_what_they_contain() -> None:
+    holes = Holes()
+    holes.add(ONE, 0, 100)
+    holes.add(OTHER, 200, 300)
+    assert holes.find(ONE, 0, inside=False) == (ONE, 0, 100)
+    assert holes.find(ONE, 200, inside=False) == (OTHER, 200, 300)
+    assert holes.find(ONE, 50, inside=False) is None
+    assert holes.find(OTHER, 50, inside=True) == (ONE, 0, 100)
+    assert holes.find(ONE, 299, inside=True) == (OTHER, 200, 300)
+    assert holes.find(ONE, 100, inside=True) is None
+    assert holes.find(ONE, 300, inside=True) is None
+
+
+def test_what_is_used_of_a_hole_leaves_both_sides() -> None:
+    holes = Holes()
+    holes.add(ONE, 0, 100)
+    holes.take(ONE, 0, 100, 30, 60)
+    assert holes.free(ONE) == Free(ONE, 70, 2, 40)
+    assert (holes.find(ONE, 0, inside=False), holes.find(ONE, 60, inside=False)) == ((ONE, 0, 30), (ONE, 60, 100))
+    holes.take(ONE, 0, 30, 0, 30)
+    assert (holes.remove(60, 101), holes.remove(60, 100), holes.remove(60, 100)) == (False, True, False)
+    assert holes.all() == ()
+
+
+@pytest.mark.parametrize(
+    ("base", "after", "peak"),
+    [(5, [1, 7, 7, 2], (7, 1)), (7, [1, 7], (7, -1)), (6, [7, 1], (7, 0)), (3, [], (3, -1))],
+)
+def test_the_peak_of_a_curve_is_where_it_is_first_reached(base: int, after: list[int], peak: tuple[int, int]) -> None:
+    curve = Curve(base, np.array(after, np.int64))
+    assert curve.peak == peak
+    assert [curve.at(event) for event in range(-1, len(after))] == [base, *after]
+
+
+@pytest.mark.parametrize(
+    ("overflowed", "events", "base", "peak", "expected"),
+    [
+        (None, 10_000, 1, 5, "round"),
+        (None, 20_000, 1, 5, "round"),
+        (None, 10_000, 0, 5, ""),
+        (None, 9_999, 1, 5, ""),
+        (None, 15_000, 1, 5, ""),
+        (None, 0, 1, -1, ""),
+        (True, 3, 0, 5, "full"),
+        (False, 10_000, 1, 5, ""),
+        (False, 2, 1, -1, "late"),
+        (False, 1, 1, -1, ""),
+        (False, 2, 1, 0, ""),
+    ],
+)
+def test_what_says_that_a_history_lacks_its_beginning(
+    overflowed: bool | None, events: int, base: int, peak: int, expected: str
+) -> None:
+    active = SimpleNamespace(base=base, peak=(9, peak))
+    device = SimpleNamespace(snapshot=SimpleNamespace(overflowed=overflowed), events=events, active=active)
+    assert truncation(device) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("spike", "flagged"), [(200, True), (199, False)])
+def test_blocks_freed_at_once_matter_from_a_fifth_of_the_peak_on(tmp_path: Path, spike: int, flagged: bool) -> None:
+    allocator = Allocator()
+    allocator.malloc((1000 - spike) * MIB, user(1))
+    allocator.free(allocator.malloc(spike * MIB, user(2)))
+    found: Any = analysed(allocator, tmp_path).spike
+    assert found == (spike / 1000, spike * MIB, "train.py:2 train", flagged)
+
+
+@pytest.mark.parametrize(("later", "short"), [(10, True), (11, False)])
+def test_a_block_is_short_lived_within_ten_later_allocations(tmp_path: Path, later: int, short: bool) -> None:
+    allocator = Allocator()
+    allocator.malloc(100 * MIB, user(1))
+    block = allocator.malloc(100 * MIB, user(2))
+    for _ in range(later):
+        allocator.free(allocator.malloc(512 * KIB, user(3)))
+    allocator.free(block)
+    found = analysed(allocator, tmp_path)
+    held = {row.source_line: row.memory_category for row in found.at_peak.records()}
+    assert held["train.py:2 train"] == ("category_transient" if short else "category_other")
+
+
+@pytest.mark.parametrize(("size", "flagged"), [(50, True), (49, False)])
+def test_gradients_kept_matter_from_a_twentieth_of_the_peak_on(tmp_path: Path, size: int, flagged: bool) -> None:
+    """Gradients live until the next forward pass is done; with them and a block of 1 MiB the peak is 1000 MiB."""
+    allocator = Allocator()
+    kept = []
+    for step in range(4):
+        allocator.note(f"ProfilerStep#{step}")
+        forward = allocator.malloc((999 - size) * MIB, module(40))
+        while kept:
+            allocator.free(kept.pop())
+        backward = allocator.malloc(MIB, engine("mm"))
+        kept.append(allocator.malloc(size * MIB, engine("empty_strided", accumulates=True)))
+        allocator.free(backward)
+        allocator.free(forward)
+        allocator.note(f"ProfilerStep#{step}", "END")
+    found: Any = analysed(allocator, tmp_path).gradients
+    assert (found.bytes, found.share, found.flagged) == (size * MIB, size / 1000, flagged)
+
+
+@pytest.mark.parametrize(("capacity", "near"), [(1000, True), (1001, False)])
+def test_the_reserve_is_near_the_limit_from_nineteen_twentieths_on(tmp_path: Path, capacity: int, near: bool) -> None:
+    allocator = Allocator()
+    allocator.malloc(950 * MIB, user(1))
+    allocator.malloc(MIB // 2, user(1))
+    found = analysed(allocator, tmp_path, capacity=capacity * MIB)
+    assert found.most_reserved == 952 * MIB
+    assert found.near_limit is (0.95 * capacity <= 952)
+    del near
+
+
+def test_every_column_of_the_steps(tmp_path: Path) -> None:
+    """Blocks of 10, 20 and 30 MiB come and go on top of 100; 5 MiB stay of each step.
+
+    Each step begins with the growth of the reserve for its block.
+    """
+    allocator = Allocator()
+    allocator.malloc(100 * MIB, user(1))
+    for step, size in enumerate((10, 20, 30)):
+        allocator.now += 5
+        allocator.note(f"ProfilerStep#{step}")
+        block = allocator.malloc(size * MIB, user(2))
+        allocator.malloc(5 * MIB, user(3))
+        allocator.free(block)
+        allocator.note(f"ProfilerStep#{step}", "END")
+    rows = analysed(allocator, tmp_path).steps.rows
+    shown = [(row[0], row[2] // MIB, row[3] // MIB, row[5]) for row in rows]
+    assert shown == [("0", 115, 100, 2), ("1", 130, 105, 2), ("2", 145, 110, 2)]
+
+
+def test_without_annotations_steps_begin_where_something_repeats(tmp_path: Path) -> None:
+    allocator = train(Loop(annotated=False, steps=6), Allocator())
+    found = analysed(allocator, tmp_path).steps
+    assert found.column("step") == ("0", "1", "2", "3", "4", "5")
+    lines = [allocator.events[event]["frames"][0]["line"] for event in found.column("event")]  # type: ignore[index]
+    assert lines == [LOAD_LINE] * 6
