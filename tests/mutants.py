@@ -61,7 +61,7 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
-_DECLARATIONS = {"Column", "declare", "regex", "TypeVar"}
+_DECLARATIONS = {"Column", "declare", "regex", "TypeVar", "lru_cache"}
 _ALSO = {"pipeline": ("cli", "causes", "regression")}
 """Rooms whose tests hold another room's promises too: what a pipeline does is seen where it is called."""
 EQUIVALENTS = Path(__file__).with_name("equivalents.txt")

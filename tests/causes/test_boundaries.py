@@ -101,6 +101,7 @@ def test_a_cause_is_no_more_severe_than_on_its_ranks():
         (LEAST_NS - 1, 0.01, Severity.LOW, False),
         (LEAST_NS, 0.0099, Severity.LOW, False),
         (LEAST_NS, 0.01, Severity.INFO, False),
+        (LEAST_NS, None, Severity.LOW, False),
         (None, None, Severity.HIGH, False),
     ],
 )

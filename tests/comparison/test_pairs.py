@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from traceanalyze.comparison.columns import diff
 from traceanalyze.comparison.pairs import NAMED, PerStep, kernel_details, ranked, section
 from traceanalyze.comparison.reasons import Reason, causes_table, effects
 from traceanalyze.comparison.results import Pair
@@ -62,6 +63,12 @@ def test_amounts_have_all_that_is_made_of_them():
     missing = dict.fromkeys(("diff_ns", "ratio", "step_change_share"), unknown)
     one_sided = {"base_time_ns": unknown, "candidate_time_ns": 200, "base_sum_ns": unknown, "candidate_sum_ns": 600}
     assert PER.amounts(unknown, 600) == one_sided | missing
+
+
+def test_of_which_differences_more_is_slower():
+    assert "slower" in diff().meaning
+    assert "slower" not in diff("diff_bytes").meaning
+    assert (diff().kind, diff("diff_bytes").kind) == (Kind.CHANGE, Kind.BYTES_CHANGE)
 
 
 def test_equal_neighbours_among_kernels_are_named_once():

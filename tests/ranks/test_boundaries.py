@@ -296,6 +296,7 @@ def test_missing_ranks_are_those_of_the_largest_world_that_were_not_recorded():
         (Group("", (), 0), (0, 1), None, ((), False)),
         (Group("tp", (), 2), (0, 1), 4, ((), True)),
         (Group("tp", (), 3), (0, 1), 4, ((), False)),
+        (Group("tp", (), 0), (0, 1), 4, ((), False)),
         (Group("tp", (), 4), (0, 1), 4, ((2, 3), False)),
         (Group("tp", (), 3), (0, 1), None, ((2,), False)),
     ],

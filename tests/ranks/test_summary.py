@@ -68,6 +68,14 @@ def test_steps_parts_and_names():
     assert (found.host_computes, found.links, found.networked) == (False, (), None)
 
 
+def test_recorded_pauses_are_a_part_of_their_step():
+    b = training()
+    b.annotation("gc.collect", 1_900, 1_050)
+    found = summary(b)
+    # Idle in it: the last 100 of step 2, in which it begins, and of step 3 before, between and after the work 198.
+    assert found.parts["gc"].tolist() == [0, 298_000, 0]
+
+
 def test_collectives_are_in_the_order_of_the_program():
     found = summary(training())
     own = found.collectives

@@ -90,6 +90,17 @@ def test_device_events_without_length_have_nothing_to_gain():
     assert (gone.saving, len(gone.idle)) == (0, 0)
 
 
+@pytest.mark.parametrize(("event", "saving"), [(0, 30 * NS), (1, 0)])
+def test_a_shorter_kernel_is_as_good_as_idle_time_before_the_next(event, saving):
+    """Both are in the queue from the beginning: 100 and 400 µs, of which one is 30 shorter."""
+    b = TraceBuilder()
+    b.step(1, 0, 20)
+    b.launch(0, 5, 10, 100)
+    b.launch(6, 5, 110, 400)
+    shorter = np.array([event]), np.array([30 * NS])
+    assert replay_without(facts_of(b.trace()), EMPTY, shorter).saving == saving
+
+
 LIGHT = Model(layers=4, batch=2)
 PLAIN = Workload(model=LIGHT, host=Host(op=2 * US, python=2 * US), warmup=2, steps=4, seed=5)
 

@@ -68,9 +68,6 @@ def _direction(facts: Facts, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     """Direction of the copy that each call started, or that was started in the same run of an operator."""
     context = facts.context
     copies = np.flatnonzero((context.device.kind == EventKind.MEMCPY) & (context.link >= 0))
-    found = np.full(len(chosen), -1, np.int64)
-    if len(copies) == 0:
-        return found
     way, call = directions(context, copies), context.link[copies]
     by_call = np.full(len(context.calls), -1, np.int64)
     by_call[call] = way
@@ -78,8 +75,7 @@ def _direction(facts: Facts, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
     by_op[context.call_op[call]] = way
     by_op[-1] = -1
     own = by_call[chosen]
-    found[:] = np.where(own >= 0, own, by_op[context.call_op[chosen]])
-    return found
+    return np.where(own >= 0, own, by_op[context.call_op[chosen]])
 
 
 class SyncUse(IntEnum):
