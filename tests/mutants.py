@@ -64,6 +64,8 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 _DECLARATIONS = {"Column", "declare", "regex", "TypeVar", "lru_cache"}
 _ALSO = {"pipeline": ("cli", "causes", "regression")}
 """Rooms whose tests hold another room's promises too: what a pipeline does is seen where it is called."""
+_WHOLE = {"report": "test_pictures.py"}
+"""Tests that hold most of a room at once: they run with those that name the module."""
 EQUIVALENTS = Path(__file__).with_name("equivalents.txt")
 """Mutants that nothing can tell from the original, each by its file and the changed line, after the reason."""
 
@@ -187,7 +189,9 @@ def tests_of(file: Path) -> tuple[list[str], list[str]]:
 
     def names_it(test: Path) -> bool:
         texts = [test, *(test.parent.rglob("*cases*.py") if test.stem == "test_cases" else ())]
-        return test.name in words or any(word in each.read_text(encoding="utf-8") for each in texts for word in words)
+        if test.name in {*words, _WHOLE.get(file.parts[1])}:
+            return True
+        return any(word in each.read_text(encoding="utf-8") for each in texts for word in words)
 
     near = [test for test in tests if names_it(test)]
     found = near, [test for test in tests if test not in near]

@@ -82,7 +82,8 @@ class CompareChoices:
             "--not-comm-regex": self.common.not_comm_regex,
             "--category": ", ".join(self.common.categories),
         }
-        return {name: str(value) for name, value in found.items() if value not in (None, False, "")}
+        # Rank 0 is a choice.
+        return {name: str(value) for name, value in found.items() if value is not False and value not in (None, "")}
 
 
 def name_map(text: str) -> Mapping[str, str]:
