@@ -1,7 +1,7 @@
 """Every column of the tables of one small program, worked out on paper.
 
 Each of two steps of 900 µs, 100 µs apart: the loader until 100, a product of 200 (then 300) µs from 130 on, a
-collective from 300 to 600, a short kernel from 430 to 438, a copy from 550 to 700, and the host waits for all of it until 790.
+collective from 300 to 600, a short kernel from 430 to 438, a copy from 550 to 700; the host waits for all until 790.
 """
 
 from __future__ import annotations
