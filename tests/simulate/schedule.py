@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 MAIN, AUTOGRAD, SIDE, DEQUEUE = "main", "autograd", "side", "dequeue"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class State:
     """What a thread was doing in `[start, end)`: the simulation's own account, one record a stretch of time."""
 

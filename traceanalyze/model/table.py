@@ -16,7 +16,7 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -135,7 +135,10 @@ class Column:
 
     def of(self, values: Values) -> Column:
         """The same column with these values; for columns that several tables share."""
-        return replace(self, values=values)
+        # As `replace` does it, which takes ten times as long: hundreds of columns are filled for each trace.
+        made = object.__new__(Column)
+        made.__dict__.update(self.__dict__, values=values)
+        return made
 
     def cells(self, count: int) -> list[Value]:
         """Values as plain Python, for a table of so many rows."""
@@ -286,8 +289,7 @@ class Table:
 
     def records(self) -> Iterator[Any]:
         """Rows whose cells are attributes named by the columns' keys (`class_`); none when nothing was measured."""
-        record: Any = namedtuple("Record", [f"{key}_" if iskeyword(key) else key for key in self.keys])  # type: ignore[misc]
-        yield from map(record._make, self.known_rows)
+        yield from map(_record(*self.keys)._make, self.known_rows)
 
     def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | Sequence[int]) -> Table:
         """Some of the rows, by mask or position."""
@@ -302,7 +304,7 @@ class Table:
 
         What is None or was not measured counts as no text, or 0.
         """
-        if self.absent is not None:
+        if self.absent is not None or len(self) < 2:
             return self
         order = list(zip(*(self._order(key) for key in by), strict=True))
         return self.take(sorted(range(len(self)), key=order.__getitem__))
@@ -340,6 +342,11 @@ def where(there: NDArray[np.bool_], values: NDArray[Any], missing: NotMeasured |
     if there.all():
         return values
     return [value if has else missing for value, has in zip(values.tolist(), there.tolist(), strict=True)]
+
+
+@cache
+def _record(*keys: str) -> Any:
+    return namedtuple("Record", [f"{key}_" if iskeyword(key) else key for key in keys])
 
 
 def _taken(column: Column, at: NDArray[np.int64]) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.simulate.model import Tensor
@@ -64,6 +65,7 @@ def op_args(rank: Rank, op: OpCall) -> dict[str, Any]:
     return args
 
 
+@cache
 def dims(given: Argument) -> str:
     """Shape of an argument; plain values have none."""
     return ",".join(map(str, given.dims)) if isinstance(given, Tensor) else ""

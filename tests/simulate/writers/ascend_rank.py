@@ -154,5 +154,5 @@ def fraction(ns: int) -> float:
 
 def innermost(ops: list[OpCall], thread: str, time: int) -> OpCall | None:
     """The operator that a thread is in."""
-    around = [op for op in ops if op.thread == thread and op.start <= time <= op.end]
+    around = [op for op in ops if op.start <= time <= op.end and op.thread == thread]
     return max(around, key=lambda op: op.start) if around else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tests.simulate.schedule import AUTOGRAD, MAIN, SIDE
@@ -11,7 +12,7 @@ from tests.simulate.writers.header import header
 from tests.simulate.writers.layouts import TODAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tests.simulate.schedule import Call, OpCall, Range, Schedule, Work
     from tests.simulate.writers.layouts import Layout
@@ -42,6 +43,7 @@ class _Writer:
         self._base = base
         self._layout = layout
         self._arguments = Arguments(schedule, layout)
+        self._whole = schedule.workload.tick % 1000 == 0 and not layout.relative
 
     def events(self) -> Iterator[str]:
         """Host events, then the device, then the names of processes and threads."""
@@ -150,9 +152,7 @@ class _Writer:
         category = "python_function" if kind == "python" else self._layout.categories.get(kind, kind)
         times = f'"ts": {self._time(start)}, "dur": {self._duration(end - start)}'
         body = f',\n    "args": {{\n      {json.dumps(args)[1:-1]}\n    }}' if args else ""
-        return (
-            f'  {{\n    "ph": "X", "cat": "{category}", "name": {json.dumps(name)}, {place},\n    {times}{body}\n  }}'
-        )
+        return f'  {{\n    "ph": "X", "cat": "{category}", "name": {_quoted(name)}, {place},\n    {times}{body}\n  }}'
 
     def _arrow(self, phase: str, category: str, name: str, number: int, place: str, time: int) -> str:
         binding = ', "bp": "e"' if phase == "f" else ""
@@ -169,7 +169,7 @@ class _Writer:
         return self._place(self._layout.device, f"stream {number}" if self._layout.text_tids else str(number))
 
     def _place(self, pid: int, tid: str) -> str:
-        return f'"pid": {pid}, "tid": {json.dumps(tid) if self._layout.text_tids else tid}'
+        return f'"pid": {pid}, "tid": {_quoted(tid) if self._layout.text_tids else tid}'
 
     def _time(self, ns: int) -> str:
         return self._number(ns if self._layout.relative else self._base + ns)
@@ -179,6 +179,7 @@ class _Writer:
 
     def _number(self, ns: int) -> str:
         """Microseconds; three decimals where the schedule is finer than that."""
-        if self._schedule.workload.tick % 1000 == 0 and not self._layout.relative:
-            return str(ns // 1000)
-        return f"{ns // 1000}.{ns % 1000:03d}"
+        return str(ns // 1000) if self._whole else f"{ns // 1000}.{ns % 1000:03d}"
+
+
+_quoted: Callable[[str], str] = cache(json.dumps)
