@@ -10,7 +10,7 @@ from tests.report.make import trace
 from traceanalyze.model.trace import Device
 from traceanalyze.readers.header import process_names, ranks_of, thread_names, with_header
 from traceanalyze.readers.runs import names_apart, profile_path, short_name
-from traceanalyze.readers.scan.grammar import decoded
+from traceanalyze.readers.scan.grammar import canonical_integer, decoded, integer
 from traceanalyze.readers.scan.result import Metadata
 
 
@@ -126,3 +126,22 @@ def test_a_recording_is_named_after_its_file_or_its_profile():
 )
 def test_names_that_are_alike_get_as_many_folders_as_tell_them_apart(paths, names):
     assert names_apart(["x"] * len(paths) + ["y"], [*paths, "/q/y"]) == [*names, "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number", "canonical"),
+    [
+        (b"-9223372036854775808", -(2**63), -(2**63)),
+        (b"-9223372036854775809", None, None),
+        (b"9223372036854775807", 2**63 - 1, 2**63 - 1),
+        (b"9223372036854775808", -(2**63), None),
+        (b"18446744073709551615", -1, None),
+        (b"18446744073709551616", None, None),
+        (b"007", 7, None),
+        (b"+7", 7, None),
+        (b"-0", 0, None),
+        (b"0", 0, 0),
+    ],
+)
+def test_whole_numbers_at_the_ends_of_their_range(text, number, canonical):
+    assert (integer(text), canonical_integer(text)) == (number, canonical)

@@ -51,9 +51,8 @@ from traceanalyze.version import __version__
 
 LOOKED_AT = Path(__file__).with_name("pictures")
 MS = 1_000_000
-WORDS = texts()._replace(
-    tables={**texts().tables, "kinds": "All kinds", "record": "A record", "levels": "Levels", "ranked": "Ranked"}
-)
+TITLES = {"kinds": "All kinds", "record": "A record", "levels": "Levels", "ranked": "Ranked"}
+WORDS = texts()._replace(tables={**texts().tables, **TITLES, "absent": "What is not there"})
 FORMAT = Formatter(WORDS)
 ABSENT = NotMeasured("no_host_events")
 
@@ -69,6 +68,14 @@ def curve() -> str:
     rows = ((0, 0, 0, 0), (2 * MS, 40 << 20, 10 << 20, 3), (6 * MS, 40 << 20, 40 << 20, 4), (8 * MS, 20 << 20, 0, None))
     table = table_of_rows("memory_timeline", columns, rows, plot=("reserved_bytes", "allocated_bytes"), title="Memory")
     return curve_html(table, None, FORMAT)
+
+
+def slope(*, unicode: bool) -> str:
+    """From nothing to the top in 64 steps: every part of a character, under a reserve of three quarters and more."""
+    columns = (Column("at", Kind.COUNT), Column("reserved", Kind.MEMORY), Column("used", Kind.MEMORY))
+    rows = [(at, max(at, 48) << 20, at << 20) for at in range(65)]
+    table = table_of_rows("slope", columns, rows, plot=("reserved", "used"))
+    return "\n".join(console.curve_lines(table, FORMAT, Style(width=80, unicode=unicode)))
 
 
 def bands() -> str:
@@ -246,6 +253,7 @@ def report() -> Report:
     made = build_report("run", [analysis()], version="0")
     (rank,) = made.ranks
     tables = (*(table for table in rank.tables if table.key in {"split", "steps"}), KINDS, RECORD, LEVELS, RANKED)
+    tables = (*tables, replace(LEVELS, key="absent").missing("no_host_events"))
     return replace(made, ranks=(replace(rank, tables=tables),))
 
 
@@ -337,6 +345,8 @@ def workbook(one: Report) -> str:
 
 PICTURES: dict[str, Callable[[], str]] = {
     "curve.html": curve,
+    "curve.txt": lambda: slope(unicode=True),
+    "curve_ascii.txt": lambda: slope(unicode=False),
     "bands.html": bands,
     "bars.html": lambda: bars(2),
     "bars_many.html": lambda: bars(17),
