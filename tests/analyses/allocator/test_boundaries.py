@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from traceanalyze.analyses.memory.allocator import AllocatorAnalysis
 
 
-def analysed(allocator: Allocator, folder: Path, *, capacity: int | None = None) -> AllocatorAnalysis:
+def analysed(
+    allocator: Allocator, folder: Path, *, capacity: int | None = None, keep: int | None = None
+) -> AllocatorAnalysis:
     path = folder / "snapshot.pickle"
-    path.write_bytes(pickle.dumps(dump(allocator)))
+    path.write_bytes(pickle.dumps(dump(allocator, keep=keep)))
     (found,) = analyze_snapshot(read_snapshot(Source(str(path), size=path.stat().st_size)), capacity)
     assert found.reconciled
     return found
@@ -333,3 +335,15 @@ def test_without_annotations_steps_begin_where_something_repeats(tmp_path: Path)
     assert found.column("step") == ("0", "1", "2", "3", "4", "5")
     lines = [allocator.events[event]["frames"][0]["line"] for event in found.column("event")]  # type: ignore[index]
     assert lines == [LOAD_LINE] * 6
+
+
+def test_a_forgotten_block_may_have_owned_the_rest_that_was_too_small_to_be_split_off(tmp_path: Path) -> None:
+    """19.5 MiB in a segment of 20 from before the history, and 1 MiB beside it at the peak."""
+    allocator = Allocator()
+    first = allocator.malloc(39 * MIB // 2, user(1))
+    before = len(allocator.events)
+    allocator.malloc(MIB, user(2))
+    allocator.free(first)
+    found = analysed(allocator, tmp_path, keep=len(allocator.events) - before)
+    (peak,) = (row for row in found.moments.records() if row.moment == "moment_peak")
+    assert (peak.block_bytes, peak.block_most_bytes) == (41 * MIB // 2, 21 * MIB)
