@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from traceanalyze.comparison.caveats import unmatched_table
 from traceanalyze.comparison.columns import diff
+from traceanalyze.comparison.modules import ALL_OPERATORS, OUTSIDE_MODULES
 from traceanalyze.comparison.pairs import NAMED, PerStep, kernel_details, ranked, section
 from traceanalyze.comparison.reasons import Reason, causes_table, effects
 from traceanalyze.comparison.results import Pair
@@ -211,3 +213,21 @@ def test_causes_are_ordered_by_their_change_and_sum_to_it():
     ]
     totals = table.totals
     assert (totals["base_sum_ns"], totals["candidate_sum_ns"], totals["diff_ns"]) == (220, 690, 120)
+
+
+def test_modules_without_a_partner_count_once_without_their_operators_and_what_is_in_none():
+    def row(module, op, base, candidate):
+        sides = [None if time is None else {"self_ns": time} for time in (base, candidate)]
+        return Pair({"module": module, "op": op}, *sides)
+
+    modules = [
+        row("a", ALL_OPERATORS, 30, None),
+        row("a", "aten::mm", 30, None),
+        row("b", ALL_OPERATORS, 10, 60),
+        row(OUTSIDE_MODULES, ALL_OPERATORS, 7, None),
+    ]
+    (table,) = unmatched_table(None, None, modules, None, None, PER)
+    assert table.rows == (
+        ("section_modules", "side_base", 0.5, 15, 20, 0.75),
+        ("section_modules", "side_candidate", 0.0, 0, 20, 0.0),
+    )
