@@ -13,6 +13,20 @@ from typing import Annotated
 import typer
 
 from traceanalyze.cli import options
+from traceanalyze.model.table import sentences
+
+_SAY = sentences(
+    open_url="Open in a browser on this computer: {url}",
+    open_served="The viewer has loaded the trace.",
+    open_viewer=(
+        "The browser loads the viewer from ui.perfetto.dev, so it needs the internet; the trace goes from this "
+        "computer to the browser only. Ctrl-C ends."
+    ),
+    open_no_display=(
+        "This machine has no display. On your own computer run `{command}`, then open the address above there."
+    ),
+    open_other_port="ui.perfetto.dev may read from port 9001 only; with {port} use a viewer of your own",
+)
 
 VIEWER_PORT = 9001
 """The only port of this computer that the viewer's content policy lets it read from."""
@@ -29,12 +43,12 @@ def advice(port: int, messages: Mapping[str, str], environment: Mapping[str, str
     """How the address is reached, by people on another computer too."""
     from traceanalyze.cli.serve import ADDRESS
 
-    said = [messages["open_viewer"]]
+    said = [messages[_SAY["open_viewer"]]]
     if port != VIEWER_PORT:
-        said.append(messages["open_other_port"].format(port=port))
+        said.append(messages[_SAY["open_other_port"]].format(port=port))
     if not has_display(environment):
         command = f"ssh -L {port}:{ADDRESS}:{port} {socket.gethostname()}"
-        said.append(messages["open_no_display"].format(command=command))
+        said.append(messages[_SAY["open_no_display"]].format(command=command))
     return said
 
 
@@ -66,7 +80,7 @@ def open_(
         with FileServer(file, port) as server:
             with Progress(wanted=not quiet) as progress:
                 made = perfetto.annotated(paths, file, overlay_only=overlay_only, language=lang, progress=progress)
-            typer.echo(words.messages["open_url"].format(url=server.url(made.place)))
+            typer.echo(words.messages[_SAY["open_url"]].format(url=server.url(made.place)))
             if not quiet:
                 for note in (*made.notes, *advice(server.server_port, words.messages, os.environ)):
                     typer.echo(note, err=True)
@@ -77,7 +91,7 @@ def open_(
             sys.stdout.flush()
             server.serve_once()
             if not quiet:
-                typer.echo(words.messages["open_served"], err=True)
+                typer.echo(words.messages[_SAY["open_served"]], err=True)
 
 
 def convert(

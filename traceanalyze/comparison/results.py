@@ -80,7 +80,7 @@ class Caveat(NamedTuple):
     """Something that makes a section less comparable."""
 
     key: str
-    """Key of the sentence, see `locales/en/sentences.py`."""
+    """Key of the sentence: one of `caveats.CAVEATS`, or a central one."""
     values: tuple[tuple[str, int | float | str], ...] = ()
 
 

@@ -19,6 +19,7 @@ from traceanalyze.report.format import Formatter, formatter_of
 from traceanalyze.report.model import Report
 
 _SAY = sentences(
+    flame_help="Click a box to zoom in, here to zoom out.",
     flame_device="Device time by call path: {time}",
     flame_host="Host time by call path: {time}",
     flame_share="{name}: {time}, {share}",
@@ -61,7 +62,7 @@ def render(reports: Sequence[Report], texts: Texts) -> str:
     whole = sum(box.time for box in found if box.depth == 0)
     shown = [box for box in found if box.time * _INNER >= _NARROWEST * whole and box.time]
     title = formatter.message(Message(_SAY[f"flame_{what}"], (("time", Kind.DURATION, whole),)))
-    head = [_line(title, 20, css="title"), _line(about, 38), _line(texts.messages["flame_help"], 56, css="help")]
+    head = [_line(title, 20, css="title"), _line(about, 38), _line(texts.messages[_SAY["flame_help"]], 56, css="help")]
     search, hit = (escape(texts.messages[_SAY[key]]) for key in ("flame_search", "flame_found"))
     right = WIDTH - MARGIN
     head += [

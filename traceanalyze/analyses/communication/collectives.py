@@ -22,9 +22,7 @@ from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, 
 from traceanalyze.model.vocabulary import DeviceClass
 
 _SAY = sentences(
-    exposed_wait=(
-        "Of {exposed} of exposed communication {wait} is waiting for other ranks and {transfer} is transfer."
-    ),
+    exposed_wait="Of {exposed} of exposed communication {wait} is waiting for other ranks and {transfer} is transfer.",
     bandwidth_waits="Bandwidths include the time ranks wait for each other.",
 )
 

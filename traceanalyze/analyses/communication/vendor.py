@@ -6,8 +6,13 @@ from dataclasses import replace
 
 from traceanalyze.analyses.grouping import COUNT
 from traceanalyze.model.collectives import VendorCollective, collective_type
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.trace import Trace
+
+_SAY = sentences(
+    vendor_planes="From {source}, for comparison: it looks at one plane of links; most waiting stands under rest.",
+    vendor_source="From {source}, for comparison: none of these numbers is used here.",
+)
 
 _COLLECTIVE = Column("collective", Kind.TEXT, "type, the same for all libraries")
 _GROUP = Column("group", Kind.TEXT, "ranks of the process group, or its name")
@@ -80,7 +85,7 @@ def vendor_tables(trace: Trace, collectives: Table) -> list[Table]:
             for one in trace.vendor.steps
         ]
         rows = (dict(zip(_STEPS.keys, map(_stated, row), strict=True)) for row in steps)
-        tables.append(replace(_STEPS, notes=(_source("vendor_source", trace.vendor.source),)).fill_records(rows))
+        tables.append(replace(_STEPS, notes=(_source(_SAY["vendor_source"], trace.vendor.source),)).fill_records(rows))
     own = trace.vendor_collectives
     detail = "wait_ns" in collectives.keys
     if own is not None and own.collectives:
@@ -88,7 +93,7 @@ def vendor_tables(trace: Trace, collectives: Table) -> list[Table]:
         for each in own.collectives:
             kinds.setdefault((collective_type(each.name) or each.name, each.group), []).append(each)
         sums = [_sums(*key, members) for key, members in kinds.items()]
-        note = _source("vendor_planes", own.source)
+        note = _source(_SAY["vendor_planes"], own.source)
         tables.append(replace(_COLLECTIVES, detail=detail, notes=(note,)).fill_records(sums).sort("-elapsed_ns"))
     if own is not None and own.links:
         links = sorted(own.links, key=lambda one: (one.link, one.group, one.source, one.target))
@@ -102,7 +107,7 @@ def vendor_tables(trace: Trace, collectives: Table) -> list[Table]:
             time_ns=[one.time for one in links],
             bandwidth=[one.bytes / one.time if one.time else NotMeasured("no_duration") for one in links],
         )
-        tables.append(replace(table, detail=detail, notes=(_source("vendor_source", own.links_source),)))
+        tables.append(replace(table, detail=detail, notes=(_source(_SAY["vendor_source"], own.links_source),)))
     return tables
 
 

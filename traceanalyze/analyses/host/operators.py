@@ -19,9 +19,7 @@ from traceanalyze.analyses.steps.window import step_labels
 from traceanalyze.model import calltree, intervals
 from traceanalyze.model.table import Column, Kind, Message, Table, declare, sentences
 
-_SAY = sentences(
-    broken_nesting="Cut short, as one that began inside lasts longer: {count} run(s) of operators.",
-)
+_SAY = sentences(broken_nesting="Cut short, as one that began inside lasts longer: {count} run(s) of operators.")
 
 UNLINKED = "<unlinked>"
 """In place of an operator: device events without a launch record."""

@@ -17,9 +17,7 @@ from traceanalyze.model.intervals import Intervals, overlaps
 from traceanalyze.model.table import Breakdown, Column, Kind, Message, Table, declare, sentences
 from traceanalyze.model.vocabulary import Cause
 
-_SAY = sentences(
-    gaps_kept="The {kept} longest of {count} intervals are listed.",
-)
+_SAY = sentences(gaps_kept="The {kept} longest of {count} intervals are listed.")
 
 GAPS = declare(
     "gaps",

@@ -30,6 +30,13 @@ from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, 
 from traceanalyze.model.vocabulary import Cause, EventKind
 
 _SAY = sentences(
+    gc_recorded_sum=(
+        "{count} pause(s) of 1 ms or more, {total} in all, the longest {longest}; the device is idle for {idle} of it."
+    ),
+    gc_suspected_sum=(
+        "{count} suspected pause(s), {total} in all, the longest {longest}: every launching thread stands still, and "
+        "the device is idle for {idle} of it. Any other work that the trace does not show looks the same."
+    ),
     gc_source_nothing="Garbage collection itself was not recorded: no events of it and no Python functions.",
     gc_source_python=(
         "No call of the garbage collector is among the Python functions; collections that Python starts by itself "
@@ -90,7 +97,7 @@ def gc_pauses(context: Context) -> Table:
         return _PAUSES.missing("no_gc_events", detail=True)
     source = Message(_SAY["gc_source_python"] if context.once(user_frames).recorded else _SAY["gc_source_nothing"])
     found = _filled(list(_suspected(context)))
-    return replace(found, notes=(source, *_sums(found, "gc_suspected_sum")))
+    return replace(found, notes=(source, *_sums(found, _SAY["gc_suspected_sum"])))
 
 
 _Pause: TypeAlias = dict[str, Value]
@@ -162,7 +169,7 @@ def _recorded(context: Context, rows: NDArray[np.int64]) -> Table:
             idle = NotMeasured("no_device_events") if inside is None else inside
             pauses.append(_pause(context, begin, stop, idle, "gc_recorded", track=track))
     found = _filled(pauses)
-    notes = _sums(found, "gc_recorded_sum")
+    notes = _sums(found, _SAY["gc_recorded_sum"])
     if short:
         notes.append(Message(_SAY["gc_short"], (("count", Kind.COUNT, short), ("total", Kind.DURATION, short_time))))
     return replace(found, notes=tuple(notes))

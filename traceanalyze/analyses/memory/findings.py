@@ -11,20 +11,20 @@ from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Table, 
 
 _SAY = sentences(
     advice_oom_isolation=(
-        "A request of {request} failed although a free piece was large enough, in another stream or pool: "
-        "use one stream for large tensors, or free them before switching streams."
+        "A request of {request} failed although a free piece was large enough, in another stream or pool: use one "
+        "stream for large tensors, or free them before switching streams."
     ),
     advice_oom_fragmentation=(
-        "A request of {request} failed although {free} were free inside segments, the largest piece {hole}: "
-        "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (NPU: PYTORCH_NPU_ALLOC_CONF)."
+        "A request of {request} failed although {free} were free inside segments, the largest piece {hole}: set "
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (NPU: PYTORCH_NPU_ALLOC_CONF)."
     ),
     advice_oom_split=(
         "A request of {request} failed with {free} free inside segments and {device} on the device: "
         "expandable_segments:True joins the two."
     ),
     advice_oom_other_processes=(
-        "A request of {request} failed with {device} free on the device, most of which others hold: "
-        "look for other processes, and for NCCL or HCCL buffers."
+        "A request of {request} failed with {device} free on the device, most of which others hold: look for other "
+        "processes, and for NCCL or HCCL buffers."
     ),
     advice_oom_capacity=(
         "A request of {request} failed with {free} free inside segments and {device} on the device: the device is "
@@ -66,8 +66,8 @@ _SAY = sentences(
     advice_empty_cache="empty_cache is called at {line}; it costs time and rarely helps inside a loop.",
     advice_fragmentation=(
         "The reserve grew for a request of {request} although {free} were free, the largest piece {hole}; {avoidable} "
-        "could be saved: expandable_segments:True, or allocate long-lived tensors first (blocks of {pinner} are in "
-        "the way)."
+        "could be saved: expandable_segments:True, or allocate long-lived tensors first (blocks of {pinner} are in the "
+        "way)."
     ),
     advice_spike=(
         "{share} of the peak are blocks freed again at once, the largest at {line}: compute in pieces, in place, or "
@@ -91,9 +91,7 @@ _SAY = sentences(
         "buffer with views in place of many tiny tensors."
     ),
     advice_near_limit="The reserve comes close to the device's {capacity}.",
-    advice_rounding=(
-        "Blocks are {share} larger than what was asked for: many tiny tensors; use one buffer with views."
-    ),
+    advice_rounding="Blocks are {share} larger than what was asked for: many tiny tensors; use one buffer with views.",
     advice_expandable_with_max_split="max_split_size_mb has no effect with expandable_segments.",
     advice_gc_threshold_without_fraction=(
         "garbage_collection_threshold has no effect without a memory fraction (set_per_process_memory_fraction)."

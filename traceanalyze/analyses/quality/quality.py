@@ -70,9 +70,7 @@ _SAY = sentences(
         "{count} kernel(s), {time_ns}, look like communication by where they run, but count as compute: {names}. "
         "--comm-regex changes that."
     ),
-    plugin_events=(
-        "The plug-in {plugin} told the kind of work of {count} device event(s) by their names or operators."
-    ),
+    plugin_events="The plug-in {plugin} told the kind of work of {count} device event(s) by their names or operators.",
     plugin_ranges="The plug-in {plugin} took {count} host range(s) for data loading.",
     microsecond_clock=(
         "Times have a resolution of 1 µs (torch 2.2 or older), so {zero_length} device event(s) show no duration."

@@ -111,12 +111,9 @@ _PARTS = ["{part1} {diff1}", "{part2} {diff2}", "{part3} {diff3}", "{part4} {dif
 
 MESSAGES = {
     **named("", "base candidate"),
-    "compare_same": "No difference: both sides take {time} per step, part by part.",
     "compare_faster_0": "The candidate is {diff} ({share}) faster per step: {candidate} instead of {base}.",
     "compare_slower_0": "The candidate is {diff} ({share}) slower per step: {candidate} instead of {base}.",
-    "compare_even": "No difference that matters: {candidate} instead of {base} per step ({diff}).",
     "compare_equal_0": "Both sides take {base} per step ({diff}).",
-    "compare_unexplained": "What it is made of cannot be told from these profiles.",
     **{
         f"compare_{word}_{count}": (
             f"The candidate is {{diff}} ({{share}}) {word} per step, {{candidate}} instead of {{base}}: "
@@ -132,31 +129,8 @@ MESSAGES = {
         + "."
         for count in range(1, len(_PARTS) + 1)
     },
-    "compare_explained_all": "All of the difference is explained.",
-    "compare_explained": "{share} of the difference is explained; {rest} is time of unknown cause.",
-    "compare_unknown": "{rest} is time of unknown cause.",
-    "compare_largest": "Largest single cause: {name} ({part}), {diff}.",
     "compare_span": "First to last device event of a step: base {base}, candidate {candidate} ({diff}).",
-    "compare_linked": "Device time whose launch or operator is known: base {base}, candidate {candidate}.",
-    "compare_matched": "Matched {section}: {base} of the base's time, {candidate} of the candidate's.",
-    "compare_matched_by_name": (
-        "Matched {section}: {base} of the base's time, {candidate} of the candidate's; other devices run {section} of "
-        "other names, so look at their types."
-    ),
-    "compare_left_out": "Steps recorded but not compared: base {base}, candidate {candidate}.",
-    "compare_clocks": "Clock resolution: base {base}, candidate {candidate}.",
-    "compare_levels": "Profiler level: base {base}, candidate {candidate}.",
-    "side_note": "{side}: {text}",
     "side_path": "{path}",
-    "side_only": "rank {rank}",
-    "side_rank": "rank {rank} of {ranks}",
-    "side_rank_decides": "rank {rank}, the slowest of {ranks}",
-    "side_device": "{device}",
-    "side_trace": "{time}, no step marker",
-    "side_step": "{time}, step {step}",
-    "side_step_median": "{time}, median step {step}",
-    "side_steps": "{time}, mean of {steps} steps (median {median})",
-    "side_steps_complete": "{time}, mean of {steps} complete steps (median {median})",
     "not_compared": "Not compared",
     "no_faster": "Nothing of weight is faster in the candidate.",
     "no_slower": "Nothing of weight is slower in the candidate.",
@@ -171,60 +145,6 @@ MESSAGES = {
     "group_base": "Base: {path}",
     "group_candidate": "Candidate: {path}",
     "advice": "Where to look",
-    "compare_advice": "{part} {diff}: {check}.",
-    "compare_advice_cause": "{part} {diff} (largest: {cause} {cause_diff}): {check}.",
-    "no_device_on_either": "No device was recorded: host time is compared.",
-    "no_device_on_one": "The {side} has no device events: only the length of the step can be compared.",
-    "devices_differ": "Different devices: base {base}, candidate {candidate}.",
-    "idle_as_one": (
-        "The {side} has no runtime calls, so causes of idle time cannot be told apart: idle time is compared as one "
-        "part, and runtime calls are not compared."
-    ),
-    "outside_calls_as_one": (
-        "The {side} has no host operators: idle time outside runtime calls (data loading, operators, waiting for "
-        "peers, untraced) is compared as one part."
-    ),
-    "levels_differ": (
-        "Different profiler levels: base {base}, candidate {candidate}; what only the higher level records is not "
-        "comparable."
-    ),
-    "levels_differ_in_calls": (
-        "Different profiler levels: base {base}, candidate {candidate}. Level0 leaves out most runtime calls and what "
-        "collectives consist of: idle time in host operators, launches and waits is compared as one part; runtime "
-        "calls and waiting for other ranks are not comparable."
-    ),
-    "whole_trace_on_one": (
-        "The {side} has no step marker: the whole of its device work counts as one step, so times per step are not "
-        "comparable."
-    ),
-    "whole_traces": (
-        "No step markers: from first to last device event counts as one step; compare only recordings of equal work."
-    ),
-    "steps_differ": "Steps are chosen in different ways: base {base}, candidate {candidate}.",
-    "world_sizes_differ": "Runs of different size: base {base} rank(s), candidate {candidate}.",
-    "rank_counts_differ": "Not as many ranks were recorded: base {base}, candidate {candidate}.",
-    "ranks_differ": "Different ranks are compared: base rank {base}, candidate rank {candidate}.",
-    "coverage_differs": (
-        "The operator is known for {base_share} of compute time in the base, {candidate_share} in the candidate: "
-        "differences between operators are partly those of recording, so compute is compared by kind of kernel."
-    ),
-    "clocks_differ": (
-        "Different clocks: base {base_ns}, candidate {candidate_ns}; the coarse one shows short kernels too long or "
-        "without duration."
-    ),
-    "api_on_one": "The {side} has no runtime calls: they are not compared.",
-    "host_ops_on_one": "The {side} has no host operators: they are not compared.",
-    "shapes_on_one": "The {side} has no shapes: nothing can be matched by shape.",
-    "modules_on_one": "The {side} has no modules: they are not compared.",
-    "stacks_on_one": "The {side} has no Python stacks: source lines are known for the other side only.",
-    "memory_on_one": "The {side} has no memory records: memory is not compared.",
-    "options_differ": (
-        "Recording options that slow the host down were on for one side only: base {base}, candidate {candidate}; "
-        "host time is longer there for that reason too."
-    ),
-    "side_truncated": "The file of the {side} is cut short: later work is missing.",
-    "side_salvaged": "Broken in the file of the {side} and left out: {count} event(s) or place(s).",
-    "side_left_out": "Incomplete in the {side} and left out: {steps} step(s).",
 }
 
 REASONS = {

@@ -45,8 +45,6 @@ TERMS = {
 }
 
 MESSAGES = {
-    "files_lost": "{count} file(s) could not be used: see the table of files (console: -v).",
-    "files_cut": "{count} file(s) could be used only in part: see the table of files (console: -v).",
     "fail_on": "finding of severity {severity}: {finding}",
 }
 

@@ -8,10 +8,6 @@ MESSAGES = {
     **named("", "yes no meaning quantity value unit table column sheet rows"),
     "per_step": "a step",
     "files_below": "all in {folder}",
-    "leading_rank": (
-        "Rank {longest} waits {wait} of its step for others; without waiting rank {rank} takes longest ({own} a step), "
-        "so the rest is about rank {rank}."
-    ),
     "details_of_rank": "Details below are those of rank {rank}; --ranks chooses others.",
     "about_step": "{path}{rank}{device}, 1 step",
     "about_steps": "{path}{rank}{device}, {steps} steps",
@@ -57,15 +53,49 @@ MESSAGES = {
     "page_numbers_elsewhere": "The numbers are in the tables that -o DIR/ writes.",
     "curve_help": "Point at the curve for values, drag to zoom in, double-click to see all of it.",
     "steps_left_out": "The first {kept} of {count} steps are drawn.",
-    "vendor_source": "From {source}, for comparison: none of these numbers is used here.",
-    "gc_recorded_sum": (
-        "{count} pause(s) of 1 ms or more, {total} in all, the longest {longest}; the device is idle for {idle} of it."
+    **named("gate_", "baseline candidate"),
+    "gate_title": "regression gate",
+    "gate_rest": "Unexplained, because medians are judged: {rest} ({share}).",
+    "gate_environment": "Environment differences",
+    "gate_notes": "Notes",
+    "gate_cut": "The rest was cut: the limit of a step summary is 1 MiB.",
+    "gate_annotations_more": "{count} more metrics are worse; see the job summary",
+    "gate_annotation": "{metric}: {change}, budget {budget}: {reason}",
+    "baseline_empty": "The baseline holds no run.",
+    "rule_facts": "Facts",
+    "rule_facts_line": "confidence {confidence}; since {since}; on {platforms}",
+    "rule_options": "Options (traceanalyze.toml, table rules.{slug})",
+    "rule_advice": "Advice",
+    "rule_definitions": "The definitions are in English.",
+    **named("excerpt_", "host device"),
+    "overlay_missing": "Not drawn: {track} (not measured: {reason})",
+    "overlay_no_windows": "Findings without a place in time are not drawn: {count}",
+    "overlay_alone_damaged": "{path}: the file is damaged, so the overlay was written without the trace",
+    "overlay_alone_not_json": "{path}: this is no JSON trace, so the overlay was written without it",
+    "overlay_merged": (
+        "Ranks in one file: {count}. Process ids are new numbers, and the clocks are those of the recordings"
     ),
-    "gc_suspected_sum": (
-        "{count} suspected pause(s), {total} in all, the longest {longest}: every launching thread stands still, and "
-        "the device is idle for {idle} of it. Any other work that the trace does not show looks the same."
+    "overlay_aligned": (
+        "Ranks in one file: {count}. Process ids are new numbers, and clocks are moved by up to {most}, so that "
+        "collectives end together"
     ),
-    "flame_help": "Click a box to zoom in, here to zoom out.",
+    "excerpt_idle_lane": "device idle",
+    "about_snapshot": "{path}{device}, {steps} events, reconciled exactly",
+    "about_snapshot_state": "{path}{device}, state only, reconciled exactly",
+    "about_snapshot_off": "{path}{device}, {steps} events, history and dump do not agree (see below)",
+    "about_snapshot_state_off": "{path}{device}, state only, contradicts itself (see below)",
+    "memory_peak_at_step": "Peak {requested} in use at step {step}, {reserved} reserved.",
+    "memory_peak_at_step_phase": "Peak {requested} in use at step {step}, {phase}; {reserved} reserved.",
+    "memory_peak_at_step_op": "Peak {requested} in use at step {step}, in {op}; {reserved} reserved.",
+    "memory_peak_at_step_phase_op": "Peak {requested} in use at step {step}, {phase}, in {op}; {reserved} reserved.",
+    "memory_peak_at_phase": "Peak {requested} in use, in {phase}; {reserved} reserved.",
+    "memory_peak_at_phase_op": "Peak {requested} in use, in {phase}, in {op}; {reserved} reserved.",
+    "memory_peak_at_op": "Peak {requested} in use, in {op}; {reserved} reserved.",
+    "snapshot_used": "Judged with {count} allocator snapshot(s), which `traceanalyze memory` shows in full: {path}.",
+    "snapshot_unused": "{count} allocator snapshot(s) not used: nothing says that they are of a recorded rank: {path}.",
+    "timeline_unused": "{count} memory timeline(s) not used; `traceanalyze memory` shows them: {path}.",
+    "about_difference": "{path}",
+    "about_timeline": "{path}, {steps} changes, tensor bytes of one device the file does not name",
 }
 
 
@@ -113,7 +143,35 @@ REASONS = {
     "no_inference_annotations": "no annotation is named like an iteration of inference",
     "no_steady_state": "no three like iterations in a row that generate tokens",
     "not_in_name": "the annotations' names do not tell",
+    "no_compiled_regions": "no compiled code is recorded",
+    "selector_matches_nothing": "no name fits the pattern",
+    "one_rank": "there is one rank",
+    "not_recorded": "this run was recorded without it",
+    "no_snapshot": "needs a snapshot of the allocator",
+    "no_environment": "the profile does not tell the settings of the program",
+    "unknown_capacity": "the profile does not say how much memory the device has",
+    "no_other_ranks": "needs the recordings of the other ranks",
+    "no_first_step": "needs a recording that begins with the first step of the program",
+    "no_kernel_shapes": "not all ranks have kernels that run often and tell their shapes or launch configuration",
+    "no_machines": "the recordings do not tell which machine each rank ran on",
+    "unknown_links": "the bandwidth of these links is not known, and there are no other groups to compare with",
+    "no_event_times": "the snapshot does not say when its events were (torch 2.1 and older, NPU)",
+    "no_memory_history": "the snapshot has no history",
+    "snapshot_without_times": "the snapshot has no times",
+    "clocks_do_not_meet": "the times of snapshot and trace do not overlap, and they share no marks of steps",
+    "no_trace_of_rank": "no trace of the same rank",
+    "other_device_placed": "only the device with most memory is placed in the trace",
+    "other_snapshot_placed": "another snapshot of the rank is placed in its trace",
+    "no_memory_steps": "the history shows no steps",
+    "no_gradient_stacks": "no stack shows AccumulateGrad",
+    "snapshot_contradicts_itself": "the snapshot contradicts itself",
 }
+
+_BOTH = "record host and device: torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU])"
+_LEVEL = (
+    "profile(experimental_config=torch_npu.profiler._ExperimentalConfig("
+    "profiler_level=torch_npu.profiler.ProfilerLevel.Level1))"
+)
 
 HINTS = {
     **dict.fromkeys(
@@ -138,4 +196,10 @@ HINTS = {
         "name modules: profile(with_stack=True, with_modules=True); it makes the host slower, so use it in a second "
         "recording"
     ),
+    **dict.fromkeys(("no_device_events.ascend", "no_host_events.ascend", "no_api.ascend"), _BOTH),
+    "no_cann_calls.ascend": f"see launches and sync points: {_LEVEL}",
+    "no_collective_tasks.ascend": f"tell waiting from transfer: {_LEVEL}",
+    # No option of torch_npu records which stream waits for which.
+    "no_stream_waits.ascend": "",
+    "no_memory_stacks": 'call stacks: torch.cuda.memory._record_memory_history(context="all", stacks="python")',
 }

@@ -6,14 +6,46 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from traceanalyze.analyses.steps.window import rounded, step_labels
 from traceanalyze.comparison.attribution import CALLS, STEP, headline, headline_keys
+from traceanalyze.comparison.caveats import CAVEATS
 from traceanalyze.comparison.pairs import EVEN, PerStep
 from traceanalyze.comparison.reasons import WORDS
 from traceanalyze.comparison.results import Caveat, Comparison, Part, SideInfo
-from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Layout, Message, NotMeasured, Table, Value, declare, sentences
 from traceanalyze.model.vocabulary import Cause
 from traceanalyze.report.contents.quality import typed
 from traceanalyze.report.model import CompareReport, Side
 from traceanalyze.report.view import distinct_names
+
+_SAY = sentences(
+    compare_same="No difference: both sides take {time} per step, part by part.",
+    compare_even="No difference that matters: {candidate} instead of {base} per step ({diff}).",
+    compare_unexplained="What it is made of cannot be told from these profiles.",
+    compare_explained_all="All of the difference is explained.",
+    compare_explained="{share} of the difference is explained; {rest} is time of unknown cause.",
+    compare_unknown="{rest} is time of unknown cause.",
+    compare_largest="Largest single cause: {name} ({part}), {diff}.",
+    compare_linked="Device time whose launch or operator is known: base {base}, candidate {candidate}.",
+    compare_matched="Matched {section}: {base} of the base's time, {candidate} of the candidate's.",
+    compare_matched_by_name=(
+        "Matched {section}: {base} of the base's time, {candidate} of the candidate's; other devices run {section} of "
+        "other names, so look at their types."
+    ),
+    compare_left_out="Steps recorded but not compared: base {base}, candidate {candidate}.",
+    compare_clocks="Clock resolution: base {base}, candidate {candidate}.",
+    compare_levels="Profiler level: base {base}, candidate {candidate}.",
+    side_note="{side}: {text}",
+    side_only="rank {rank}",
+    side_rank="rank {rank} of {ranks}",
+    side_rank_decides="rank {rank}, the slowest of {ranks}",
+    side_device="{device}",
+    side_trace="{time}, no step marker",
+    side_step="{time}, step {step}",
+    side_step_median="{time}, median step {step}",
+    side_steps="{time}, mean of {steps} steps (median {median})",
+    side_steps_complete="{time}, mean of {steps} complete steps (median {median})",
+    compare_advice="{part} {diff}: {check}.",
+    compare_advice_cause="{part} {diff} (largest: {cause} {cause_diff}): {check}.",
+)
 
 _STEPS_NAMED = 12
 _SIDES = declare(
@@ -89,7 +121,7 @@ def build_compare(
             "quality": tuple(_quality(comparison)),
         },
         notes=tuple(
-            Message("side_note", (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)))
+            Message(_SAY["side_note"], (("side", Kind.TERM, f"side_{side}"), ("text", Kind.TEXT, text)))
             for side, text in notes
         ),
         comparison=comparison,
@@ -100,18 +132,18 @@ def _about_side(side: SideInfo) -> Iterator[Message]:
     """One side in pieces: rank, device, step time, steps."""
     if side.rank is not None:
         key = "side_rank_decides" if side.rank_choice == "decides" else "side_rank" if side.ranks > 1 else "side_only"
-        yield Message(key, (("rank", Kind.COUNT, side.rank), ("ranks", Kind.COUNT, side.ranks)))
+        yield Message(_SAY[key], (("rank", Kind.COUNT, side.rank), ("ranks", Kind.COUNT, side.ranks)))
     if side.device_name:
-        yield Message("side_device", (("device", Kind.TEXT, side.device_name),))
+        yield Message(_SAY["side_device"], (("device", Kind.TEXT, side.device_name),))
     time = ("time", Kind.DURATION, mean_step(side))
     if side.step_choice == "whole_trace":
-        yield Message("side_trace", (time,))
+        yield Message(_SAY["side_trace"], (time,))
     elif side.count == 1:
         key = "side_step_median" if side.step_choice == "median" else "side_step"
-        yield Message(key, (time, ("step", Kind.TEXT, "".join(step_labels(side.steps)))))
+        yield Message(_SAY[key], (time, ("step", Kind.TEXT, "".join(step_labels(side.steps)))))
     else:
         counts = (("steps", Kind.COUNT, side.count), ("median", Kind.DURATION, side.median_step))
-        yield Message("side_steps" if side.step_choice == "asked" else "side_steps_complete", (time, *counts))
+        yield Message(_SAY["side_steps" if side.step_choice == "asked" else "side_steps_complete"], (time, *counts))
 
 
 def mean_step(side: SideInfo) -> int:
@@ -171,9 +203,9 @@ def _verdict(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
     values: list[tuple[str, Kind, Value]] = [("base", Kind.DURATION, base), ("candidate", Kind.DURATION, candidate)]
     change = ("diff", Kind.CHANGE, per.mean(per.change))
     if per.change == 0 and not changes:
-        return (Message("compare_same", (("time", Kind.DURATION, base),)),)
+        return (Message(_SAY["compare_same"], (("time", Kind.DURATION, base),)),)
     if per.even and whole <= EVEN * max(base, candidate):
-        return (Message("compare_even", (*values, change)),)
+        return (Message(_SAY["compare_even"], (*values, change)),)
     named = [item for item in changes[:NAMED] if abs(item[1]) >= WORTH_NAMING * whole]
     for number, (key, diff) in enumerate(named, start=1):
         values += [(f"part{number}", Kind.TERM, key), (f"diff{number}", Kind.CHANGE, diff)]
@@ -184,7 +216,7 @@ def _verdict(comparison: Comparison, per: PerStep) -> tuple[Message, ...]:
     values += [("diff", Kind.DURATION, abs(per.mean(per.change))), ("share", Kind.SHARE, share)]
     first = Message(f"compare_{word}_{len(named)}", tuple(values))
     if not named:
-        return (first, Message("compare_unexplained"))
+        return (first, Message(_SAY["compare_unexplained"]))
     return (first, _explained(comparison, per), *_largest(comparison.tables["causes"], named))
 
 
@@ -193,13 +225,13 @@ def _explained(comparison: Comparison, per: PerStep) -> Message:
     rest = sum(exact for key, exact in _exact(comparison.parts, per).items() if key in UNEXPLAINED)
     share = max(0.0, 1 - abs(rest) / abs(per.change))
     if share > ALL:
-        return Message("compare_explained_all")
+        return Message(_SAY["compare_explained_all"])
     left: tuple[str, Kind, Value] = ("rest", Kind.CHANGE, round(rest / (per.base_steps * per.candidate_steps)))
     # Where more is unknown than differs in all, the known parts nearly cancel out, and no share says so.
     return (
-        Message("compare_explained", (("share", Kind.SHARE, share), left))
+        Message(_SAY["compare_explained"], (("share", Kind.SHARE, share), left))
         if share
-        else Message("compare_unknown", (left,))
+        else Message(_SAY["compare_unknown"], (left,))
     )
 
 
@@ -208,7 +240,7 @@ def _largest(causes: Table, named: Sequence[tuple[str, int]]) -> Iterator[Messag
     top = next((row for row in causes.records() if row.what != "rest"), None)
     if top is not None and top.diff_ns and (top.part, top.diff_ns) not in named:
         name, diff = ("name", Kind.NAME, top.contribution), ("diff", Kind.CHANGE, top.diff_ns)
-        yield Message("compare_largest", (name, ("part", Kind.TERM, top.part), diff))
+        yield Message(_SAY["compare_largest"], (name, ("part", Kind.TERM, top.part), diff))
 
 
 MOST_ADVICE = 3
@@ -241,7 +273,7 @@ def _advice(comparison: Comparison, per: PerStep) -> Iterator[Message]:
         top = next(longer, None)
         if top is not None:
             values += [("cause", Kind.NAME, top.contribution), ("cause_diff", Kind.CHANGE, top.diff_ns)]
-        yield Message("compare_advice" if top is None else "compare_advice_cause", tuple(values))
+        yield Message(_SAY["compare_advice" if top is None else "compare_advice_cause"], tuple(values))
 
 
 def _check(key: str, change: int, comparison: Comparison, per: PerStep) -> str:
@@ -255,7 +287,7 @@ def _check(key: str, change: int, comparison: Comparison, per: PerStep) -> str:
 def _caveat(caveat: Caveat) -> Message:
     """A sentence; values are as of a check, but which side is meant is a word of the language."""
     values = ((name, Kind.TERM, value) if name == "side" else typed(name, value) for name, value in caveat.values)
-    return Message(caveat.key, tuple(values))
+    return Message(CAVEATS.get(caveat.key, caveat.key), tuple(values))
 
 
 def _quality(comparison: Comparison) -> Iterator[Message]:
@@ -275,7 +307,7 @@ def _quality(comparison: Comparison) -> Iterator[Message]:
 
 
 def _of_both(key: str, kind: Kind, base: Value, candidate: Value) -> Message:
-    return Message(key, (("base", kind, base), ("candidate", kind, candidate)))
+    return Message(_SAY[key], (("base", kind, base), ("candidate", kind, candidate)))
 
 
 def _matched(comparison: Comparison) -> Iterator[Message]:
@@ -290,4 +322,4 @@ def _matched(comparison: Comparison) -> Iterator[Message]:
             foreign = section == "section_kernels" and comparison.base.vendor != comparison.candidate.vendor
             key = "compare_matched_by_name" if foreign else "compare_matched"
             both = _of_both(key, Kind.SHARE, *of_sides)
-            yield Message(key, (("section", Kind.TERM, section), *both.values))
+            yield Message(_SAY[key], (("section", Kind.TERM, section), *both.values))

@@ -12,9 +12,7 @@ from traceanalyze.ranks.results import Cluster
 from traceanalyze.rules.finding import Confidence, Evidence, Finding, NotApplicable, Outcome, Severity
 from traceanalyze.rules.registry import every_rule, own_rules
 
-_SAY = sentences(
-    finding_other="{rule}: {text}",
-)
+_SAY = sentences(finding_other="{rule}: {text}")
 
 RULE_ID = Column("rule_id", Kind.TEXT, "Id of the rule; `traceanalyze rule ID` explains it", heading="rule")
 BOUND = Column("bound_ns", Kind.DURATION, "What it can save at most, per step", heading="at most", minor=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from traceanalyze.model.table import Column, Kind, Layout, Message, Table, Value, declare
+from traceanalyze.model.table import Column, Kind, Layout, Message, Table, Value, declare, sentences
 from traceanalyze.regression.metrics import Kind as MetricKind
 from traceanalyze.regression.metrics import Level
 from traceanalyze.regression.results import GateResult, MetricResult, Overall, SideSummary, Verdict
@@ -15,6 +15,44 @@ from traceanalyze.report.contents.gate_keys import former_keys
 from traceanalyze.report.contents.gate_metrics import change, metric_tables, reason, value
 from traceanalyze.report.contents.gate_why import why_tables
 from traceanalyze.report.model import GateReport, Side
+
+_SAY = sentences(
+    gate_name="{name}",
+    gate_name_verdict="{name} {verdict}",
+    gate_name_change="{name} {change}",
+    gate_fail="FAIL: {names}.",
+    gate_pass="PASS: nothing is worse than its budget allows.",  # noqa: S106
+    gate_pass_warn="PASS, with warnings: {names}.",  # noqa: S106
+    gate_inconclusive="INCONCLUSIVE: the data cannot tell whether {names} is within its budget.",
+    gate_more="{names} and {count} more",
+    gate_side_runs="{runs} runs of {steps} steps",
+    gate_side_run="1 run of {steps} steps",
+    gate_side_no_steps="{runs} runs",
+    gate_side_no_steps_run="1 run",
+    gate_legend="~ no significant change; ± smallest change these runs can tell apart",
+    gate_runs_needed="{metric}: {runs} runs a side would tell a change of half the budget.",
+    gate_runs_many="{metric}: not even {most} runs a side would tell a change of half the budget; steady the node.",
+    gate_not_measured="Not measured on either side, so not judged: {names}.",
+    gate_counts="Changed counts: {names}.",
+    gate_count="{name} {baseline} → {candidate}",
+    gate_findings="Findings that appeared or went away: {names}.",
+    gate_difference="{key}: {baseline} / {candidate}",
+    gate_waived="{key} was waived by --no-match",
+    gate_similarity="The workloads are {similarity} alike (1 is the same operators as often).",
+    gate_note_few_steps="{run}: only {steps} usable steps; its median is worth little",
+    gate_note_input="{run}: {text}",
+    gate_note_plugin="{text}",
+    gate_note_workload="the workloads are only {similarity} alike: are both sides the same program?",
+    gate_note_stale="the baseline is {days} days older than the candidate: refresh it",
+    gate_note_accepted="the baseline's level was changed {count} times by accepted regressions: look at the sum",
+    gate_note_missing="{metric} is missing",
+    gate_note_mann_whitney="{metric}: p of pooled steps {value} (Mann-Whitney; not used: steps are no samples)",
+    gate_note_two_populations="{metric}: two kinds of steps in a run of the {value}; a median may jump between them",
+    gate_note_drift="{metric}: drifts inside a run of the {value}",
+    gate_note_outlier="{metric}: run {value} is far from the others (not removed)",
+    gate_note_budget_below_noise="{metric}: the budget is below twice the noise floor; three times it is sound",
+    gate_note_not_measured="{metric}: {value}",
+)
 
 _NAMED = 3
 _RUNS = declare(
@@ -77,12 +115,12 @@ def _headline(result: GateResult) -> Message:
     else:
         key, found = "gate_pass_warn" if broken else "gate_pass", broken
     if key == "gate_pass":
-        return Message(key)
+        return Message(_SAY[key])
     names = tuple(map(_named, found[:_NAMED]))
     if len(found) > _NAMED:
         more = ("count", Kind.COUNT, len(found) - _NAMED)
-        names = (Message("gate_more", (("names", Kind.LIST, names), more)),)
-    return Message(key, (("names", Kind.LIST, names),))
+        names = (Message(_SAY["gate_more"], (("names", Kind.LIST, names), more)),)
+    return Message(_SAY[key], (("names", Kind.LIST, names),))
 
 
 def _named(each: MetricResult) -> Message:
@@ -92,12 +130,12 @@ def _named(each: MetricResult) -> Message:
         case Verdict.INCONCLUSIVE:
             return _names([each.name])[0]
         case Verdict.MISSING:
-            return Message("gate_name_verdict", (name, ("verdict", Kind.TERM, f"gate_{each.verdict}")))
-    return Message("gate_name_change", (name, ("change", Kind.QUANTITY, change(each))))
+            return Message(_SAY["gate_name_verdict"], (name, ("verdict", Kind.TERM, f"gate_{each.verdict}")))
+    return Message(_SAY["gate_name_change"], (name, ("change", Kind.QUANTITY, change(each))))
 
 
 def _names(names: Iterable[str]) -> tuple[Message, ...]:
-    return tuple(Message("gate_name", (("name", Kind.NAME, name),)) for name in names)
+    return tuple(Message(_SAY["gate_name"], (("name", Kind.NAME, name),)) for name in names)
 
 
 def _side(key: str, summary: SideSummary) -> Side:
@@ -110,7 +148,9 @@ def _side(key: str, summary: SideSummary) -> Side:
     many, one = (
         ("gate_side_no_steps", "gate_side_no_steps_run") if counts == [0] else ("gate_side_runs", "gate_side_run")
     )
-    about = Message(one if len(runs) == 1 else many, (("runs", Kind.COUNT, len(runs)), ("steps", Kind.TEXT, steps)))
+    about = Message(
+        _SAY[one if len(runs) == 1 else many], (("runs", Kind.COUNT, len(runs)), ("steps", Kind.TEXT, steps))
+    )
     devices = dict.fromkeys(shown(run.environment.get("device")) for run in runs if run.environment.get("device"))
     name = "" if summary.label == key else summary.label
     return Side(key, f"gate_{key}", ", ".join(run.name for run in runs), name, (about, *_names(devices)))
@@ -118,10 +158,10 @@ def _side(key: str, summary: SideSummary) -> Side:
 
 def _tables(result: GateResult) -> Iterator[Table]:
     others = [each for each in result.metrics if each.verdict == Verdict.NOT_MEASURED]
-    notes = [Message("gate_legend")] if any(each.statistics is not None for each in result.metrics) else []
+    notes = [Message(_SAY["gate_legend"])] if any(each.statistics is not None for each in result.metrics) else []
     if others:
         names = ("names", Kind.LIST, _names(each.name for each in others))
-        notes.append(Message("gate_not_measured", (names,)))
+        notes.append(Message(_SAY["gate_not_measured"], (names,)))
     judged, unmeasured, samples = metric_tables(result)
     yield replace(judged, notes=tuple(notes))
     yield from why_tables(result)
@@ -156,37 +196,37 @@ def _environment(result: GateResult) -> Iterator[Message]:
     for each in result.differences:
         old, new = (_names(map(shown, values)) for values in (each.baseline, each.candidate))
         key = ("key", Kind.TEXT, each.key)
-        yield Message("gate_difference", (key, ("baseline", Kind.LIST, old), ("candidate", Kind.LIST, new)))
-    yield from (Message("gate_waived", (("key", Kind.TEXT, key),)) for key in result.waived)
+        yield Message(_SAY["gate_difference"], (key, ("baseline", Kind.LIST, old), ("candidate", Kind.LIST, new)))
+    yield from (Message(_SAY["gate_waived"], (("key", Kind.TEXT, key),)) for key in result.waived)
     if result.similarity is not None:
-        yield Message("gate_similarity", (("similarity", Kind.TEXT, f"{result.similarity:.2f}"),))
+        yield Message(_SAY["gate_similarity"], (("similarity", Kind.TEXT, f"{result.similarity:.2f}"),))
 
 
 def _notes(result: GateResult) -> Iterator[Message]:
     """Remarks on the input and the samples."""
     for key, values in result.notes:
         said = {name: value if isinstance(value, str) else str(value) for name, value in values.items()}
-        yield Message(f"gate_note_{key}", tuple((name, Kind.TEXT, text) for name, text in said.items()))
+        yield Message(_SAY[f"gate_note_{key}"], tuple((name, Kind.TEXT, text) for name, text in said.items()))
     for each in result.metrics:
         metric, statistics = ("metric", Kind.NAME, each.name), each.statistics
         if each.verdict == Verdict.INCONCLUSIVE and statistics is not None:
             if statistics.runs_needed is not None:
-                yield Message("gate_runs_needed", (metric, ("runs", Kind.COUNT, statistics.runs_needed)))
+                yield Message(_SAY["gate_runs_needed"], (metric, ("runs", Kind.COUNT, statistics.runs_needed)))
             elif statistics.threshold > 0:
-                yield Message("gate_runs_many", (metric, ("most", Kind.COUNT, MOST_RUNS)))
+                yield Message(_SAY["gate_runs_many"], (metric, ("most", Kind.COUNT, MOST_RUNS)))
         if each.verdict == Verdict.MISSING:
             yield Message("said_of", (("title", Kind.NAME, each.name), ("text", Kind.LIST, (reason(each),))))
         for key, text in each.notes:
             if key != "not_measured":
                 kind = Kind.TERM if text in {"baseline", "candidate"} else Kind.TEXT
-                yield Message(f"gate_note_{key}", (metric, ("value", kind, text)))
+                yield Message(_SAY[f"gate_note_{key}"], (metric, ("value", kind, text)))
 
 
 def _changes(result: GateResult) -> Iterator[Message]:
     """Exact metrics that differ, and rules whose findings changed in number."""
     counts = tuple(
         Message(
-            "gate_count",
+            _SAY["gate_count"],
             (
                 ("name", Kind.NAME, each.name),
                 ("baseline", Kind.QUANTITY, value(each, each.baseline)),
@@ -198,11 +238,11 @@ def _changes(result: GateResult) -> Iterator[Message]:
     )
     findings = tuple(
         Message(
-            "gate_count",
+            _SAY["gate_count"],
             (("name", Kind.TEXT, rule), ("baseline", Kind.COUNT, old), ("candidate", Kind.COUNT, new)),
         )
         for rule, (old, new) in result.findings.items()
     )
     for key, names in (("gate_counts", counts), ("gate_findings", findings)):
         if names:
-            yield Message(key, (("names", Kind.LIST, names),))
+            yield Message(_SAY[key], (("names", Kind.LIST, names),))

@@ -6,10 +6,38 @@ import math
 from collections.abc import Iterator, Mapping
 
 from traceanalyze.model import units
-from traceanalyze.model.table import Column, Kind, Message, NotMeasured, Quantity, Table, Value, Word, declare
+from traceanalyze.model.table import (
+    Column,
+    Kind,
+    Message,
+    NotMeasured,
+    Quantity,
+    Table,
+    Value,
+    Word,
+    declare,
+    sentences,
+)
 from traceanalyze.regression.metrics import Kind as MetricKind
 from traceanalyze.regression.metrics import Level
 from traceanalyze.regression.results import BAD, GateResult, MetricResult, Statistics, Verdict
+
+_SAY = sentences(
+    gate_reason_over_budget="worse by more than the budget",
+    gate_reason_varies_apart="worse by more than the budget; varies from step to step, but the ranges do not meet",
+    gate_reason_above_limit="above the absolute limit {limit}",
+    gate_reason_below_limit="below the absolute limit {limit}",
+    gate_reason_near_limit="too near the absolute limit {limit} to tell",
+    gate_reason_within_budget="within the budget",
+    gate_reason_within_limit="within the absolute limit",
+    gate_reason_below_floor="below the smallest time that counts on both sides",
+    gate_reason_below_min_effect="the change is too small to count",
+    gate_reason_improved="better by more than the budget",
+    gate_reason_interval_straddles="the data cannot tell a change within the budget from one beyond it",
+    gate_reason_missing_baseline="not measured in the baseline: {why}",
+    gate_reason_missing_candidate="not measured in the candidate: {why}",
+    gate_reason_missing_both="not measured on either side: {why}",
+)
 
 _METRIC = Column("metric", Kind.NAME, "name of the metric, as budgets have it", cut_start=True)
 CHANGE = Column("shown_change", Kind.QUANTITY, "change, if these runs can tell it from none", heading="change")
@@ -171,7 +199,7 @@ def reason(each: MetricResult) -> Message:
         limit = each.rule.lowest
     value: Value = None if limit is None else Quantity(limit, _unit(each))
     why = ("why", Kind.TERM, f"reason_{_missing(each)}")
-    return Message(f"gate_reason_{each.reason}", (("limit", Kind.QUANTITY, value), why))
+    return Message(_SAY[f"gate_reason_{each.reason}"], (("limit", Kind.QUANTITY, value), why))
 
 
 def _samples(result: GateResult) -> Iterator[Mapping[str, Value]]:

@@ -32,6 +32,8 @@ from traceanalyze.report.model import RankReport, Report, remark
 from traceanalyze.rules.finding import Severity
 
 _SAY = sentences(
+    files_lost="{count} file(s) could not be used: see the table of files (console: -v).",
+    files_cut="{count} file(s) could be used only in part: see the table of files (console: -v).",
     limited_alone="What limited this run most: {finding}.",
     limited_all="What limited this run most, on each of the {count} ranks: {finding}.",
     limited_some="What limited this run most, on ranks {ranks} of {count}: {finding}.",
@@ -162,7 +164,7 @@ def _remark(name: str, note: str) -> Message:
 
 def _notes(found: Postmortem, job: JobParts) -> tuple[Message, ...]:
     remarks = [*job.grouping, *(_remark(name, note) for name, note in job.notes)]
-    for key, fate in (("files_lost", "left_out"), ("files_cut", "salvaged")):
+    for key, fate in ((_SAY["files_lost"], "left_out"), (_SAY["files_cut"], "salvaged")):
         count = job.files.column("fate").count(f"fate_{fate}")
         if count:
             remarks.append(Message(key, (("count", Kind.COUNT, count),)))

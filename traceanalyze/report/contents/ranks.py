@@ -16,6 +16,10 @@ from traceanalyze.ranks.stragglers import straggler_sentences
 from traceanalyze.rules.finding import Outcome
 
 _SAY = sentences(
+    leading_rank=(
+        "Rank {longest} waits {wait} of its step for others; without waiting rank {rank} takes longest ({own} a step), "
+        "so the rest is about rank {rank}."
+    ),
     ranks_uneven="Rank {rank} is the slowest of {ranks}: step {time}, {excess} longer than the fastest ({fastest}).",
     ranks_equal="The {ranks} ranks are equally fast: mean step {time}.",
     ranks_even="The {ranks} ranks are equally fast: mean steps from {fastest} to {time}.",
@@ -82,7 +86,7 @@ def leading_sentence(labels: Sequence[str], times: Sequence[int], own: Sequence[
         ("longest", Kind.TEXT, labels[slowest]),
         ("wait", Kind.DURATION, times[slowest] - (own[slowest] or 0)),
     )
-    return (Message("leading_rank", values),)
+    return (Message(_SAY["leading_rank"], values),)
 
 
 def _ranks_sentence(labels: Sequence[str], means: Sequence[int]) -> Message:

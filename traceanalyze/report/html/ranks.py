@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from traceanalyze.model.table import Kind, Row, Table
+from traceanalyze.model.table import Kind, Row, Table, sentences
 from traceanalyze.report.format import Formatter
 from traceanalyze.report.html.curve import ticks
 from traceanalyze.report.html.frame import aside, element, safe
 from traceanalyze.report.html.steps import colour_of, figure, legend_of, over, term_of
 from traceanalyze.report.html.timeline import fitted
+
+_SAY = sentences(
+    heat_map="Each rank's own time in every step over the mean of all ranks in that step",
+    heat_cell="rank {rank}, step {step}: {ratio} of the mean",
+    heat_cell_unknown="rank {rank}, step {step}: n/m",
+    heat_longest="longest part: {part}, {time}",
+    heat_faster="faster",
+    heat_slower="slower than the mean",
+    heat_cut="Drawn are {steps} of {all_steps} steps and {ranks} of {all_ranks} ranks, those that differ most.",
+    rank_chart="Mean step of each rank by part",
+    rank_chart_cut="Drawn are the {kept} slowest of {count} ranks.",
+)
 
 MAX_RANKS = 64
 _WIDE, _LEFT, _RIGHT, _BOTTOM = 960, 60, 80, 22
@@ -45,8 +57,8 @@ def rank_chart(table: Table, formatter: Formatter) -> str:
     picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {bottom + _BOTTOM}", role="img", class_="steps")
     note = ""
     if len(bars) > len(drawn):
-        note = aside(words["rank_chart_cut"].format(kept=f"{len(drawn):,}", count=f"{len(bars):,}"))
-    return figure(words["rank_chart"], picture, legend_of(parts, formatter) + note, "ranks")
+        note = aside(words[_SAY["rank_chart_cut"]].format(kept=f"{len(drawn):,}", count=f"{len(bars):,}"))
+    return figure(words[_SAY["rank_chart"]], picture, legend_of(parts, formatter) + note, "ranks")
 
 
 def _bars(table: Table) -> list[_Bar]:
@@ -130,13 +142,15 @@ def heat_map(table: Table, formatter: Formatter) -> str:
     body += _labels(shown, wide, high, table, formatter)
     height = len(shown.ranks) * high + _MAP_BOTTOM
     words = formatter.texts.messages
-    picture = element("svg", "".join(body), viewBox=f"0 0 {_WIDE} {height}", role="img", aria_label=words["heat_map"])
+    picture = element(
+        "svg", "".join(body), viewBox=f"0 0 {_WIDE} {height}", role="img", aria_label=words[_SAY["heat_map"]]
+    )
     note = ""
     if len(shown.ranks) * len(shown.steps) < len(every.ranks) * len(every.steps):
         counts = {"steps": shown.steps, "all_steps": every.steps, "ranks": shown.ranks, "all_ranks": every.ranks}
-        text = words["heat_cut"].format(**{name: f"{len(names):,}" for name, names in counts.items()})
+        text = words[_SAY["heat_cut"]].format(**{name: f"{len(names):,}" for name, names in counts.items()})
         note = aside(text)
-    return figure(words["heat_map"], picture, _legend(formatter) + note, "heat")
+    return figure(words[_SAY["heat_map"]], picture, _legend(formatter) + note, "heat")
 
 
 def _whole(table: Table, keys: dict[str, int]) -> _Map:
@@ -182,14 +196,14 @@ def _cell(
     rank, step = place
     ratio = None if row is None else row[keys["of_mean"]]
     if row is None or not isinstance(ratio, float):
-        title = words["heat_cell_unknown"].format(rank=rank, step=step)
+        title = words[_SAY["heat_cell_unknown"]].format(rank=rank, step=step)
         return over(bounds, [title], "unknown")
     number = formatter.value(Kind.RATIO, ratio)
-    lines = [words["heat_cell"].format(rank=rank, step=step, ratio=number)]
+    lines = [words[_SAY["heat_cell"]].format(rank=rank, step=step, ratio=number)]
     part, time = row[keys["longest_part"]], row[keys["longest_ns"]]
     if isinstance(part, str) and isinstance(time, int):
         shown = formatter.value(Kind.DURATION, time)
-        lines.append(words["heat_longest"].format(part=formatter.value(Kind.TERM, part), time=shown))
+        lines.append(words[_SAY["heat_longest"]].format(part=formatter.value(Kind.TERM, part), time=shown))
     text = ""
     if wide >= _NUMBERED and high > 14:
         text = f'<text class="in" x="{x + wide / 2:.1f}" y="{y + high - 7:.1f}" text-anchor="middle">{number}</text>'
@@ -226,8 +240,8 @@ def _legend(formatter: Formatter) -> str:
     marks += '<i class="h0" title="1.00"></i>'
     marks += "".join(f'<i class="slow{level}" title="{_beyond(level, "+")}"></i>' for level in reversed(levels))
     ends = (
-        f"{_beyond(len(BOUNDS), '−')} {words['heat_faster']}",
-        f"{_beyond(len(BOUNDS), '+')} {words['heat_slower']}",
+        f"{_beyond(len(BOUNDS), '−')} {words[_SAY['heat_faster']]}",
+        f"{_beyond(len(BOUNDS), '+')} {words[_SAY['heat_slower']]}",
     )
     return f'<ul class="legend"><li>{safe(ends[0])} <span class="ramp">{marks}</span> {safe(ends[1])}</li></ul>'
 

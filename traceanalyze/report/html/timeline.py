@@ -17,6 +17,9 @@ from traceanalyze.report.html.frame import element, safe, sentence
 from traceanalyze.report.model import FindingExcerpt, RankReport
 
 _SAY = sentences(
+    excerpt_title="{rule} {finding}: where it is longest",
+    excerpt_stream="stream {name}",
+    excerpt_calls="runtime calls",
     excerpt_links="In the trace:",
     excerpt_from="The picture begins {start} after the first event of the trace and covers {length}.",
     excerpt_merged="{count} events too short to be seen alone share boxes, filled as far as they are busy.",
@@ -180,7 +183,7 @@ def timeline_html(one: FindingExcerpt, formatter: Formatter, at: str | None = No
     if not found.lanes:
         return ""
     values = (("rule", Kind.TEXT, one.rule), ("finding", Kind.TERM, one.finding))
-    title = formatter.fill(words["excerpt_title"], Message("excerpt_title", values))
+    title = formatter.fill(words[_SAY["excerpt_title"]], Message(_SAY["excerpt_title"], values))
     caption_text = formatter.sentences(one.sentences)
     caption = element("figcaption", element("strong", safe(title)) + " " + sentence(caption_text))
     picture = element("div", _picture(one.place, f"{title}. {caption_text}", formatter), class_="scroll")
@@ -254,11 +257,11 @@ def _name(lane: Lane, before: Lane | None, formatter: Formatter) -> str:
             # Of communication some profiles give the time, but no stream.
             return terms["communication"]
         case LaneKind.STREAM:
-            return words["excerpt_stream"].format(name=lane.name)
+            return words[_SAY["excerpt_stream"]].format(name=lane.name)
         case LaneKind.IDLE:
             return words["excerpt_idle_lane"]
         case LaneKind.CALLS if before is not None and before.track == lane.track:
-            return words["excerpt_calls"]
+            return words[_SAY["excerpt_calls"]]
     return "" if before is not None and before.track == lane.track else lane.name
 
 
