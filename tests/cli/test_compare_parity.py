@@ -224,7 +224,7 @@ def test_m22_small_steps_keep_their_digits(run, tmp_path):
             trace.launch(at + 2, 4, at + 10, 280 + more)
         paths.append(trace.write(tmp_path / f"{name}.json"))
     text = run("compare", *paths).out
-    assert "The candidate is 2 µs (0.7 %) slower per step, 302 µs after 300 µs: compute +2 µs." in " ".join(
+    assert "The candidate is 2 µs (0.7 %) slower per step, 302 µs instead of 300 µs: compute +2 µs." in " ".join(
         text.split()
     )
     line = next(line.split() for line in text.splitlines() if line.startswith("compute "))
