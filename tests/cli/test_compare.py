@@ -35,7 +35,7 @@ def opened(path):
 def test_two_paths_are_base_and_candidate(run, pair):
     result = run("compare", *pair)
     assert (result.code, result.err) == (0, "")
-    assert result.out.startswith("The candidate is 10 µs (10 %) slower per step, 110 µs instead of 100 µs: ")
+    assert result.out.startswith("The candidate is 10 µs (10 %) slower per step, 110 µs instead of 100 µs:\n")
     assert "\nbase       base.json · " in result.out
     assert "Where the steps' time went (per step)" in result.out
     assert max(map(len, result.out.splitlines())) <= 80
