@@ -53,6 +53,14 @@ def test_records_of_the_host_alone_have_no_peak_of_a_device() -> None:
     assert b.table("memory_peak_place").absent == NotMeasured("no_memory_records")
 
 
+def test_a_record_without_its_device_type_is_no_peak_of_a_device() -> None:
+    b = allocating()
+    (peak,) = b.rows("memory_peak_place")
+    b.memory(12, 900_000)
+    del b.events[-1]["args"]["Device Type"]
+    assert b.rows("memory_peak_place") == (peak,)
+
+
 def test_sums_over_sites_are_those_over_calls() -> None:
     sites, calls = (allocating().table(key).column("host_time_ns") for key in ("allocator_sites", "allocator_calls"))
     assert sum(sites) == sum(calls)

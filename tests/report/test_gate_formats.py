@@ -207,6 +207,7 @@ def test_junit_is_as_its_schema_wants(how):
     assert int(suite.get("skipped")) == len(list(suite.iter("skipped")))
     assert cases["step.time"].find("failure").get("type") == "regression"
     assert "FAIL" in suite.find("system-out").text
+    assert all(name in case.find("system-out").text for name, case in cases.items())
 
 
 def test_junit_survives_control_characters():

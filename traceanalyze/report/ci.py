@@ -60,14 +60,14 @@ def junit(reports: Sequence[GateReport], texts: Texts) -> str:
 
     Skipped is what could not be evaluated, or only warns.
     """
-    result, table = reports[0].result, reports[0].tables["gate_metrics"]
-    formatter = formatter_over(reports[0], texts)
-    cells = {row[0]: row for row in table.known_rows}
+    result, formatter = reports[0].result, formatter_over(reports[0], texts)
+    tables = [one for key, one in reports[0].tables.items() if key in {"gate_metrics", "gate_not_judged"}]
+    numbers = {row[0]: _numbers(table, row, formatter) for table in tables for row in table.known_rows}
     kinds = [_outcome(each, result) for each in result.metrics]
     failures, skipped = kinds.count("failure"), kinds.count("skipped")
     counts = f'tests="{len(kinds)}" failures="{failures}" errors="0" skipped="{skipped}" time="0"'
-    numbers = (_numbers(table, cells.get(each.name, ()), formatter) for each in result.metrics)
-    body = "".join(map(partial(_case, formatter), result.metrics, kinds, numbers))
+    told = (numbers.get(each.name, "") for each in result.metrics)
+    body = "".join(map(partial(_case, formatter), result.metrics, kinds, told))
     page = _text(render_all(reports, texts, Style(width=100), View()))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -90,7 +90,7 @@ def _verdict(each: MetricResult, texts: Texts) -> str:
 
 def _numbers(table: Table, row: Sequence[Value], formatter: Formatter) -> str:
     """The cells of a metric in words."""
-    cells = ((column, formatter.cell(column, value, None)) for column, value in zip(table.columns, row, strict=False))
+    cells = ((column, formatter.cell(column, value, None)) for column, value in zip(table.columns, row, strict=True))
     return ", ".join(
         f"{formatter.texts.heading(table, column)} {cell}" for column, cell in cells if cell and not column.machine
     )

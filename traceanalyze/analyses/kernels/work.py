@@ -136,6 +136,6 @@ def work_terms(groups: NDArray[np.uint8]) -> list[str]:
 
 
 def texts_or_none(context: Context, codes: NDArray[np.int64]) -> list[str | None]:
-    """Texts by their codes, None where a code is negative."""
+    """Texts by their codes, None where a code is negative or the text is empty."""
     text = context.trace.strings.text
-    return [text(code) if code >= 0 else None for code in codes.tolist()]
+    return [(text(code) or None) if code >= 0 else None for code in codes.tolist()]

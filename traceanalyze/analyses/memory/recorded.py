@@ -256,7 +256,8 @@ def thinned(t: NDArray[np.int64], curves: tuple[NDArray[np.int64], ...]) -> NDAr
 
 def _peak_places(context: Context, records: list[_Records]) -> Table:
     """Step, phase, operator and module at the highest value of each accelerator."""
-    accelerators = [one for one in records if one.memory_of != "memory_of_host"]
+    # A record without a device type says nothing about an accelerator.
+    accelerators = [one for one in records if field_of(context, "device_type", one.row[:1], HOST)[0] != HOST]
     if not accelerators or "device_type" not in context.trace.instants.fields:
         return _PLACES.missing(_NO_RECORDS.reason)
     places = Places(context)
