@@ -58,7 +58,7 @@ def test_a_record_without_its_device_type_is_no_peak_of_a_device() -> None:
     (peak,) = b.rows("memory_peak_place")
     b.memory(12, 900_000)
     del b.events[-1]["args"]["Device Type"]
-    assert b.rows("memory_peak_place") == (peak,)
+    assert b.rows("memory_peak_place") == [peak]
 
 
 def test_sums_over_sites_are_those_over_calls() -> None:
