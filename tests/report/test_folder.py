@@ -11,7 +11,7 @@ import pytest
 
 from tests.report.make import MS, analysis
 from traceanalyze.locales import texts
-from traceanalyze.model.table import Column, Kind, NotMeasured, Table
+from traceanalyze.model.table import Column, Kind, NotMeasured, Quantity, Table, Word
 from traceanalyze.report import csv as tables_csv
 from traceanalyze.report import parquet
 from traceanalyze.report.contents import build_report
@@ -84,6 +84,16 @@ def test_parquet_is_typed():
     assert table.column("causes").to_pylist()[0] == [("sync", 3), ("host_op", 1)]
     missing = Table("extra", _COLUMNS).missing("no_api")
     assert pq.read_table(io.BytesIO(parquet.render(missing))).num_rows == 0
+
+
+def test_numbers_of_several_units_are_plain_and_words_among_them_are_no_numbers():
+    table = Table("extra", (Column("value", Kind.QUANTITY),)).fill(
+        value=[Quantity(2.5, "ns"), Word("exact"), NotMeasured("no_api"), Quantity(3, "count")]
+    )
+    assert [row["value"] for row in read(table)] == ["2.5", "", "", "3"]
+    pq = pytest.importorskip("pyarrow.parquet")
+    written = pq.read_table(io.BytesIO(parquet.render(table)))
+    assert written.column("value").to_pylist() == [2.5, None, None, 3.0]
 
 
 def test_every_table_is_whole():

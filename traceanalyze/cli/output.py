@@ -40,12 +40,14 @@ def write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
     """
     _refuse_foreign(path, files)
     before = _written_before(path)
+    # All of them first: nothing is there of a report that cannot be rendered.
+    contents = {name: content() for name, content in files.items()}
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageError("--output {path}: cannot be made: {why}", path, error.strerror) from error
-    for name, content in files.items():
-        write_whole(path / name, content())
+    for name, content in contents.items():
+        write_whole(path / name, content)
     for name in sorted(before - set(files)):
         _remove(path / name)
     listing = {"schema": _SCHEMA, "files": sorted(files)}

@@ -26,7 +26,7 @@ def _cell(kind: Kind, value: Value) -> object:
     match value:
         case bool():
             return "true" if value else "false"
-        case str():
+        case str() if kind != Kind.QUANTITY:
             return f"'{value}" if value.startswith(_FORMULA) else value
         case float():
             return value if math.isfinite(value) else None

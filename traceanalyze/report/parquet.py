@@ -37,4 +37,5 @@ def _type(pa: Any, kind: Kind, values: list[object]) -> Any:
 
 
 def _plain(kind: Kind, value: Value) -> object:
-    return value.encode("utf-8", errors="replace").decode() if isinstance(value, str) else plain(kind, value)
+    found = plain(kind, value)
+    return found.encode("utf-8", errors="replace").decode() if isinstance(found, str) else found
