@@ -159,8 +159,8 @@ def test_every_error_exits_2_with_one_line(run, same, arguments, told):
     result = run("gate", *(text.format(base=base, head=head) for text in arguments))
     assert result.code == 2
     assert told in result.err
-    assert result.err.startswith("traceanalyze gate: ")
-    assert len([line for line in result.err.splitlines() if line.startswith("traceanalyze gate:")]) == 1
+    assert result.err.startswith("error: ")
+    assert len([line for line in result.err.splitlines() if line.startswith("error: ")]) == 1
     assert "Traceback" not in result.err
 
 
@@ -171,7 +171,7 @@ def test_an_uncaught_exception_exits_2(run, same, monkeypatch):
     monkeypatch.setattr(import_module("traceanalyze.regression.verdict"), "evaluate", broken)
     result = gate(run, *same)
     assert result.code == 2
-    assert result.err.startswith("traceanalyze gate: internal error: ZeroDivisionError: oops")
+    assert result.err.startswith("internal error: ZeroDivisionError: oops")
 
 
 def test_a_reader_that_dies_in_the_middle_exits_2(run, same, monkeypatch):
@@ -186,7 +186,7 @@ def test_a_reader_that_dies_in_the_middle_exits_2(run, same, monkeypatch):
     monkeypatch.setattr(gate_runs, "read_trace", dies)
     result = gate(run, *same)
     assert (result.code, len(calls)) == (2, 2)
-    assert result.err.startswith("traceanalyze gate: internal error: OSError: the reader was killed")
+    assert result.err.startswith("internal error: OSError: the reader was killed")
 
 
 def test_interrupted_exits_130(run, same, monkeypatch):
@@ -195,7 +195,7 @@ def test_interrupted_exits_130(run, same, monkeypatch):
 
     monkeypatch.setattr(gate_runs, "read_trace", interrupted)
     result = gate(run, *same)
-    assert (result.code, result.err) == (130, "traceanalyze gate: interrupted\n")
+    assert (result.code, result.err) == (130, "interrupted\n")
 
 
 def test_a_damaged_trace_among_good_ones_is_not_passed_over(run, same):
@@ -286,6 +286,29 @@ def test_several_formats_at_once(run, slower, tmp_path):
     assert json.loads((tmp_path / "gate.sarif").read_text())["version"] == "2.1.0"
 
 
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_tables_as_a_folder(run, slower, tmp_path, format_):
+    if format_ == "parquet":
+        pytest.importorskip("pyarrow")
+    result = gate(run, *slower, "--format", f"{format_}=out/")
+    assert result.code == 1
+    assert result.err.startswith("Wrote ")
+    assert {path.stem for path in (tmp_path / "out").glob(f"*.{format_}")} >= {"gate_metrics", "gate_samples"}
+
+
+def test_a_format_that_fails_changes_neither_the_verdict_nor_the_others(run, slower, tmp_path, monkeypatch):
+    def broken(_):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("traceanalyze.report.csv.render", broken)
+    formats = ["--format", "csv=out/", "--format", "json=gate.json"]
+    for sides, code in ((slower, 1), ((slower[0], slower[0]), 2)):
+        result = gate(run, *sides, *formats)
+        assert (result.code, result.err.splitlines()[0][:35]) == (code, "internal error: ZeroDivisionError: ")
+        assert json.loads((tmp_path / "gate.json").read_text())["exit_code"] == code % 2
+        assert not (tmp_path / "out").exists()
+
+
 def test_the_summary_of_a_step_is_appended_to(run, same, tmp_path, monkeypatch):
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
@@ -371,7 +394,7 @@ def test_errors_of_baselines_exit_2(run, same, tmp_path, arguments, told):
     result = run("baseline", *(text.format(base=same[0]) for text in arguments))
     assert result.code == 2
     assert told in result.err
-    assert result.err.startswith("traceanalyze baseline: error: ")
+    assert result.err.startswith("error: ")
 
 
 def test_pruning_by_age_and_environment(run, runs, tmp_path):

@@ -1,4 +1,4 @@
-"""Help and wrong usage in the language of --lang; in English both are typer's."""
+"""Help and wrong usage in the language of --lang; in English help is typer's."""
 
 from __future__ import annotations
 
@@ -48,21 +48,22 @@ def test_english_pages_are_the_same_with_and_without_the_option(run, command):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("x", "--nope"), "traceanalyze analyze: 没有选项 --nope（"),
+        (("x", "--nope"), "错误：没有选项 --nope（"),
         (("x", "--step"), "没有选项 --step（可能想用：--steps, "),
-        (("analyze",), "traceanalyze analyze: 缺少参数 'PATH…'"),
+        (("analyze",), "错误：缺少参数 'PATH…'"),
         (("x", "--top", "0"), "'--top' 的值无效：应大于等于 1"),
         (("x", "--top", "q"), "'--top' 的值无效：应为整数"),
         (("x", "--format", "foo"), "'--format' 的值无效：'foo' 不在以下可选值之中：'console', "),
         (("rule", "--all=3"), "选项 '--all' 不带值"),
-        (("record",), "traceanalyze record: 缺少参数"),
-        (("baseline", "update"), "traceanalyze baseline update: 缺少参数 'BASELINE.json'"),
+        (("record",), "错误：缺少参数"),
+        (("baseline", "update"), "错误：缺少参数 'BASELINE.json'"),
         (("baseline", "show", "a.json", "b.json"), "多余的参数：b.json"),
         (("compaer",), "错误：compaer：没有这个文件、目录或命令；是否想用 `compare`？"),
         (("nowhere.json",), "错误：nowhere.json：没有这个文件或目录"),
         (("tensorboard", "nowhere"), "错误：nowhere：不存在"),
         (("record", "-q", "python"), "错误：record：没有要运行的脚本；"),
-        (("baseline", "show", "nowhere.json"), "traceanalyze baseline: "),
+        (("baseline", "show", "nowhere.json"), "错误：nowhere.json：无法读取："),
+        (("baseline", "shwo"), "错误：没有命令 'shwo'"),
     ],
 )
 def test_wrong_usage_and_errors_are_chinese(run, arguments, said):
@@ -77,6 +78,33 @@ def test_wrong_usage_and_errors_are_chinese(run, arguments, said):
     assert (ended.code, ended.out, ended.err.count("\n")) == (english.code, "", 1)
     assert said in ended.err
     assert not re.search("[\u4e00-\u9fff]", english.err)
+
+
+@pytest.mark.parametrize("lang", [("--lang", "zh"), ("--lang=zh",)])
+@pytest.mark.parametrize(
+    ("before", "command"),
+    [
+        ((), ("compare", "A", "B")),
+        ((), ("compare", "--help")),
+        ((), ("rule", "DAT101")),
+        ((), ("nowhere.json",)),
+        ((), ("compaer",)),
+        ((), ("--version",)),
+        ((), ("--help",)),
+        ((), ("baseline", "update")),
+        (("baseline",), ("update", "--help")),
+        (("baseline",), ("show", "nowhere.json")),
+        (("baseline",), ("add",)),
+    ],
+)
+def test_the_language_may_come_before_the_command(run, lang, before, command):
+    named = run(*before, *command, "--lang", "zh")
+    assert run(*before, *lang, *command) == named
+    assert command == ("--version",) or re.search("[\u4e00-\u9fff]", named.out + named.err)
+
+
+def test_a_language_without_a_command_is_told_so(run):
+    assert run("baseline", "--lang", "zh").err == "错误：缺少命令\n"
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_folder_without_anything_is_one_line(run, tmp_path):
     (tmp_path / "notes.txt").write_text("x")
     result = run("postmortem", tmp_path)
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("traceanalyze postmortem: error: ")
+    assert result.err.startswith("error: ")
     assert result.err.count("\n") == 1
 
 

@@ -11,7 +11,7 @@ from traceanalyze.cli.analyze import analyze
 from traceanalyze.cli.compare import compare
 from traceanalyze.cli.gate import gate
 from traceanalyze.cli.guard import guarded
-from traceanalyze.cli.help import Group, OneLine
+from traceanalyze.cli.help import Command, Group
 from traceanalyze.cli.memory import memory
 from traceanalyze.cli.postmortem import postmortem
 from traceanalyze.cli.record import record
@@ -29,17 +29,17 @@ app = typer.Typer(
     **options.GROUP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("analyze", cls=OneLine)(guarded(analyze))
-app.command("compare", cls=OneLine)(guarded(compare))
-app.command("memory", cls=OneLine)(guarded(memory))
-app.command("postmortem", cls=OneLine)(guarded(postmortem, name="traceanalyze postmortem"))
-app.command("convert", cls=OneLine)(guarded(convert))
-app.command("open", cls=OneLine)(guarded(open_))
-app.command("rule", cls=OneLine)(guarded(rule))
+app.command("analyze", cls=Command)(guarded(analyze))
+app.command("compare", cls=Command)(guarded(compare))
+app.command("memory", cls=Command)(guarded(memory))
+app.command("postmortem", cls=Command)(guarded(postmortem))
+app.command("convert", cls=Command)(guarded(convert))
+app.command("open", cls=Command)(guarded(open_))
+app.command("rule", cls=Command)(guarded(rule))
 # What follows the command to record is that command's, options too.
-app.command("record", cls=OneLine, context_settings={"allow_interspersed_args": False})(guarded(record))
-app.command("tensorboard", cls=OneLine)(guarded(tensorboard))
-app.command("gate", cls=OneLine)(guarded(gate, name="traceanalyze gate"))
+app.command("record", cls=Command, context_settings={"allow_interspersed_args": False})(guarded(record))
+app.command("tensorboard", cls=Command)(guarded(tensorboard))
+app.command("gate", cls=Command)(guarded(gate))
 app.add_typer(baseline.app, name="baseline")
 
 

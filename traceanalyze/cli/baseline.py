@@ -99,4 +99,4 @@ def _options(*, lang: options.LangOfHelp = "en") -> None:  # the group says its 
 
 
 for _name, _command in (("update", update), ("show", show), ("prune", prune)):
-    app.command(_name, cls=Command)(guarded(_command, name="traceanalyze baseline"))
+    app.command(_name, cls=Command)(guarded(_command))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from traceanalyze.cli import options
+from traceanalyze.cli.guard import tell
 from traceanalyze.cli.output import Target, refuse_input, rendered, show, write
 from traceanalyze.errors import UsageError
 from traceanalyze.locales import Texts
@@ -44,21 +45,32 @@ def wanted(formats: Sequence[str], inputs: Sequence[str]) -> tuple[Target, ...]:
     return tuple(found)
 
 
-def write_gate(report: GateReport, targets: Sequence[Target], texts: Texts, view: View) -> None:
-    """Write every format; a reader of stdout that has gone does not change the verdict."""
+def write_gate(report: GateReport, targets: Sequence[Target], texts: Texts, view: View) -> int:
+    """Write every format; the exit code, 0 where all went well.
+
+    A format that fails keeps none of the others from being written.
+    """
+    codes = [0]
     for target in targets:
-        if target.path is not None:
-            write([report], target, texts, view)
-            continue
-        content = str(rendered([report], target, texts, view))
-        if target.format == "markdown" and os.environ.get(SUMMARY_VARIABLE):
-            _append(Path(os.environ[SUMMARY_VARIABLE]), content)
-            continue
         try:
-            show(content)
+            _write(report, target, texts, view)
         except BrokenPipeError:
             # The reader of the pipe is gone; the exit code still counts, so the rest goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except Exception as error:
+            codes.append(tell(error, texts.language))
+    return max(codes)
+
+
+def _write(report: GateReport, target: Target, texts: Texts, view: View) -> None:
+    if target.path is not None:
+        write([report], target, texts, view)
+        return
+    content = str(rendered([report], target, texts, view))
+    if target.format == "markdown" and os.environ.get(SUMMARY_VARIABLE):
+        _append(Path(os.environ[SUMMARY_VARIABLE]), content)
+    else:
+        show(content)
 
 
 def _append(path: Path, content: str) -> None:
@@ -157,10 +169,11 @@ def gate(
             waived=no_match or (),
             progress=progress,
         )
-    write_gate(found, targets, words, View(top=top))
+    failed = write_gate(found, targets, words, View(top=top))
     if write_baseline is not None:
         write_refreshed(write_baseline, baseline or (), found.result)
         typer.echo(f"Wrote {write_baseline}", err=True)
     if found.exit_code:
         typer.echo(f"traceanalyze gate: {found.overall}: {found.reason}", err=True)
-        raise typer.Exit(found.exit_code)
+    # The verdict counts more than a report that could not be written.
+    raise typer.Exit(found.exit_code or failed)

@@ -22,39 +22,39 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 P = ParamSpec("P")
 
 
-def guarded(command: Callable[P, None], *, name: str = "") -> Callable[P, None]:
-    """The command, ending in an exit code whatever happens. Exit code 1 is never an error: gates have it.
-
-    Messages begin with `name`, where CI systems have to tell whose they are.
-    """
-    mark = f"{name}: " if name else ""
+def guarded(command: Callable[P, None]) -> Callable[P, None]:
+    """The command, ending in an exit code whatever happens. Exit code 1 is never an error: gates have it."""
 
     @functools.wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        def failed(message: Phrase, code: int) -> SystemExit:
-            return _failed(mark + in_language(message, str(kwargs.get("lang", ENGLISH))), code)
-
         try:
             command(*args, **kwargs)
-        except TraceAnalyzeError as error:
-            raise failed(Phrase("error: {error}", error), error.exit_code) from error
-        except KeyboardInterrupt:
-            raise (failed(Phrase("interrupted"), INTERRUPTED) if name else SystemExit(INTERRUPTED)) from None
         except BrokenPipeError:
             # The reader of the pipe is gone: let the interpreter's last flush go nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except MemoryError:
-            raise failed(Phrase("error: not enough memory for this input"), INTERNAL_ERROR) from None
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             if _ends_command(error):
                 raise
-            raise failed(*_unexpected(error)) from error
+            raise SystemExit(tell(error, str(kwargs.get("lang", ENGLISH)))) from error
 
     return run
 
 
-def _unexpected(error: Exception) -> tuple[Phrase, int]:
-    """What to say of an error that nobody expected, and the exit code."""
+def tell(error: BaseException, language: str) -> int:
+    """Print one line about an error, whatever its text holds; the exit code that it means."""
+    message, code = _said_of(error)
+    line = " ".join(in_language(message, language).split())
+    sys.stderr.write("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) + "\n")
+    return code
+
+
+def _said_of(error: BaseException) -> tuple[Phrase, int]:
+    if isinstance(error, TraceAnalyzeError):
+        return Phrase("error: {error}", error), error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return Phrase("interrupted"), INTERRUPTED
+    if isinstance(error, MemoryError):
+        return Phrase("error: not enough memory for this input"), INTERNAL_ERROR
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
         place = error.filename or Phrase("the output")
         return Phrase("error: {error}", Phrase("{said}: cannot be written: {why}", place, error.strerror)), CANNOT_WRITE
@@ -72,6 +72,14 @@ def chosen_language(arguments: Sequence[str]) -> str:
     return values[-1] if values else ENGLISH
 
 
+def language_behind(arguments: Sequence[str]) -> list[str]:
+    """`--lang LANG COMMAND …` as `COMMAND --lang LANG …`; before other options it stays where it is."""
+    many = 2 if arguments[:1] == ["--lang"] else 1 if arguments and arguments[0].startswith("--lang=") else 0
+    name = arguments[many : many + 1]
+    stays = not name or (name[0].startswith("-") and name[0] not in {"-h", "--help", "--version"})
+    return [*arguments] if stays else [*name, *arguments[:many], *arguments[many + 1 :]]
+
+
 def in_language(message: Phrase, language: str) -> str:
     """The message in a language; in English where that is not spoken."""
     if language == ENGLISH:
@@ -82,17 +90,10 @@ def in_language(message: Phrase, language: str) -> str:
     return message.said(catalogue(language).get("phrases", {}))
 
 
-def _ends_command(error: Exception) -> bool:
+def _ends_command(error: BaseException) -> bool:
     """Whether a command of typer ends itself with it; typer is not imported for this, as `PATH…` goes without."""
     typer = sys.modules.get("typer")
     return typer is not None and isinstance(error, typer.Exit)
-
-
-def _failed(message: str, code: int) -> SystemExit:
-    """Print one line, whatever the message holds, and end with the code."""
-    line = " ".join(message.split())
-    sys.stderr.write("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in line) + "\n")
-    return SystemExit(code)
 
 
 def tell_slow_scanner() -> None:

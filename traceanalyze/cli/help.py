@@ -1,20 +1,20 @@
-"""Help, and what is said of wrong usage, in the language that --lang chooses; typer says both in English."""
+"""Help, and what is said of wrong usage, in the language that --lang chooses."""
 
 from __future__ import annotations
 
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from inspect import cleandoc
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from traceanalyze.cli.guard import ENGLISH, chosen_language, in_language
-from traceanalyze.errors import Phrase
+from traceanalyze.cli.guard import ENGLISH, chosen_language, language_behind, tell
+from traceanalyze.errors import Phrase, UsageError
 
-USAGE_ERROR = 2
 _LANGUAGE = "traceanalyze.language"
 _WIDEST, _NAMES = 80, 30
 """Columns of a page, and of the names in it that share a line with what they mean."""
@@ -22,6 +22,9 @@ _WRONG = (
     Phrase("No such option: {option} (Possible options: {near})"),
     Phrase("No such option: {option} Did you mean {near}?"),
     Phrase("No such option: {option}"),
+    Phrase("No such command {name}. Did you mean {near}?"),
+    Phrase("No such command {name}."),
+    Phrase("Missing command."),
     Phrase("Missing argument {name}."),
     Phrase("Option {name} requires an argument."),
     Phrase("Option {name} does not take a value."),
@@ -40,26 +43,27 @@ _WORDS = (
 """What typer itself writes into a page."""
 
 
+@contextmanager
+def _in_one_line(language: str) -> Iterator[None]:
+    """Wrong usage is told as other errors are."""
+    try:
+        yield
+    except Exception as error:
+        # Errors of usage are those with a message for people; where their class lives depends on typer's version.
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        raise typer.Exit(tell(UsageError(_wrong(" ".join(str(message()).split()))), language)) from error
+
+
 class _Spoken:
     """A command whose help and wrong usage are said in the chosen language."""
 
-    one_line = False
-    """Whether English tells wrong usage in one line with the command's name; other languages always do."""
-
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line."""
-        language = ctx.meta[_LANGUAGE] = chosen_language(args)
-        in_words = self.one_line or (bool(args) and language != ENGLISH)
-        try:
+        """Parse the command line; nothing at all shows the page of a group."""
+        ctx.meta[_LANGUAGE] = chosen_language(args)
+        with nullcontext() if not args and self.no_args_is_help else _in_one_line(ctx.meta[_LANGUAGE]):  # type: ignore[attr-defined]
             return super().parse_args(ctx, args)  # type: ignore[misc,no-any-return]
-        except Exception as error:
-            # Errors of usage are those with a message for people; where their class lives depends on typer's version.
-            message = getattr(error, "format_message", None)
-            if message is None or not in_words:
-                raise
-            said = in_language(_wrong(" ".join(str(message()).split())), language)
-            typer.echo(f"{ctx.command_path}: {said}", err=True)
-            raise typer.Exit(USAGE_ERROR) from error
 
     def get_help(self, ctx: Any) -> str:
         """The page of the command."""
@@ -71,18 +75,21 @@ class _Spoken:
         return "\n".join(_page(self, ctx, lambda text: known.get(text, text))) if known else super().get_help(ctx)  # type: ignore[misc]
 
 
-class OneLine(_Spoken, TyperCommand):
-    """A command that tells wrong usage in one line with its name."""
-
-    one_line = True
-
-
 class Command(_Spoken, TyperCommand):
-    """A command of a group."""
+    """A command."""
 
 
 class Group(_Spoken, TyperGroup):
     """A command that has commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what comes before the command; its language is the command's."""
+        return super().parse_args(ctx, language_behind(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is named."""
+        with _in_one_line(ctx.meta[_LANGUAGE]):
+            return super().invoke(ctx)
 
 
 def _wrong(text: str) -> Phrase:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from traceanalyze.cli.analysis import report_on
-from traceanalyze.cli.guard import chosen_language, guarded, in_language
+from traceanalyze.cli.guard import chosen_language, guarded, in_language, language_behind
 from traceanalyze.errors import Phrase
 
 DEFAULT_COMMAND = "analyze"
@@ -67,7 +67,7 @@ def main() -> None:
     # A run makes nearly no garbage in cycles; looking for it would take a tenth of a short one, and again at the end.
     gc.disable()
     atexit.register(gc.freeze)
-    arguments = sys.argv[1:]
+    arguments = language_behind(sys.argv[1:])
     meant = meant_command(arguments)
     if meant is not None:
         said = Phrase("{name}: no such file, folder or command; did you mean `{command}`?", arguments[0], meant)
